@@ -4,7 +4,8 @@
     branch        └─ G replies       └─ G replies    └─ G replies    each sees the trunk up to its fork, and itself
 
 Token q may see token k iff k lies on the trunk at or before q's fork, or in q's own branch at or before q; positions
-are those of the unpacked prompt. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
+are those of the unpacked prompt. A reply may fork once more: its continuation follows its first tokens in place of the
+rest (prompt, sampled rationale, then the sampled action or the logged one), and is packed right behind it. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
 pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
 
 The unchanged model runs with one of the attentions of train/attention, passed to it as a keyword argument. Dropout of
@@ -13,6 +14,7 @@ attention weights, which a configuration may ask for, is not applied.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
@@ -31,12 +33,18 @@ class SessionTree:
         forks: For each step with replies, how many trunk tokens its prompt has; at least 1.
         replies: For each fork, the tokens of its replies; none is empty.
         targets: The (start, end) of replies on the trunk itself that are targets too, in order: SFT on whole sessions.
+        continuations: For each fork and each of its replies, (n, tokens): what else could follow the reply's first n
+            tokens; None: nothing. Empty: no reply has one.
     """
 
     trunk: Sequence[int]
     forks: Sequence[int] = ()
     replies: Sequence[Sequence[Sequence[int]]] = ()
     targets: Sequence[tuple[int, int]] = ()
+    continuations: Sequence[Sequence["Continuation | None"]] = ()
+
+
+Continuation = tuple[int, Sequence[int]]
 
 
 class Attention(Protocol):
@@ -93,8 +101,10 @@ class PackedTrees:
     Attributes:
         input_ids, position_ids: (1, L).
         predicted_from: (N,) for each reply token, the position whose hidden state predicts it.
-        targets: (N,) the reply tokens, reply after reply in the order of `pack`.
+        targets: (N,) the reply tokens, reply after reply in the order of `pack`, each with its continuation behind it.
         reply_lengths: R numbers that sum to N.
+        replaced: For each of R replies, which of its tokens its continuation does not see; what follows them is the
+            continuation. Empty at the reply's end: it has none.
         row_tokens: Tokens of the same replies as rows, each behind its whole prompt; L over these is the share of the
             work that remains, at the least.
     """
@@ -104,6 +114,7 @@ class PackedTrees:
     predicted_from: Tensor
     targets: Tensor
     reply_lengths: list[int]
+    replaced: list[range]
     spans: tuple[PackedSpan, ...]
     row_tokens: int
     _attentions: dict["TreeAttention", Attention] = field(default_factory=dict, repr=False, compare=False)
@@ -114,13 +125,28 @@ class PackedTrees:
             self._attentions[attention] = attention(self)
         return self._attentions[attention]
 
-    def branches(self) -> Iterator[tuple[PackedSpan, PackedGroup, range]]:
-        """Each reply that forks from a trunk: its session, its step, and its positions in the pack."""
+    @property
+    def is_continuation(self) -> Tensor:
+        """(N,) whether a reply token belongs to a continuation."""
+        lengths = [
+            part
+            for length, replaced in zip(self.reply_lengths, self.replaced, strict=True)
+            for part in (replaced.stop, length - replaced.stop)
+        ]
+        kinds = torch.tensor([False, True]).repeat(len(self.reply_lengths))
+        return kinds.repeat_interleave(torch.tensor(lengths, dtype=torch.long)).to(self.targets.device)
+
+    def branches(self) -> Iterator[tuple[PackedSpan, PackedGroup, range, range]]:
+        """Each reply that forks from a trunk: its session, its step, its positions in the pack with its continuation's,
+        and those among them that the continuation does not see.
+        """
         for span in self.spans:
             for group in span.groups:
                 start = group.start
-                for length in self.reply_lengths[group.replies]:
-                    yield span, group, range(start, start + length)
+                replies = zip(self.reply_lengths[group.replies], self.replaced[group.replies], strict=True)
+                for length, replaced in replies:
+                    positions = range(start, start + length)
+                    yield span, group, positions, positions[replaced.start : replaced.stop]
                     start += length
 
     def to(self, device: torch.device | str) -> "PackedTrees":
@@ -150,6 +176,7 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
     predicted_from: list[int] = []
     targets: list[int] = []
     lengths: list[int] = []
+    replaced: list[range] = []
     spans = []
     row_tokens = 0
     for tree in trees:
@@ -161,20 +188,28 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
             predicted_from += range(start + first - 1, start + last - 1)
             targets += tree.trunk[first:last]
             lengths.append(last - first)
+            replaced.append(range(last - first, last - first))
             row_tokens += last
         sources = predicted_from[first_of_span:]
         groups = []
-        for fork, replies in zip(tree.forks, tree.replies, strict=True):
+        continuations = tree.continuations or [[None] * len(replies) for replies in tree.replies]
+        for fork, replies, others in zip(tree.forks, tree.replies, continuations, strict=True):
             first, first_target, first_reply = len(tokens), len(targets), len(lengths)
-            for reply in replies:
-                # The last token of the prompt predicts the first one of every reply.
-                predicted_from += [start + fork - 1, *range(len(tokens), len(tokens) + len(reply) - 1)]
-                targets += reply
-                lengths.append(len(reply))
-                tokens += reply
-                positions += range(fork, fork + len(reply))
-                row_tokens += fork + len(reply)
-            own = _own_mask([len(reply) for reply in replies])
+            for reply, other in zip(replies, others, strict=True):
+                own_start = len(tokens)
+                shared, continuation = other or (len(reply), ())
+                lengths.append(len(reply) + len(continuation))
+                replaced.append(range(shared, len(reply)))
+                for before, branch in ((0, reply), (shared, continuation)):
+                    if branch:
+                        # The last token of the prompt predicts the first one of every reply.
+                        source = own_start + before - 1 if before else start + fork - 1
+                        predicted_from += [source, *range(len(tokens), len(tokens) + len(branch) - 1)]
+                        targets += branch
+                        tokens += branch
+                        positions += range(fork + before, fork + before + len(branch))
+                        row_tokens += fork + before + len(branch)
+            own = _own_mask(lengths[first_reply:], replaced[first_reply:])
             slices = slice(first_target, len(targets)), slice(first_reply, len(lengths))
             groups.append(PackedGroup(first, len(tokens), fork, own, *slices))
         spans.append(PackedSpan(start, end, tuple(groups), sources, first_of_span))
@@ -184,15 +219,20 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         predicted_from=torch.tensor(predicted_from, dtype=torch.long),
         targets=torch.tensor(targets, dtype=torch.long),
         reply_lengths=lengths,
+        replaced=replaced,
         spans=tuple(spans),
         row_tokens=row_tokens,
     )
 
 
-def _own_mask(lengths: Sequence[int]) -> Tensor:
-    """(n, n): True for tokens of the same reply at or before."""
+def _own_mask(lengths: Sequence[int], replaced: Sequence[range]) -> Tensor:
+    """(n, n): True for tokens of the same reply at or before, but for those that a continuation replaces."""
     branch = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
-    return (branch[:, None] == branch[None, :]).tril()
+    mask = (branch[:, None] == branch[None, :]).tril()
+    for end, length, tokens in zip(accumulate(lengths), lengths, replaced, strict=True):
+        start = end - length
+        mask[start + tokens.stop : end, start + tokens.start : start + tokens.stop] = False
+    return mask
 
 
 def enable_tree_attention(model: Any) -> None:

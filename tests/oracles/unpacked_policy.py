@@ -6,7 +6,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["unpacked_grpo_loss", "unpacked_log_probs"]
+from train.session_tree import SessionTree
+
+__all__ = ["tree_rows", "unpacked_grpo_loss", "unpacked_log_probs"]
+
+
+def tree_rows(trees: Sequence[SessionTree]) -> list[tuple[list[int], list[int]]]:
+    """The trees' replies, each with its continuation after it, as rows: what comes before, and the tokens."""
+    rows = []
+    for tree in trees:
+        for place, (fork, replies) in enumerate(zip(tree.forks, tree.replies, strict=True)):
+            prompt = list(tree.trunk[:fork])
+            for number, reply in enumerate(replies):
+                rows.append((prompt, list(reply)))
+                if tree.continuations and (other := tree.continuations[place][number]) is not None:
+                    rows.append(([*prompt, *reply[: other[0]]], list(other[1])))
+    return rows
 
 
 def unpacked_log_probs(model: Any, prompt: Sequence[int], reply: Sequence[int], temperature: float) -> Tensor:

@@ -5,17 +5,17 @@ import random
 import pytest
 import torch
 
-from tests.oracles.unpacked_policy import unpacked_log_probs
+from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.attention.structured import Structured
 from train.policy import Policy
-from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
+from train.session_tree import Continuation, SessionTree, enable_tree_attention, hidden_states, pack
 
 TOLERANCE = 1e-5
 
 
 def random_tree(tiny: Tiny, index: int) -> SessionTree:
-    """A real trunk with replies of random tokens and lengths at some of its forks."""
+    """A real trunk with replies of random tokens and lengths at some of its forks; half of them fork once more."""
     draw = random.Random(index)
     trunk = tiny.trunks[index]
     chosen = [reply for reply in trunk.replies[1:] if draw.random() < 0.5] or trunk.replies[-1:]
@@ -26,7 +26,17 @@ def random_tree(tiny: Tiny, index: int) -> SessionTree:
         ]
         for _ in chosen
     ]
-    return SessionTree(trunk.tokens[: chosen[-1].start], [reply.start for reply in chosen], replies)
+    continuations = [
+        [
+            (draw.randrange(len(reply) + 1), [draw.randrange(len(tiny.tokenizer)) for _ in range(draw.randrange(1, 9))])
+            if draw.random() < 0.5
+            else None
+            for reply in group
+        ]
+        for group in replies
+    ]
+    forks = [reply.start for reply in chosen]
+    return SessionTree(trunk.tokens[: forks[-1]], forks, replies, continuations=continuations)
 
 
 def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny) -> None:
@@ -35,12 +45,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     tiny.model.zero_grad()
     packed = pack(trees)
     stats = Policy(tiny.model).stats(packed, temperature=0.6, definition="kl_uniform_policy")
-    rows = [
-        unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
-        for tree in trees
-        for fork, replies in zip(tree.forks, tree.replies, strict=True)
-        for reply in replies
-    ]
+    rows = [unpacked_log_probs(plain, before, tokens, 0.6) for before, tokens in tree_rows(trees)]
     weights = torch.randn(len(stats.log_probs), generator=torch.Generator().manual_seed(0)) / len(stats.log_probs)
     (stats.log_probs * weights).sum().backward()
     (torch.cat(rows) * weights).sum().backward()
@@ -48,6 +53,29 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
         assert (ours.grad - theirs.grad).abs().max().item() < TOLERANCE, name
     tiny.model.zero_grad()
+
+
+def test_a_continuation_follows_the_first_tokens_of_its_reply_and_sees_none_of_the_rest(tiny: Tiny) -> None:
+    trunk = tiny.trunks[1].tokens[:20]
+    plain = tiny.plain_model()
+
+    def pass_over(*replies: list[int], continuations: list[Continuation | None]) -> torch.Tensor:
+        packed = pack([SessionTree(trunk, [20], [replies], continuations=[continuations])])
+        assert packed.is_continuation.tolist() == [
+            kind
+            for reply, other in zip(replies, continuations, strict=True)
+            for kind in [False] * len(reply) + [True] * len(other[1] if other else ())
+        ]
+        with torch.no_grad():
+            return Policy(tiny.model).log_probs(packed)[packed.is_continuation]
+
+    for shared in range(5):  # from the prompt's end to the reply's
+        found = pass_over([3, 4, 5, 6], [7], continuations=[(shared, [8, 9]), None])
+        assert torch.equal(
+            found, pass_over([3, 4, 5, 6][:shared] + [11] * (4 - shared), [7], continuations=[(shared, [8, 9]), None])
+        )
+        wanted = unpacked_log_probs(plain, [*trunk, *[3, 4, 5, 6][:shared]], [8, 9], 1.0)
+        assert torch.allclose(found, wanted, atol=TOLERANCE)
 
 
 def test_the_trunks_last_place_predicts_the_first_token_of_every_reply(tiny: Tiny) -> None:

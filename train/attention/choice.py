@@ -156,7 +156,8 @@ def find_fault(attention: TreeAttention, shape: Shape) -> str | None:
 def _trial_pack() -> PackedTrees:
     """Trunks longer than a kernel's block, forks within and at the end of one, replies of one token and of several."""
     first = SessionTree([0] * 200, [70, 128, 200], [[[0] * 5, [0]], [[0] * 30, [0] * 4, [0] * 9], [[0] * 3]])
-    return pack([first, SessionTree([0] * 40, [40], [[[0] * 7, [0] * 2]]), SessionTree([0], [1], [[[0]]])])
+    second = SessionTree([0] * 40, [40], [[[0] * 7, [0] * 2]], continuations=[[(3, [0] * 5), None]])
+    return pack([first, second, SessionTree([0], [1], [[[0]]])])
 
 
 def _random_inputs(shape: Shape, length: int) -> list[Tensor]:
@@ -177,8 +178,9 @@ def _dense_attention(packed: PackedTrees, query: Tensor, key: Tensor, value: Ten
     mask = torch.zeros(query.shape[2], query.shape[2], dtype=torch.bool, device=query.device)
     for span in packed.spans:
         mask[span.start : span.end, span.start : span.end] = True
-    for span, group, own in packed.branches():
+    for span, group, own, replaced in packed.branches():
         mask[own.start : own.stop, span.start : span.start + group.visible] = True
         mask[own.start : own.stop, own.start : own.stop] = True
+        mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
     scores = query @ repeat_heads(key, query).transpose(2, 3) * SCALE
     return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)

@@ -1,6 +1,6 @@
 """torch's FlexAttention over a whole pack: one kernel that skips the blocks in which no token sees another.
 
-    pack ─► three numbers a token (Ranges) ─► pairs seen in each block ─► BlockMask ─► flex_attention
+    pack ─► five numbers a token (Ranges) ─► pairs seen in each block ─► BlockMask ─► flex_attention
 
 The blocks are counted from the tree itself, so no mask (L, L) is ever built. On CUDA the kernel is compiled at first
 use and again for each new kind of shape; on CPU torch has no backward pass for it, and its uncompiled result is a
@@ -26,20 +26,24 @@ RECOMPILES = 64  # lengths differ from pack to pack, and torch stops after 8
 
 @dataclass(frozen=True)
 class Ranges:
-    """What token i sees of its pack: the positions [start, fork) and [branch, i]; (L,) int32 each.
+    """What token i sees of its pack: the positions [start, fork), [reply, shared) and [branch, i]; (L,) int32 each.
 
-    On a trunk the first range is empty and the second begins where the trunk does.
+    The second is what a continuation sees of its reply, empty elsewhere. On a trunk the first is empty too, and the
+    third begins where the trunk does.
     """
 
     start: Tensor
     fork: Tensor
+    reply: Tensor
+    shared: Tensor
     branch: Tensor
 
     def counts(self, block: int) -> Tensor:
         """(blocks, blocks): how many pairs of a block of queries and one of keys see each other; L is full blocks."""
         positions = torch.arange(len(self.start), device=self.start.device, dtype=self.start.dtype)
         first = positions[::block]
-        seen = _overlap(self.start, self.fork, first, block) + _overlap(self.branch, positions + 1, first, block)
+        ranges = ((self.start, self.fork), (self.reply, self.shared), (self.branch, positions + 1))
+        seen = torch.stack([_overlap(*each, first, block) for each in ranges]).sum(dim=0)
         return seen.view(-1, block, len(first)).sum(dim=1)
 
 
@@ -56,18 +60,21 @@ def visible_ranges(packed: PackedTrees, *, multiple: int = 1) -> Ranges:
         multiple: L is padded to a multiple of it, by tokens that see themselves alone and are seen by none.
     """
     length = packed.input_ids.shape[1]
-    padding = ((index, index, index, 1) for index in range(length, -(-length // multiple) * multiple))
+    padding = ((*[index] * 5, 1) for index in range(length, -(-length // multiple) * multiple))
     *numbers, times = torch.tensor([*_runs(packed), *padding], dtype=torch.int32).T
     columns = torch.stack(numbers).repeat_interleave(times.long(), dim=1).to(packed.input_ids.device)
     return Ranges(*columns)
 
 
-def _runs(packed: PackedTrees) -> Iterator[tuple[int, int, int, int]]:
-    """Start, fork, branch, and how many tokens in a row have them; in the order of the pack."""
-    trunks = [(span.start, span.start, span.start, span.end - span.start) for span in packed.spans]
-    branches = [(span.start, span.start + group.visible, own.start, len(own)) for span, group, own in packed.branches()]
-    # A run's third number is where its tokens begin.
-    return iter(sorted(trunks + branches, key=lambda run: run[2]))
+def _runs(packed: PackedTrees) -> Iterator[tuple[int, ...]]:
+    """The numbers of Ranges, and how many tokens in a row have them; in the order of the pack."""
+    runs = [(*[span.start] * 5, span.end - span.start) for span in packed.spans]
+    for span, group, own, replaced in packed.branches():
+        fork, first, branch = span.start + group.visible, own.start, replaced.stop
+        runs += [(span.start, fork, first, first, first, branch - first)]
+        runs += [(span.start, fork, first, replaced.start, branch, own.stop - branch)]
+    # A run's fifth number is where its tokens begin.
+    return iter(sorted((run for run in runs if run[5]), key=lambda run: run[4]))
 
 
 class Flex:
@@ -94,11 +101,12 @@ def block_mask(ranges: Ranges, block: int) -> BlockMask:
     """The mask of a pack, as blocks that are partly seen and blocks that are fully seen."""
     counts = ranges.counts(block)
     full = counts == block * block
-    start, fork, branch = ranges.start, ranges.fork, ranges.branch
+    start, fork, reply, shared, branch = ranges.start, ranges.fork, ranges.reply, ranges.shared, ranges.branch
 
     def is_visible(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         on_trunk = (key >= start[query]) & (key < fork[query])
-        return on_trunk | ((key >= branch[query]) & (key <= query))
+        in_reply = (key >= reply[query]) & (key < shared[query])
+        return on_trunk | in_reply | ((key >= branch[query]) & (key <= query))
 
     return BlockMask.from_kv_blocks(
         *_block_indices((counts > 0) & ~full), *_block_indices(full), BLOCK_SIZE=block, mask_mod=is_visible

@@ -151,6 +151,8 @@ class _Batch:
         own: The indices in it that are no padding.
         padding: Those that are.
         own_positions: Positions in the pack without padding.
+        bias: (replies, 1, longest, longest) what attention adds to the scores where a reply has a continuation; None:
+            they see themselves causally.
     """
 
     longest: int
@@ -158,6 +160,13 @@ class _Batch:
     own: Tensor
     padding: Tensor
     own_positions: Tensor
+    bias: Tensor | None
+
+    def attention(self, query: Tensor) -> dict[str, Any]:
+        """The options by which the batch's tokens see themselves."""
+        if self.bias is None:
+            return {"is_causal": True}
+        return {"is_causal": False, "attn_mask": self.bias.to(query.dtype)}
 
     def gather(self, tokens: Tensor, *, zero_padding: bool = False) -> Tensor:
         """(1, heads, L, …) of a pack -> (replies, heads, longest, …)."""
@@ -185,7 +194,7 @@ class _Merge(torch.autograd.Function):
         for trunk in parts.trunks:
             merged[:, :, trunk], log_sums[:, :, trunk] = flash(*_at(trunk, *inputs), is_causal=True, scale=scale)
         for batch in parts.batches:
-            partial, log_sum = flash(*map(batch.gather, inputs), is_causal=True, scale=scale)
+            partial, log_sum = flash(*map(batch.gather, inputs), **batch.attention(query), scale=scale)
             batch.scatter(partial, merged)
             batch.scatter(log_sum, log_sums)
         for replies, chunk in parts.chunks:
@@ -207,28 +216,30 @@ class _Merge(torch.autograd.Function):
         repeated = repeat_heads(key, query), repeat_heads(value, query)
         sums = [_accumulator(query) for _ in range(3)]
         for trunk in parts.trunks:
-            partials = _flash_backward(*_at(trunk, gradient, query, *repeated, *outputs), 0.0, True, scale=ctx.scale)
+            inputs = _at(trunk, gradient, query, *repeated, *outputs)
+            partials = _flash_backward(*inputs, scale=ctx.scale, is_causal=True)
             for total, partial in zip(_at(trunk, *sums), partials, strict=True):
                 total.copy_(partial)
         for batch in parts.batches:
             inputs = map(batch.gather, (query, *repeated, *outputs))
             own_gradient = batch.gather(gradient, zero_padding=True)
-            partials = _flash_backward(own_gradient, *inputs, 0.0, True, scale=ctx.scale)
+            partials = _flash_backward(own_gradient, *inputs, scale=ctx.scale, **batch.attention(query))
             for total, partial in zip(sums, partials, strict=True):
                 batch.scatter(partial, total)
         for replies, chunk in parts.chunks:
             of_replies, of_chunk = _at(replies, gradient, query), _at(chunk, *repeated)
-            partials = _flash_backward(*of_replies, *of_chunk, *_at(replies, *outputs), 0.0, False, scale=ctx.scale)
+            of_outputs = _at(replies, *outputs)
+            partials = _flash_backward(*of_replies, *of_chunk, *of_outputs, scale=ctx.scale, is_causal=False)
             totals = *_at(replies, sums[0]), *_at(chunk, *sums[1:])
             for total, partial in zip(totals, partials, strict=True):
                 total.add_(partial)
         return *map(_sum_heads, sums, (query, key, value)), None, None
 
 
-def _flash_backward(*inputs: Any, scale: float) -> Sequence[Tensor]:
-    """Of gradient, query, key, value, result, log-sum-exp, dropout and whether it is causal."""
+def _flash_backward(*inputs: Tensor, is_causal: bool, **options: Any) -> Sequence[Tensor]:
+    """Of gradient, query, key, value, result and log-sum-exp, without dropout."""
     partials: Sequence[Tensor] = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        *inputs, scale=scale
+        *inputs, 0.0, is_causal, **options
     )
     return partials
 
@@ -263,23 +274,32 @@ def _chunks(packed: PackedTrees) -> Iterator[tuple[slice, slice]]:
 
 def _batches(packed: PackedTrees) -> list[_Batch]:
     """All replies of a pack, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
-    batches: list[list[range]] = []
+    batches: list[list[tuple[range, range]]] = []
     own = 0
-    for reply in sorted((positions for _, _, positions in packed.branches()), key=len, reverse=True):
-        own += len(reply)
-        if not batches or (len(batches[-1]) + 1) * len(batches[-1][0]) > max(2 * own, PADDED):
+    branches = ((positions, replaced) for _, _, positions, replaced in packed.branches())
+    for reply in sorted(branches, key=lambda branch: len(branch[0]), reverse=True):
+        own += len(reply[0])
+        if not batches or (len(batches[-1]) + 1) * len(batches[-1][0][0]) > max(2 * own, PADDED):
             batches.append([])
-            own = len(reply)
+            own = len(reply[0])
         batches[-1].append(reply)
-    return [_batch(replies, packed.input_ids.device) for replies in batches]
+    return [_batch(batch, packed.input_ids.device) for batch in batches]
 
 
-def _batch(replies: Sequence[range], device: torch.device) -> _Batch:
+def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Batch:
     # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
+    replies = [reply for reply, _ in branches]
     longest = len(replies[0])
     positions = [min(reply.start + column, reply.stop - 1) for reply in replies for column in range(longest)]
     is_own = [column < len(reply) for reply in replies for column in range(longest)]
     indices = ([index for index, own in enumerate(is_own) if own == kind] for kind in (True, False))
     own_positions = [position for reply in replies for position in reply]
     tensors = (torch.tensor(each, dtype=torch.long, device=device) for each in (positions, *indices, own_positions))
-    return _Batch(longest, *tensors)
+    bias = None
+    if any(replaced.stop < reply.stop for reply, replaced in branches):
+        mask = torch.ones(longest, longest, dtype=torch.bool, device=device).tril().repeat(len(replies), 1, 1, 1)
+        for row, (reply, replaced) in enumerate(branches):
+            first, end = replaced.start - reply.start, replaced.stop - reply.start
+            mask[row, :, end:, first:end] = False
+        bias = torch.zeros(mask.shape, device=device).masked_fill_(~mask, -torch.inf)
+    return _Batch(longest, *tensors, bias)

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.attention.flex_attention as torch_flex
 
-from tests.oracles.unpacked_policy import unpacked_log_probs
+from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.attention.test_depth_first import learnt, own_model
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
@@ -41,14 +41,16 @@ def flex_learns_on_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def small_trees(tiny: Tiny) -> list[SessionTree]:
-    """Two sessions with replies of several lengths; the first trunk goes on behind its last fork."""
+    """Two sessions with replies of several lengths, some with a continuation; the first trunk goes on behind its forks."""
     draw = torch.Generator().manual_seed(0)
 
     def tokens(count: int) -> list[int]:
         return torch.randint(len(tiny.tokenizer), (count,), generator=draw).tolist()
 
-    first = SessionTree(tokens(150), [40, 130], [[tokens(5), tokens(1), tokens(9)], [tokens(3), tokens(7)]])
-    return [first, SessionTree(tokens(20), [20], [[tokens(4), tokens(2)]])]
+    trunk, replies = tokens(150), [[tokens(5), tokens(1), tokens(9)], [tokens(3), tokens(7)]]
+    second = SessionTree(tokens(20), [20], [[tokens(4), tokens(2)]])
+    others = [[(2, tokens(6)), (0, tokens(2)), (9, tokens(1))], [None, (4, tokens(12))]]
+    return [SessionTree(trunk, [40, 130], replies, continuations=others), second]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +69,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     shape = TinyModelConfig(hidden_size=64, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
     trees, (plain, own) = small_trees(tiny), (build_model(tiny.tokenizer, shape, seed=0) for _ in range(2))
     enable_tree_attention(own)
-    rows = [
-        unpacked_log_probs(plain, tree.trunk[:fork], reply, 0.6)
-        for tree in trees
-        for fork, replies in zip(tree.forks, tree.replies, strict=True)
-        for reply in replies
-    ]
-    wanted = torch.cat(rows)
+    wanted = torch.cat([unpacked_log_probs(plain, before, tokens, 0.6) for before, tokens in tree_rows(trees)])
     weights = torch.randn(len(wanted), generator=torch.Generator().manual_seed(0)) / len(wanted)
     (wanted * weights).sum().backward()
     policy = Policy(own.to(device), **WAYS[way])
@@ -195,8 +191,9 @@ def seen_by(packed: PackedTrees) -> torch.Tensor:
         for group in span.groups:
             mask[group.start : group.end, span.start : span.start + group.visible] = True
             start = group.start
-            for own in packed.reply_lengths[group.replies]:
+            for own, replaced in zip(packed.reply_lengths[group.replies], packed.replaced[group.replies], strict=True):
                 mask[start : start + own, start : start + own] = torch.ones(own, own).tril()
+                mask[start + replaced.stop : start + own, start + replaced.start : start + replaced.stop] = False
                 start += own
     return mask
 
@@ -246,13 +243,7 @@ def test_a_reference_attends_as_the_policy_does(tiny: Tiny) -> None:
 
 def test_tokens_of_rows_are_counted_beside_those_of_the_pack(tiny: Tiny) -> None:
     trees = small_trees(tiny)
-    rows = [
-        len(tree.trunk[:fork]) + len(reply)
-        for tree in trees
-        for fork, replies in zip(tree.forks, tree.replies, strict=True)
-        for reply in replies
-    ]
-    assert pack(trees).row_tokens == sum(rows)
+    assert pack(trees).row_tokens == sum(len(before) + len(tokens) for before, tokens in tree_rows(trees))
     trunk = tiny.trunks[0]
     spans = [(reply.start, reply.end) for reply in trunk.replies]
     assert pack([SessionTree(trunk.tokens, targets=spans)]).row_tokens == sum(end for _, end in spans)
