@@ -24,7 +24,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -51,19 +51,22 @@ class PolicyStats:
         log_probs: Of the sampled token under softmax(logits / temperature); carries the gradient.
         entropy: Of that distribution, in nats; no gradient.
         self_certainty: Of softmax(logits), the model's own distribution at temperature 1; no gradient.
+        own_log_probs: Of the sampled token under that distribution; no gradient.
     """
 
     log_probs: Tensor
     entropy: Tensor
     self_certainty: Tensor
+    own_log_probs: Tensor
 
     def detach(self) -> "PolicyStats":
         """A copy without gradient."""
-        return PolicyStats(self.log_probs.detach(), self.entropy, self.self_certainty)
+        return replace(self, log_probs=self.log_probs.detach())
 
-    def of(self, tokens: slice) -> "PolicyStats":
+    def of(self, tokens: slice | Tensor) -> "PolicyStats":
         """The statistics of some of the tokens."""
-        return PolicyStats(self.log_probs[tokens], self.entropy[tokens], self.self_certainty[tokens])
+        columns = (self.log_probs, self.entropy, self.self_certainty, self.own_log_probs)
+        return PolicyStats(*(column[tokens] for column in columns))
 
 
 def log_probabilities(
@@ -105,7 +108,7 @@ def _in_chunks(
 def _chunk_stats(
     hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty | None
 ) -> tuple[Tensor, ...]:
-    """Log-probabilities of the targets; with a definition also entropy and self-certainty, without gradient."""
+    """Log-probabilities of the targets; with a definition also the other statistics, without gradient."""
     logits = (hidden @ output_weight.T).float()
     scaled = torch.log_softmax(logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)
@@ -115,7 +118,8 @@ def _chunk_stats(
         entropy = -(scaled.exp() * scaled).sum(dim=-1)
         own = scaled if temperature == 1.0 else torch.log_softmax(logits, dim=-1)
         certainty = self_certainty(own, definition)
-    return log_probs, entropy, certainty
+        own_log_probs = own.gather(1, targets[:, None]).squeeze(1)
+    return log_probs, entropy, certainty, own_log_probs
 
 
 def self_certainty(log_probs: Tensor, definition: SelfCertainty = "kl_uniform_policy") -> Tensor:
@@ -248,7 +252,7 @@ class Policy(nn.Module):
         return self._forward_packed(packed, partial(log_probabilities, temperature=temperature))
 
     def stats(self, packed: PackedTrees, *, temperature: float, definition: SelfCertainty) -> PolicyStats:
-        """Log-probabilities, entropy and self-certainty of the reply tokens."""
+        """The statistics of the reply tokens."""
         return self._forward_packed(packed, partial(policy_stats, temperature=temperature, definition=definition))
 
     def logits(

@@ -5,8 +5,9 @@
 
 Token q may see token k iff k lies on the trunk at or before q's fork, or in q's own branch at or before q; positions
 are those of the unpacked prompt. A reply may fork once more: its continuation follows its first tokens in place of the
-rest (prompt, sampled rationale, then the sampled action or the logged one), and is packed right behind it. Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T
-pages instead of T·(T+1)/2·G. Several sessions are packed one after the other; they do not see each other.
+rest (prompt, sampled rationale, then the sampled action or the logged one), and is packed right behind it.
+Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T pages instead of T·(T+1)/2·G.
+Several sessions are packed one after the other; they do not see each other.
 
 The unchanged model runs with one of the attentions of train/attention, passed to it as a keyword argument. Dropout of
 attention weights, which a configuration may ask for, is not applied.

@@ -39,6 +39,9 @@ The papers' rewards by name (`REWARD_PRESETS`):
 | `customer_r1` | exact match weighed by kind of action, a wrong click -1, format 1 | Customer-R1, section 4.3 |
 | `customer_r1_rl_only` | the same with a wrong click 0, for RL without SFT | Customer-R1, section 4.3 |
 
+`LOG_LIKELIHOOD` is a reward of GRPO's alone: the policy in training measures it (train/grpo/likelihood.py), and no text
+can be scored by it.
+
 Table 4's first row (no SFT) trains with `shop_r1`. Its row "binary" has a tick at "Reward Scale" and does not say what is
 scaled where nothing is long text: hence two presets.
 """  # noqa: E501 - a table row is a line
@@ -55,7 +58,7 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward.similarity import SIMILARITIES, SimilarityName, click_type_of, exact_match, is_wrong_click
 
-RewardKind = Literal["hierarchical", "binary", "customer_r1"]
+RewardKind = Literal["hierarchical", "binary", "customer_r1", "log_likelihood"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
 
 
@@ -64,7 +67,8 @@ class RewardConfig(Config):
 
     Attributes:
         kind: `hierarchical` is table 1 of Shop-R1; `binary` pays `exact_points` for an exact match and nothing else for
-            the action; `customer_r1` pays for an exact match by the kind of action.
+            the action; `customer_r1` pays for an exact match by the kind of action; `log_likelihood` is that of the
+            logged action behind the reply's rationale, and nothing else.
         format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
         action_type: For the right type of action.
         click_name_present: For a click that names something.
@@ -134,6 +138,7 @@ REWARD_PRESETS: Mapping[str, RewardConfig] = {
     "customer_r1": RewardConfig(kind="customer_r1", format=1.0, self_certainty_weight=0.0),
     "customer_r1_rl_only": RewardConfig(kind="customer_r1", format=1.0, self_certainty_weight=0.0, wrong_click=0.0),
 }
+LOG_LIKELIHOOD = RewardConfig(kind="log_likelihood", format=0.0, self_certainty_weight=0.0)
 
 
 def reward_preset(name: str) -> RewardConfig:
@@ -234,6 +239,11 @@ def score_action(
 ) -> RewardBreakdown:
     """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
     action_type = name_present = text_present = name_similarity = text_similarity = exact = wrong_click = 0.0
+    if config.kind == "log_likelihood":
+        raise BadConfig(
+            "reward log_likelihood is measured by the policy in training, and a text was to be scored; give it to "
+            "phases of GRPO alone (phases.NAME.reward), and score by another reward, such as shop_r1."
+        )
     if config.kind != "hierarchical":
         # Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less.
         if exact_match(predicted, logged):

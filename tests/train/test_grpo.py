@@ -18,7 +18,7 @@ from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, KlEstimator, LossType, ScaleRewards
-from train.grpo.groups import Group, Rollout, certainty_metrics, micro_batches, rollout_metrics, score_group
+from train.grpo.groups import Group, Rollout, measured_metrics, micro_batches, rollout_metrics, score_group
 from train.grpo.loss import (
     grpo_loss,
     importance_weights,
@@ -195,10 +195,10 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     step = trunk.replies[1]
     group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
     (micro_batch,) = micro_batches([group], 10_000)
-    certain = PolicyStats(*torch.full((3, group.reply_tokens), 20.0))
+    certain = PolicyStats(*torch.full((4, group.reply_tokens), 20.0))
     trainer = trainer_of(tiny.model, tiny.model, tiny)
     certainties = trainer._certainties(micro_batch.rollouts, certain)
-    with_reason, without = trainer._rewards(micro_batch.rollouts, certainties)
+    with_reason, without = trainer._rewards(micro_batch.rollouts, certainties, certain)
     assert certainties == [20.0, 0.0]
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
@@ -272,8 +272,9 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
     groups = trainer._sample(0)
     (batch,) = micro_batches(groups, 100_000)
     figures = trainer._learn([batch], None)
-    certainties = trainer._certainties(batch.rollouts, trainer._statistics([batch])[0])
-    advantages = trainer._advantages(trainer._rewards(batch.rollouts, certainties))
+    (stats,) = trainer._statistics([batch])
+    certainties = trainer._certainties(batch.rollouts, stats)
+    advantages = trainer._advantages(trainer._rewards(batch.rollouts, certainties, stats))
     loss = torch.tensor(0.0)
     rollouts = [(group, rollout) for group in groups for rollout in group.rollouts]
     for (group, rollout), advantage in zip(rollouts, advantages.tolist(), strict=True):
@@ -329,7 +330,7 @@ def test_the_figures_hold_each_term_of_the_reward_and_the_mix_of_actions(tiny: T
 def test_a_batch_without_a_readable_reply_has_no_mix_of_sampled_actions(tiny: Tiny) -> None:
     figures = rollout_metrics([group_of(tiny, ["buy it"] * 2, tiny.trunks[0].replies[1])])
     assert not [name for name in figures if name.startswith("sampled_")]
-    assert certainty_metrics([None, None]) == {}
+    assert measured_metrics("self_certainty", [None, None]) == {}
 
 
 def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(

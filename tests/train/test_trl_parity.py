@@ -124,8 +124,9 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_pat
     groups = hand_made_groups(tiny)
     batch = list(micro_batches(groups, OURS.max_batch_tokens))
     (micro_batch,) = batch
-    certainties = trainer._certainties(micro_batch.rollouts, trainer._statistics(batch)[0])
-    rewards = trainer._rewards(micro_batch.rollouts, certainties)
+    (stats,) = trainer._statistics(batch)
+    certainties = trainer._certainties(micro_batch.rollouts, stats)
+    rewards = trainer._rewards(micro_batch.rollouts, certainties, stats)
     figures = trainer._learn(batch, None)
     expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
+from shop_env.reward import RewardConfig
 from train.config import OptimizerConfig, SamplingConfig
 from train.sampler import Balance
 
@@ -86,6 +87,10 @@ class GrpoConfig(Config):
                 f"grpo.epsilon_high is {self.epsilon_high}, below grpo.epsilon {self.epsilon}; "
                 "leave it out or raise it."
             )
+
+    def max_reply_tokens(self, reward: RewardConfig) -> int:
+        """The tokens of a reply in training: with the logged action behind it, where the reward is its likelihood."""
+        return self.max_new_tokens * (2 if reward.kind == "log_likelihood" else 1)
 
     def sampling(self, end_token: int) -> SamplingConfig:
         """How the groups of a batch are sampled."""

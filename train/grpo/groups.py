@@ -20,16 +20,17 @@ is filtered out:
 | `tokens` | tokens that went through a model in the whole step, sampling and reference included |
 
 Over the groups used only, since no other pass computes them: `loss`, `kl`, `entropy`, `self_certainty` and
-`self_certainty_std` (s(r) of the readable replies, as it is rewarded). With several updates on a batch loss, KL and
-entropy are of the last. `sampler_trainer_logprob_gap` is the mean over tokens of |log π − log π_sampled| before any
-update; `importance` is the mean importance-sampling weight (1: no correction).
+`self_certainty_std` (s(r) of the readable replies, as it is rewarded), and with the reward of that name
+`log_likelihood` and `log_likelihood_std` (of all replies; their `action_reward` is 0). With several updates on a batch
+loss, KL and entropy are of the last. `sampler_trainer_logprob_gap` is the mean over tokens of |log π − log π_sampled|
+before any update; `importance` is the mean importance-sampling weight (1: no correction).
 """
 
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import msgspec
@@ -37,26 +38,43 @@ import msgspec
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.score import NOTHING
 from shop_env.reward.similarity import exact_match, unlogged_fields
+from train.grpo.likelihood import logged_continuations
+from train.grpo.loss import is_informative
 from train.ranks import Ranks
 from train.rollouts.engine import SampledReply, StopReason
 from train.sampler import split_batches
-from train.session_tree import PackedTrees, SessionTree, pack
+from train.session_tree import Continuation, PackedTrees, SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens, decode_replies
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply to a step: as it was drawn, parsed, and scored without self-certainty."""
+    """One sampled reply to a step: as it was drawn, parsed, and scored without self-certainty.
+
+    Attributes:
+        logged: The logged action as a continuation of the reply, whose likelihood is its reward; None: it has none.
+    """
 
     step: ReplySpan
     sampled: SampledReply
     reply: Reply | MalformedReply
     breakdown: RewardBreakdown
+    logged: Continuation | None = None
 
     @property
     def tokens(self) -> list[int]:
         return self.sampled.tokens
+
+    @property
+    def rewarded_tokens(self) -> list[int]:
+        """The tokens that decide the reward and get the advantage: all, or those before the logged continuation."""
+        return self.tokens if self.logged is None else self.tokens[: self.logged[0]]
+
+    @property
+    def packed_length(self) -> int:
+        return len(self.tokens) + (0 if self.logged is None else len(self.logged[1]))
 
     @property
     def action_reward(self) -> float:
@@ -80,6 +98,12 @@ class Group:
     def reply_tokens(self) -> int:
         return sum(len(rollout.tokens) for rollout in self.rollouts)
 
+    @property
+    def is_informative(self) -> bool:
+        """Whether rewards can differ: by their actions, or by the rationales that the logged action follows."""
+        measured = [None if rollout.logged is None else rollout.rewarded_tokens for rollout in self.rollouts]
+        return is_informative([rollout.action_reward for rollout in self.rollouts]) or is_informative(measured)
+
 
 @dataclass(frozen=True)
 class MicroBatch:
@@ -97,11 +121,15 @@ class MicroBatch:
 def score_group(
     trunk: SessionTokens, step: ReplySpan, replies: Sequence[SampledReply], tokenizer: Any, reward: RewardConfig
 ) -> Group:
-    """Parses sampled replies and scores each by its action."""
-    rollouts = []
-    for sampled, text in zip(replies, decode_replies(tokenizer, [each.tokens for each in replies]), strict=True):
-        reply = parse_reply(text)
-        rollouts.append(Rollout(step, sampled, reply, score_reply(reply, step.action, reward)))
+    """Parses sampled replies and scores each by its action, or prepares what its likelihood is measured by."""
+    tokens = [each.tokens for each in replies]
+    parsed = [parse_reply(text) for text in decode_replies(tokenizer, tokens)]
+    if reward.kind == "log_likelihood":
+        logged = logged_continuations(tokenizer, parsed, tokens, step.action)
+        rollouts = [Rollout(step, *each) for each in zip(replies, parsed, repeat(NOTHING), logged, strict=False)]
+    else:
+        breakdowns = [score_reply(reply, step.action, reward) for reply in parsed]
+        rollouts = [Rollout(step, *each) for each in zip(replies, parsed, breakdowns, strict=True)]
     return Group(trunk, step, rollouts)
 
 
@@ -110,7 +138,8 @@ def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBat
 
     def cost(batch: Sequence[Group], group: Group) -> tuple[int]:
         is_trunk_packed = bool(batch) and batch[-1].trunk is group.trunk
-        return (group.reply_tokens + (0 if is_trunk_packed else len(group.trunk.tokens)),)
+        replies = sum(rollout.packed_length for rollout in group.rollouts)
+        return (replies + (0 if is_trunk_packed else len(group.trunk.tokens)),)
 
     for batch in split_batches(groups, cost, max_tokens):
         yield MicroBatch(batch, pack(_trees(batch)))
@@ -123,7 +152,8 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
         own = list(run)
         forks = [group.step.start for group in own]
         replies = [[rollout.tokens for rollout in group.rollouts] for group in own]
-        trees.append(SessionTree(own[-1].trunk.tokens[: forks[-1]], forks, replies))
+        logged = [[rollout.logged for rollout in group.rollouts] for group in own]
+        trees.append(SessionTree(own[-1].trunk.tokens[: forks[-1]], forks, replies, continuations=logged))
     return trees
 
 
@@ -155,10 +185,10 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
     }
 
 
-def certainty_metrics(certainties: Sequence[float | None]) -> dict[str, float]:
-    """Mean and standard deviation of s(r); empty where no reply has one."""
-    measured = [certainty for certainty in certainties if certainty is not None]
-    return _mean_and_deviation("self_certainty", measured) if measured else {}
+def measured_metrics(name: str, values: Sequence[float | None]) -> dict[str, float]:
+    """Mean and standard deviation of s(r) or another number of the replies; empty where no reply has one."""
+    measured = [value for value in values if value is not None]
+    return _mean_and_deviation(name, measured) if measured else {}
 
 
 def packed_share(packs: Sequence[PackedTrees], ranks: Ranks) -> dict[str, float]:

@@ -80,8 +80,8 @@ def grpo_loss(
     return beta * kl_N - importance_N * gain
 
 
-def is_informative(action_rewards: Sequence[float]) -> bool:
-    """Whether the actions of a group earned different rewards.
+def is_informative(action_rewards: Sequence[object]) -> bool:
+    """Whether the actions of a group earned different rewards, or differ in what decides them.
 
     >>> is_informative([0.5, 0.5]), is_informative([0.5, 1000.5])
     (False, True)

@@ -4,8 +4,9 @@
 
 Shape letters: P prompts (one scored step each), G generations, R = P · G replies, N reply tokens.
 
-The reward is `shop_env.reward.score_reply` and nothing else; self-certainty comes from the policy's own forward pass
-over the sampled reply, averaged over the tokens of the rationale.
+The reward is `shop_env.reward.score_reply`, or the likelihood of the logged action (likelihood.py), and nothing else;
+self-certainty comes from the policy's own forward pass over the sampled reply, averaged over the tokens of the
+rationale.
 
 Departures from the papers: groups whose action rewards are all equal are skipped (`filter_zero_variance`), and steps
 share their session's trunk, which changes no number. With `num_iterations = 1` the policy that samples is the policy
@@ -13,7 +14,7 @@ that is updated, so the ratio is 1 and clipping never acts. `importance_sampling
 numerics differ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -32,17 +33,17 @@ from train.grpo.groups import (
     Group,
     MicroBatch,
     Rollout,
-    certainty_metrics,
+    measured_metrics,
     micro_batches,
     packed_share,
     rollout_metrics,
     score_group,
     tokens_processed,
 )
+from train.grpo.likelihood import likelihood_reward
 from train.grpo.loss import (
     grpo_loss,
     importance_weights,
-    is_informative,
     kl_divergence,
     scaled_advantages,
     token_weights,
@@ -83,6 +84,7 @@ class GrpoTrainer:
     ) -> None:
         self._policy, self._reference, self._tokenizer = policy.train(), reference, tokenizer
         self._config, self._reward = config, reward
+        self._is_likelihood = reward.kind == "log_likelihood"
         self._plan = grpo_plan(trunks, config, seed, ranks)
         self._seed, self._engine, self._ranks = seed, engine or LocalEngine(self._policy), ranks
         self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.num_iterations, ranks)
@@ -94,11 +96,9 @@ class GrpoTrainer:
         # Without their trunks, groups are small enough to send to other processes.
         own = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
         metrics = rollout_metrics(self._gather(own))
-        used_P = [
-            group
-            for group in groups_P
-            if not config.filter_zero_variance or is_informative([rollout.action_reward for rollout in group.rollouts])
-        ]
+        if self._is_likelihood and step == 0:
+            _check_rationales(metrics)
+        used_P = [group for group in groups_P if not config.filter_zero_variance or group.is_informative]
         metrics["groups_used"] = self._ranks.all_reduce_sum(len(used_P))
         batch = list(micro_batches(used_P, config.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
@@ -144,7 +144,7 @@ class GrpoTrainer:
         """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
         config, device = self._config, self._policy.device
         replies = self._ranks.all_reduce_sum(sum(len(micro_batch.rollouts) for micro_batch in batch))
-        tokens = self._ranks.all_reduce_sum(sum(len(micro_batch.packed.targets) for micro_batch in batch))
+        tokens = self._ranks.all_reduce_sum(sum(group.reply_tokens for part in batch for group in part.groups))
         advantages = None
         if old is not None and config.scale_rewards == "batch" and replies:
             advantages = self._batch_advantages(batch, old)
@@ -158,29 +158,35 @@ class GrpoTrainer:
         names = ("loss", "kl", "entropy", "sampler_trainer_logprob_gap", "importance")
         metrics = dict.fromkeys(names, 0.0) if replies else {}
         certainties: list[float | None] = []
+        rewards: list[float] = []
         with same_passes(self._ranks, len(batch), self._reference, self._policy):
             for number, micro_batch in enumerate(batch):
                 packed = micro_batch.packed.to(device)
                 with torch.no_grad():
                     reference = self._reference.log_probs(packed, temperature=config.temperature)
+                is_sampled = ~packed.is_continuation
+                sampled = torch.zeros_like(reference)
                 log_probs = [log_prob for rollout in micro_batch.rollouts for log_prob in rollout.sampled.log_probs]
-                sampled = torch.tensor(log_probs, device=device)
+                sampled[is_sampled] = torch.tensor(log_probs, device=device)
                 for output in self._policy.forward_chunks(packed, head):
                     now, rollouts_R = output.value, micro_batch.rollouts[output.replies]
                     before = now.detach() if old is None else old[number].of(output.targets)
                     certainty_R = self._certainties(rollouts_R, before)
+                    reward_R = self._rewards(rollouts_R, certainty_R, before)
                     if advantages is None:
-                        advantages_R = self._advantages(self._rewards(rollouts_R, certainty_R))
+                        advantages_R = self._advantages(reward_R)
                     else:
                         advantages_R = advantages[number][output.replies]
                     lengths_R = [len(rollout.tokens) for rollout in rollouts_R]
-                    advantages_N = advantages_R.repeat_interleave(torch.tensor(lengths_R)).to(device)
+                    advantages_N = advantages_of_tokens(advantages_R, rollouts_R).to(device)
+                    own = is_sampled[output.targets]
+                    now, before = now.of(own), before.of(own)
                     weights_N = token_weights(
                         lengths_R, config.loss_type, replies=replies, tokens=tokens, longest=config.max_new_tokens
                     ).to(device)
-                    sampled_N = sampled[output.targets]
+                    sampled_N = sampled[output.targets][own]
                     importance_N = importance_weights(before.log_probs, sampled_N, config.importance_sampling_cap)
-                    kl_N = kl_divergence(now.log_probs, reference[output.targets], config.kl_estimator)
+                    kl_N = kl_divergence(now.log_probs, reference[output.targets][own], config.kl_estimator)
                     loss_N = loss_of_tokens(now.log_probs, before.log_probs, advantages_N, kl_N, importance_N)
                     loss = (weights_N * loss_N).sum()
                     loss.backward()
@@ -190,14 +196,17 @@ class GrpoTrainer:
                     metrics["sampler_trainer_logprob_gap"] += (before.log_probs - sampled_N).abs().sum().item() / tokens
                     metrics["importance"] += importance_N.sum().item() / tokens
                     certainties += certainty_R
-        return self._ranks.sum_metrics(metrics) | certainty_metrics(self._gather(certainties))
+                    rewards += reward_R
+        likelihood = measured_metrics("log_likelihood", self._gather(rewards) if self._is_likelihood else [])
+        certainty = measured_metrics("self_certainty", self._gather(certainties))
+        return self._ranks.sum_metrics(metrics) | certainty | likelihood
 
     def _batch_advantages(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats]) -> Sequence[Tensor]:
         """(R,) for each micro-batch, scaled over the batch of all ranks."""
         own_rewards = [
             reward
             for micro_batch, stats in zip(batch, old, strict=True)
-            for reward in self._rewards(micro_batch.rollouts, self._certainties(micro_batch.rollouts, stats))
+            for reward in self._rewards(micro_batch.rollouts, self._certainties(micro_batch.rollouts, stats), stats)
         ]
         rewards = self._ranks.all_gather(own_rewards)
         by_rank = torch.split(self._advantages(list(chain(*rewards))), [len(own) for own in rewards])
@@ -209,8 +218,14 @@ class GrpoTrainer:
         rewards_P_G = torch.tensor(rewards_R).view(-1, config.num_generations)
         return scaled_advantages(rewards_P_G, config.scale_rewards, epsilon=config.advantage_epsilon).flatten()
 
-    def _rewards(self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None]) -> list[float]:
-        """R total rewards: of the action, and of the rationale's self-certainty."""
+    def _rewards(
+        self, rollouts_R: Sequence[Rollout], certainty_R: Sequence[float | None], stats: PolicyStats
+    ) -> list[float]:
+        """R total rewards: of the action, and of the rationale's self-certainty; or the logged action's likelihood."""
+        if self._is_likelihood:
+            by_reply = stats.own_log_probs.cpu().split([rollout.packed_length for rollout in rollouts_R])
+            pairs = zip(by_reply, rollouts_R, strict=True)
+            return [likelihood_reward(log_probs[len(rollout.tokens) :]) for log_probs, rollout in pairs]
         return [
             score_reply(rollout.reply, rollout.step.action, self._reward, self_certainty=certainty).total
             for rollout, certainty in zip(rollouts_R, certainty_R, strict=True)
@@ -218,7 +233,7 @@ class GrpoTrainer:
 
     def _certainties(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> list[float | None]:
         """R times s(r), the mean over the rationale's tokens; None for a malformed reply."""
-        by_reply = stats.self_certainty.cpu().split([len(rollout.tokens) for rollout in rollouts_R])
+        by_reply = stats.self_certainty.cpu().split([rollout.packed_length for rollout in rollouts_R])
         return [
             rationale_certainty(self._tokenizer, rollout.reply, rollout.tokens, certainty_of_tokens)
             for rollout, certainty_of_tokens in zip(rollouts_R, by_reply, strict=True)
@@ -229,14 +244,32 @@ class GrpoTrainer:
         return list(chain(*self._ranks.all_gather(own)))
 
 
+def advantages_of_tokens(advantages_R: Tensor, rollouts_R: Sequence[Rollout]) -> Tensor:
+    """(N,) the advantage of each sampled token: that of its reply, and 0 behind what decides the reward."""
+    lengths = [(len(rollout.rewarded_tokens), len(rollout.tokens)) for rollout in rollouts_R]
+    parts = torch.tensor([part for rewarded, length in lengths for part in (rewarded, length - rewarded)])
+    return torch.stack([advantages_R, torch.zeros_like(advantages_R)], dim=1).flatten().repeat_interleave(parts)
+
+
+def _check_rationales(metrics: Mapping[str, float]) -> None:
+    """Refuses a likelihood behind rationales that are never written: it is the same for all replies to a step."""
+    unreadable = metrics["malformed"] + metrics["cut"]
+    if metrics["no_rationale"] > 0 and metrics["no_rationale"] + unreadable > 1 - 1e-6:
+        raise BadConfig(
+            "reward log_likelihood compares rationales, and no reply of the first batch has one "
+            f"({metrics['no_rationale']:.0%} are readable and without, {unreadable:.0%} are malformed). Start from a "
+            "policy that writes rationales; without them SFT maximizes the same likelihood."
+        )
+
+
 def rationale_certainty(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], certainty_of_tokens: Tensor
 ) -> float | None:
     """s(r) of a reply, the mean over the rationale's tokens (Shop-R1, section 3); None for a malformed reply.
 
     Args:
-        tokens: Of the reply, n or more.
-        certainty_of_tokens: (n,) self-certainty of each.
+        tokens: Of the reply.
+        certainty_of_tokens: (n,) self-certainty of each, or of the first n; of a continuation behind them too.
     """
     if not isinstance(reply, Reply):
         return None

@@ -17,6 +17,7 @@ from shop_env.evaluation import scored_steps
 from shop_env.observation import ContextConfig, PersonaArm, Scope
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
+from shop_env.reward.score import LOG_LIKELIHOOD
 from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
 
@@ -75,7 +76,7 @@ class PhaseConfig(Config):
         start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
         against: The phases that it is compared with, pair by pair of steps; they may come later.
         temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
-        reward: A reward preset of GRPO's; None: the run's.
+        reward: A reward preset of GRPO's, or `log_likelihood` (train/grpo/likelihood.py); None: the run's.
         context: What differs from the run's context.
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
         same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
@@ -102,10 +103,14 @@ class PhaseConfig(Config):
 
     def __post_init__(self) -> None:
         if self.reward is not None:
-            reward_preset(self.reward)
+            _get_reward(self.reward)
         for key, value, method in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
             if value is not None and self.method != method:
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {method!r}.")
+
+
+def _get_reward(name: str) -> RewardConfig:
+    return LOG_LIKELIHOOD if name == LOG_LIKELIHOOD.kind else reward_preset(name)
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,11 @@ class TrainConfig(Config):
     def __post_init__(self) -> None:
         if not self.phases:
             raise BadConfig("a run needs at least one phase, such as [phases.sft] with method = 'sft'.")
+        if LOG_LIKELIHOOD.kind in (self.reward, getattr(self.reward, "kind", None)):
+            raise BadConfig(
+                "reward is log_likelihood, which only GRPO measures, but the last table scores texts by it; give it to "
+                "the phases of GRPO, as phases.NAME.reward, and leave the run's reward as it is."
+            )
         earlier = ["model"]
         for name, phase in self.phases.items():
             if not PHASE_NAME.fullmatch(name) or name == "model":
@@ -281,13 +291,13 @@ class TrainConfig(Config):
         longest = model.max_tokens - model.max_new_tokens
         if self.phases[name].method == "grpo":
             grpo = self.grpo_of(name)
-            replies = grpo.num_generations * grpo.max_new_tokens
+            replies = grpo.num_generations * grpo.max_reply_tokens(self.reward_of(name))
         return longest if model.max_tree_tokens is None else min(longest, model.max_tree_tokens - replies)
 
     def reward_of(self, name: str) -> RewardConfig:
         """The reward that a phase is trained with."""
         own = self.phases[name].reward
-        return self.reward_config if own is None else reward_preset(own)
+        return self.reward_config if own is None else _get_reward(own)
 
     def context_of(self, name: str) -> ContextConfig:
         """The context of a phase's policy, in training and evaluation."""

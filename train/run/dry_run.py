@@ -126,7 +126,7 @@ def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionStep
 
 def _groups(batch: Sequence[SessionSteps], grpo: GrpoConfig, tokenizer: Any, reward: RewardConfig) -> list[Group]:
     """A batch all of whose replies are as long as they may be."""
-    length = grpo.max_new_tokens
+    length = grpo.max_reply_tokens(reward)
     replies = [SampledReply([0] * length, [0.0] * length, StopReason.LENGTH)] * grpo.num_generations
     return [score_group(trunk, step, replies, tokenizer, reward) for trunk, steps in batch for step in steps]
 

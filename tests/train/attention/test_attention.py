@@ -41,7 +41,7 @@ def flex_learns_on_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def small_trees(tiny: Tiny) -> list[SessionTree]:
-    """Two sessions with replies of several lengths, some with a continuation; the first trunk goes on behind its forks."""
+    """Two sessions with replies of several lengths, some with a continuation; the first trunk goes on behind them."""
     draw = torch.Generator().manual_seed(0)
 
     def tokens(count: int) -> list[int]:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig
+from train.run.config import PhaseConfig
 from train.run.presets import load_preset
 
 TINY = load_preset("tiny_cpu")
@@ -59,3 +60,19 @@ def test_phases_that_are_no_tables_are_refused_in_one_line(tmp_path: Path) -> No
         load_preset(written(tmp_path, "phases = 3\n"))
     with pytest.raises(BadConfig, match="Expected `object`, got `int`"):
         load_preset(written(tmp_path, "[phases]\na = 3\n"))
+
+
+def test_the_rows_of_calibration_differ_in_advantages_and_reward_alone() -> None:
+    config = load_preset("tiny_cpu", "calibration")
+    divided, undivided, likelihood = (config.grpo_of(name) for name in ("divided", "undivided", "log_likelihood"))
+    assert (divided, undivided) == (TINY.grpo, msgspec.structs.replace(TINY.grpo, scale_rewards="none"))
+    assert likelihood == undivided
+    kinds = [config.reward_of(name).kind for name in ("divided", "undivided", "log_likelihood")]
+    assert kinds == ["binary", "binary", "log_likelihood"]
+
+
+def test_the_likelihood_is_no_reward_of_a_whole_run() -> None:
+    with pytest.raises(BadConfig, match=r"only GRPO measures, but the last table scores texts"):
+        msgspec.structs.replace(TINY, reward="log_likelihood")
+    with pytest.raises(BadConfig, match=r"Unknown reward preset 'likelihood'"):
+        PhaseConfig(label="x", method="grpo", reward="likelihood")
