@@ -81,7 +81,13 @@ def test_the_reward_is_the_mean_log_probability_of_the_logged_action_behind_the_
 def test_the_sampled_action_and_the_length_of_the_rationale_do_not_enter(tiny: Tiny) -> None:
     actions = [Click(name="a.b"), Terminate(), tiny.trunks[0].replies[1].action]
     same = rewards_of(tiny, group_of(tiny, [format_reply("I look at it.", action) for action in actions]))
-    assert same == pytest.approx([same[0]] * 3, abs=1e-6)
+    assert same == [same[0]] * 3
+    alike = group_of(tiny, [format_reply(text, Terminate()) for text in ("So.", "I look.", "So.", "I look.")])
+    lengths = [len(rollout.logged[1]) for rollout in alike.rollouts if rollout.logged]
+    assert lengths == [lengths[0], lengths[0], 0, 0], "one continuation for all replies that begin alike"
+    first, second, *others = rewards_of(tiny, alike, group_of(tiny, [format_reply("So.", Terminate())] * 2, 2))
+    assert others[:2] == [first, second] and first != second
+    assert others[2] == others[3] not in (first, second), "another step's is its own"
     # The mean is over the logged tokens: a reward of n more rationale tokens would show their log-probabilities.
     group = group_of(tiny, [format_reply("a" * count, Terminate()) for count in (0, 60)])
     assert [len(rollout.logged[1]) for rollout in group.rollouts if rollout.logged] == [

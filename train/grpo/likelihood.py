@@ -36,29 +36,44 @@ LEAST, MOST = -8.0, 0.0
 def logged_continuations(
     tokenizer: Any, replies: Sequence[Reply | MalformedReply], tokens_R: Sequence[Sequence[int]], logged: Action
 ) -> list[Continuation | None]:
-    """What the shopper did as a continuation of each sampled reply behind its rationale; None: there is no such place.
+    """What the shopper did as a continuation of each reply to a step, behind its rationale; None: there is no place.
+
+    Replies that begin alike share one: all but the first have a continuation without tokens.
 
     Args:
         tokens_R: Of the replies.
     """
+    places: dict[tuple[int, ...], tuple[int, str] | None] = {}
+    texts: dict[tuple[tuple[int, ...], str], str] = {}
+    keys_R = []
+    for reply, sampled in zip(replies, map(tuple, tokens_R), strict=True):
+        if sampled not in places:  # equal replies are common
+            places[sampled] = _place(tokenizer, reply, sampled, logged)
+        place, key = places[sampled], None
+        if place is not None and isinstance(reply, Reply):
+            key = sampled[: place[0]], reply.rationale
+            texts.setdefault(key, place[1])
+        keys_R.append(key)
+    tokens = dict(zip(texts, reply_tokens(tokenizer, [*texts.values()]) if texts else [], strict=True))
+    return [(len(key[0]), tokens.pop(key, [])) if key else None for key in keys_R]
+
+
+def _place(
+    tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], logged: Action
+) -> tuple[int, str] | None:
+    """How many of a reply's tokens come before the logged action's, and the text of what follows them."""
+    if isinstance(reply, MalformedReply):
+        return None
+    span = reply.rationale_span
     _, _, behind = format_reply("", logged).partition('""')
-    shared_R, texts_R = [], []
-    for reply, tokens in zip(replies, tokens_R, strict=True):
-        shared, text = 0, ""
-        if isinstance(reply, Reply):
-            text = f'{reply.text[: reply.rationale_span[1]]}"{behind}'
-            if isinstance(parse_reply(text), MalformedReply):  # the action came first
-                text = ""
-        if text:
-            _, shared = rationale_tokens(tokenizer, tokens, reply.rationale_span)
-            # The rationale's last token may reach beyond its end, where the two actions differ.
-            while not text.startswith(before := tokenizer.decode(tokens[:shared], skip_special_tokens=True)):
-                shared -= 1
-            text = text[len(before) :]
-        shared_R.append(shared)
-        texts_R.append(text)
-    pairs = zip(shared_R, texts_R, reply_tokens(tokenizer, texts_R), strict=True)
-    return [(shared, tokens) if text else None for shared, text, tokens in pairs]
+    text = f'{reply.text[: span[1]]}"{behind}'
+    if isinstance(parse_reply(text), MalformedReply):  # the action came first
+        return None
+    _, shared = rationale_tokens(tokenizer, tokens, span)
+    # The rationale's last token may reach beyond its end, to where the two actions differ.
+    while not text.startswith(before := tokenizer.decode(tokens[:shared], skip_special_tokens=True)):
+        shared -= 1
+    return shared, text[len(before) :]
 
 
 def likelihood_reward(log_probs: Tensor) -> float:

@@ -224,15 +224,16 @@ class GrpoTrainer:
         """R total rewards: of the action, and of the rationale's self-certainty; or the logged action's likelihood."""
         if self._is_likelihood:
             by_reply = stats.own_log_probs.cpu().split([rollout.packed_length for rollout in rollouts_R])
-            pairs = zip(by_reply, rollouts_R, strict=True)
-            return [likelihood_reward(log_probs[len(rollout.tokens) :]) for log_probs, rollout in pairs]
+            return likelihood_rewards(rollouts_R, by_reply)
         return [
             score_reply(rollout.reply, rollout.step.action, self._reward, self_certainty=certainty).total
             for rollout, certainty in zip(rollouts_R, certainty_R, strict=True)
         ]
 
     def _certainties(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> list[float | None]:
-        """R times s(r), the mean over the rationale's tokens; None for a malformed reply."""
+        """R times s(r), the mean over the rationale's tokens; None for a malformed reply, or where it has no reward."""
+        if self._is_likelihood:
+            return [None] * len(rollouts_R)
         by_reply = stats.self_certainty.cpu().split([rollout.packed_length for rollout in rollouts_R])
         return [
             rationale_certainty(self._tokenizer, rollout.reply, rollout.tokens, certainty_of_tokens)
@@ -249,6 +250,19 @@ def advantages_of_tokens(advantages_R: Tensor, rollouts_R: Sequence[Rollout]) ->
     lengths = [(len(rollout.rewarded_tokens), len(rollout.tokens)) for rollout in rollouts_R]
     parts = torch.tensor([part for rewarded, length in lengths for part in (rewarded, length - rewarded)])
     return torch.stack([advantages_R, torch.zeros_like(advantages_R)], dim=1).flatten().repeat_interleave(parts)
+
+
+def likelihood_rewards(rollouts_R: Sequence[Rollout], log_probs_R: Sequence[Tensor]) -> list[float]:
+    """R rewards by the log-probabilities of each reply and its continuation, which replies that begin alike share."""
+    shared: dict[tuple[int, tuple[int, ...], str], float] = {}
+    rewards = []
+    for rollout, log_probs in zip(rollouts_R, log_probs_R, strict=True):
+        reward = likelihood_reward(log_probs[len(rollout.tokens) :])
+        if rollout.logged is not None and isinstance(rollout.reply, Reply):
+            key = id(rollout.step), tuple(rollout.rewarded_tokens), rollout.reply.rationale
+            reward = shared.setdefault(key, reward)
+        rewards.append(reward)
+    return rewards
 
 
 def _check_rationales(metrics: Mapping[str, float]) -> None:
