@@ -21,7 +21,15 @@ import numpy as np
 
 from agents.prompting.answers import NoAnswer
 from agents.prompting.chat import Chat
-from agents.rationales.request import INSTRUCTIONS, NoRationale, RationaleOptions, rationale_in, rationale_request
+from agents.rationales.request import (
+    INSTRUCTIONS,
+    NoRationale,
+    RationaleOptions,
+    is_reconstruction,
+    rationale_in,
+    rationale_request,
+    reconstruction_request,
+)
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
@@ -134,9 +142,7 @@ def _request_all(
         session, index = step
         key = session.session_id, index
         try:
-            return key, rationale_in(
-                chat.ask(rationale_request(session, index, instructions, options), seed=options.seed)
-            )
+            return key, _request_one(session, index, options, chat, instructions)
         except NoAnswer as failure:
             return key, failure
 
@@ -149,6 +155,29 @@ def _request_all(
     count = sum(not step.rationale for session in read for step in session.steps)
     outcomes = map_in_threads(ask, (deque([step]) for step in lacking()), options.concurrency)
     yield from track(outcomes, "asking", count)
+
+
+def _request_one(
+    session: Session, index: int, options: RationaleOptions, chat: Chat, instructions: str
+) -> str | NoRationale:
+    """The first rationale, or the first from which the action can be reconstructed.
+
+    One that holds the element's name as it is written is not tried: copying is no reconstruction.
+    """
+    request, logged = rationale_request(session, index, instructions, options), session.steps[index].action
+    if options.reconstruct is None:
+        return rationale_in(chat.ask(request, seed=options.seed))
+    failed = NoRationale("not reconstructed", "")
+    for number in range(options.reconstruct):
+        drawn = rationale_in(chat.ask(request, seed=options.seed + number))
+        if isinstance(drawn, NoRationale):
+            failed = drawn
+        elif not _holds_name(getattr(logged, "name", ""), drawn):
+            asked = reconstruction_request(session, index, drawn, options)
+            if is_reconstruction(chat.ask(asked, seed=options.seed), logged):
+                return drawn
+            failed = NoRationale("not reconstructed", drawn)
+    return failed
 
 
 def _write_store(
@@ -217,7 +246,7 @@ def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
     return Statistics(
         count=len(pairs),
         words=tuple(round(length) for length in np.percentile(lengths, [0, 50, 95, 100]).tolist()) if pairs else (),
-        name_verbatim=sum(name in text for name, text in pairs if len(words_of(name)) >= _SEVERAL_WORDS),
+        name_verbatim=sum(_holds_name(name, text) for name, text in pairs),
         name_words=sum(_holds_specific_part(name, text) for name, text in pairs),
         duplicates=len(pairs) - len(texts),
     )
@@ -248,6 +277,10 @@ def report_table(report: Report) -> Table:
             if counts
         ],
     )
+
+
+def _holds_name(name: str, text: str) -> bool:
+    return len(words_of(name)) >= _SEVERAL_WORDS and name in text
 
 
 def _holds_specific_part(name: str, text: str) -> bool:

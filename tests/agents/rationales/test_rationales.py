@@ -334,3 +334,44 @@ def test_five_hundred_steps_survive_kills_and_keep_the_budget_to_the_cent(tmp_pa
         asked_for = prices_of.cost(900, 20) * len(server.answered)
         assert asked_for <= spent(tmp_path) <= 1 * UNITS
     assert not lacking(SessionStore.open(tmp_path / "told"))
+
+
+def test_the_first_rationale_from_which_the_action_is_reconstructed_is_taken(tmp_path: Path) -> None:
+    """The action is reconstructed from the second rationale of a click, and from none of a termination."""
+    names = ("shop.red_kettle.view", "shop.tea.view")
+    clicks = [Step(page=f'<a name="{name}">x</a>', action=Click(name=name)) for name in names]
+    steps = (*clicks, Step(page="<p>", action=Terminate()))
+    with StoreWriter(tmp_path / "store", source="x") as writer:
+        writer.write(Session(session_id="s", user_id="u", steps=steps, source="x"))
+    asked = []
+
+    def answer(request: dict[str, Any], times: int = 0) -> Said:
+        text = request["messages"][-1]["content"]
+        if "## What the person thinks" in text:
+            assert "## What the person did" not in text
+            asked.append(request["model"])
+            name = text.partition('<a name="')[2].partition('"')[0]
+            action = {"type": "click", "name": name if "seed 6" in text else "elsewhere"}
+            return completion(json.dumps({"rationale": "x", "action": action}))
+        copied = names[1] if names[1] in text.rpartition("did")[2] and request["seed"] == 5 else ""
+        return completion(json.dumps({"rationale": f"seed {request['seed']} {copied}"}))
+
+    options = ["--temperature", "0.8", "--reconstruct", "2", "--reconstructed-by", "reader", "--seed", "5"]
+    with ScriptedServer(answer) as server:
+        assert main(words(server, tmp_path, *options, "--concurrency", "1")) == 0
+        sent = len(server.heard)
+        assert main(words(server, tmp_path, *options, "--overwrite")) == 0
+        assert len(server.heard) == sent, "every answer was stored"
+    (session,) = SessionStore.open(tmp_path / "told").sessions()
+    assert [step.rationale for step in session.steps] == ["seed 6", "seed 6", None]
+    # Twice for the first click, once for the second, whose first rationale is a copy, and twice for the termination.
+    assert asked == ["reader"] * 5
+    report = json.loads((tmp_path / "told.rationales.json").read_text())["report"]
+    assert report["without"] == {"not reconstructed": 1}
+    assert (report["synthesised"]["count"], report["synthesised"]["name_verbatim"]) == (2, 0)
+
+
+def test_several_draws_need_a_temperature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedServer(thought) as server:
+        assert main(words(server, tmp_path, "--reconstruct", "3")) == 2
+    assert "at --temperature 0 all are the same" in capsys.readouterr().err.replace("\n", " ")
