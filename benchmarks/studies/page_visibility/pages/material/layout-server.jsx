@@ -1,7 +1,7 @@
 import createCache from "@emotion/cache";
 import { CacheProvider } from "@emotion/react";
 import extract from "@emotion/server/create-instance";
-import { renderToString } from "react-dom/server.browser";
+import { renderToString } from "react-dom/server";
 import { themed } from "./layout.jsx";
 
 const document = (name, styles, body, script) => `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${name} – Folio</title>${styles}</head><body><div id="root">${body}</div>${script}</body></html>`;
