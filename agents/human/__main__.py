@@ -22,12 +22,14 @@ Needs starlette and uvicorn: pip install 'shop-r1[recorder]'. Exit codes: 0 done
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from agents.human.introduction import Introduction, read_consent
 from agents.human.recording import Questions, Recording
 from agents.human.sitting import Sitting
 from replay_sessions.foundation.command_line import command, parse_options, run_command
@@ -60,6 +62,7 @@ class Ask(Record):
         context: What of a session is shown.
         show_answer: Show the logged action after each prediction. People learn from it, so their row must declare it
             (`human?replies=DIR&show_answer=true`).
+        consent: A text file with the words that each person must agree to first; None: the project's own.
         port: Where to listen on this machine; 0: a free port.
     """
 
@@ -71,6 +74,7 @@ class Ask(Record):
     first_action: bool = False
     context: ContextConfig = ContextConfig()
     show_answer: bool = False
+    consent: Path | None = None
     port: int = 0
 
     def __post_init__(self) -> None:
@@ -195,6 +199,7 @@ def _answers(recording: Recording, person: str) -> dict[StepKey, dict[str, str]]
 def _ask(options: Ask) -> int:
     with requires_extra("recorder"):
         from agents.human.server import PredictionServer  # noqa: PLC0415 - an extra that may be missing
+    consent = read_consent(options.consent)
     store = SessionStore.open(options.store)
     fields = {name: getattr(options, name) for name in Questions.__struct_fields__ if name in options.__struct_fields__}
     questions = Questions(**{**fields, "store": store.fingerprint})
@@ -204,14 +209,18 @@ def _ask(options: Ask) -> int:
         sitting = Sitting(recording, store, options.person, replies)
         if not sitting.is_done:
             described = provenance({}, store=store)
-            replies.begin_run({name: described[name] for name in _PROVENANCE})
-            with PredictionServer(sitting, port=options.port) as server:
+            begin = partial(replies.begin_run, {name: described[name] for name in _PROVENANCE})
+            introduction = Introduction(recording, options.person, consent, begin)
+            with PredictionServer(sitting, introduction, port=options.port) as server:
                 print(f"open {server.address}")
                 print("Ctrl-C ends; what was submitted is recorded, and the same command continues.", flush=True)
                 try:
                     server.page_is_done.wait()
                 except KeyboardInterrupt:
                     stopped = True
+            if introduction.is_refused:
+                print(f"{options.person} does not take part; no answer was recorded")
+                return 0
         # The total is not printed before the end: it would show how soon sessions end.
         steps = f"{'' if stopped else 'all '}{sitting.answered} step{'' if sitting.answered == 1 else 's'}"
         print(f"{options.person}: {steps} answered, in {options.out}")

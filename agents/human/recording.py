@@ -3,6 +3,7 @@
 DIR/asked.json            the questions: the store, context and sessions, the same for all people of the folder
 DIR/steps.jsonl           the steps, each with a digest of its observation (HumanAgent looks a reply up by it)
 DIR/people/NAME.jsonl     one person's replies, as the leaderboard keeps an agent's (evaluation/reply_cache.py)
+DIR/people/NAME.consent.json    that the person agreed to take part (introduction.py)
 DIR/people/NAME.lock      held by the process that serves this person
 
 Everyone in a folder gets the same questions, so that people can be compared; others need another folder.
@@ -158,7 +159,7 @@ class Recording:
     def replies_of(self, person: str) -> ReplyCache:
         """A person's replies, which are synced to the disk one by one as they are added."""
         return ReplyCache(
-            self._path(person, ".jsonl"),
+            self.path_of(person, ".jsonl"),
             {"target": "human", "person": person, **msgspec.to_builtins(self.questions)},
             synced=True,
         )
@@ -171,11 +172,12 @@ class Recording:
             BadConfig: Another process serves this person.
         """
         remedy = f"choose another --person than '{person}'"
-        file = self._path(person, ".lock")
+        file = self.path_of(person, ".lock")
         with working_alone_in(file.parent, file.name, remedy=remedy), self.replies_of(person) as replies:
             yield replies
 
-    def _path(self, person: str, ending: str) -> Path:
+    def path_of(self, person: str, ending: str) -> Path:
+        """A file of a person's."""
         if not person.replace("-", "").replace("_", "").isalnum() or len(person) > _LONGEST_NAME:
             raise BadConfig(
                 f"--person is {person!r}; expected up to {_LONGEST_NAME} letters, digits, '-' and '_', since it "

@@ -31,8 +31,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agents.human.introduction import Introduction
 from agents.human.sitting import AlreadyAnswered, BadPrediction, Prediction, Sitting
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, WriteFailed
+from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.serving import Server
 from replay_sessions.simplify.page_view import STYLE_SOURCE
 
@@ -60,24 +62,32 @@ _HEADERS = {
 _STATUSES: dict[type[Exception], int] = {BadPrediction: 422, AlreadyAnswered: 409, BadConfig: 507, WriteFailed: 507}
 
 
+class Answer(Config):
+    """Whether the person agrees to take part."""
+
+    agrees: bool
+
+
 class PredictionServer(Server):
     """Serves one sitting on the loopback interface.
 
     Args:
+        introduction: What comes before the first step; None: nothing.
         port: 0 takes a free one.
 
     Attributes:
         token: What each request must carry.
         address: What to open in a browser.
         port: Where it listens.
-        page_is_done: Set once the page knows that everything is answered.
+        page_is_done: Set once the page knows that everything is answered, or that the person does not take part.
 
     Raises:
         BadConfig: The port is taken.
     """
 
-    def __init__(self, sitting: Sitting, *, port: int = 0) -> None:
+    def __init__(self, sitting: Sitting, introduction: Introduction | None = None, *, port: int = 0) -> None:
         self.sitting = sitting
+        self._introduction = introduction
         self.token = secrets.token_urlsafe(24)
         self.page_is_done = threading.Event()
         application = Starlette(
@@ -98,15 +108,20 @@ class PredictionServer(Server):
             raise HTTPException(403, "Open the address that the running program has printed.")
         return path
 
+    @property
+    def _now(self) -> Introduction | Sitting:
+        """Where the person is."""
+        introduction = self._introduction
+        return self.sitting if introduction is None or introduction.is_done else introduction
+
     def _get(self, request: Request) -> Response:
         path = self._check(request)
         if path in _PAGE_FILES:
             name, media_type = _PAGE_FILES[path]
             return Response((files("agents.human") / "page" / name).read_bytes(), 200, _HEADERS, media_type)
         if path == "step":
-            view = self.sitting.view()
-            is_done = BackgroundTask(self.page_is_done.set) if "done" in view else None  # runs when it has been sent
-            return JSONResponse(view, headers=_HEADERS, background=is_done)
+            view = self._now.view()
+            return JSONResponse(view, headers=_HEADERS, background=self._is_done() if "done" in view else None)
         folder, _, number = path.partition("/")
         if folder == "past" and number.isascii() and number.isdigit() and len(number) < 9:
             document = self.sitting.past_page(int(number))
@@ -115,12 +130,13 @@ class PredictionServer(Server):
         raise HTTPException(404, "There is nothing here.")
 
     async def _post(self, request: Request) -> Response:
-        if self._check(request) != "prediction":
+        path = self._check(request)
+        if path != "prediction" and (path != "consent" or self._introduction is None):
             raise HTTPException(404, "There is nothing here.")
         self._check_headers(request)
         try:
             async with asyncio.timeout(_SLOWEST_S):
-                prediction = msgspec.json.decode(await request.body(), type=Prediction)
+                sent = msgspec.json.decode(await request.body(), type=Answer if path == "consent" else Prediction)
         except TimeoutError as error:
             raise HTTPException(408, f"A prediction takes at most {_SLOWEST_S} s to send.") from error
         except ClientDisconnect:
@@ -128,7 +144,14 @@ class PredictionServer(Server):
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPException(400, f"That is no prediction: {error}.") from error
         # In a thread: it waits for the disk.
-        return JSONResponse(await run_in_threadpool(self.sitting.predict, prediction), headers=_HEADERS)
+        if isinstance(sent, Answer):
+            assert self._introduction is not None
+            answer = await run_in_threadpool(self._introduction.consent, sent.agrees)
+            return JSONResponse(answer, headers=_HEADERS, background=None if sent.agrees else self._is_done())
+        return JSONResponse(await run_in_threadpool(self._now.predict, sent), headers=_HEADERS)
+
+    def _is_done(self) -> BackgroundTask:
+        return BackgroundTask(self.page_is_done.set)  # runs when the response has been sent
 
     def _check_headers(self, request: Request) -> None:
         headers = request.headers

@@ -7,6 +7,7 @@ views are built from the observation alone, and only the next step can be reques
 the history of the next step, as it is for every agent; so an answer cannot be taken back.
 """
 
+import functools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,8 @@ from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import ScoredStep, steps_at
-from shop_env.replies import format_reply
+from shop_env.observation import Observation
+from shop_env.replies import Reply, format_reply, parse_reply
 
 _LONGEST_TEXT = 2000
 
@@ -53,6 +55,7 @@ class Sitting:
 
     def __init__(self, recording: Recording, store: SessionStore, person: str, replies: ReplyCache) -> None:
         self._recording = recording
+        self._store = store
         self._person = person
         self._replies = replies
         self._lock = threading.RLock()
@@ -80,7 +83,7 @@ class Sitting:
             common = {"person": self._person, "answered": self.answered, "sessions": len(self._sessions)}
             now = self._next()
             if now is None:
-                return {"done": True, **common}
+                return {"done": True, **common, **self._result}
             observation = now.observation
             return {
                 **common,
@@ -88,22 +91,22 @@ class Sitting:
                 "session": self._sessions.index(now.session.session_id) + 1,
                 "step": observation["step"] + 1,
                 "show_answer": self._recording.questions.show_answer,
-                "persona": observation["persona"],
-                "goal": observation["goal"],
-                "page": page_document(observation["page"]),
-                "elements": [
-                    {"name": element.name, "text": element.text, "accepts": element.accepts}
-                    for element in self._elements
-                ],
-                "history": [
-                    {
-                        "action": msgspec.json.decode(step["action"]),
-                        "rationale": step["rationale"],
-                        "has_page": bool(step["page"]),
-                    }
-                    for step in observation["history"]
-                ],
+                **describe(observation, self._elements),
             }
+
+    @functools.cached_property
+    def _result(self) -> dict[str, Any]:
+        """How many predictions are the logged actions, and how many of their types, once all are made."""
+        recording = self._recording
+        keys = [step.key for step in recording.steps]
+        exact = same_type = 0
+        for step in steps_at(self._store, recording.questions.split, keys, recording.questions.context):
+            parsed = parse_reply(self._replies.reply(step.key) or "")
+            assert isinstance(parsed, Reply)  # format_reply wrote it
+            predicted, logged = reply_action(parsed.action), reply_action(step.logged)
+            exact += predicted == logged
+            same_type += predicted["type"] == logged["type"]
+        return {"exact": exact, "same_type": same_type, "minutes": round(self._replies.seconds(keys) / 60, 1)}
 
     def past_page(self, index: int) -> str | None:
         """A page in the history of the next step, with what the shopper did on it marked; None: there is none."""
@@ -137,7 +140,7 @@ class Sitting:
                 return {"recorded": prediction.number}
             now = self._next()
             assert now is not None  # there are unanswered steps
-            self._check(prediction)
+            check_prediction(prediction, self._elements)
             self._replies.add(now.key, reply, seconds=time.monotonic() - self._shown_at)
             self._unanswered.pop(0)
             self._now = None
@@ -146,21 +149,6 @@ class Sitting:
                 logged = reply_action(now.logged)
                 answer |= {"answer": logged, "is_exact": logged == reply_action(prediction.action)}
             return answer
-
-    def _check(self, prediction: Prediction) -> None:
-        action = prediction.action
-        if len(prediction.rationale) > _LONGEST_TEXT:
-            raise BadPrediction(f"The reason is longer than {_LONGEST_TEXT:,} characters.")
-        if isinstance(action, Terminate):
-            return
-        accepts = {element.name: element.accepts for element in self._elements}.get(action.name)
-        if accepts is None:
-            raise BadPrediction(f"There is no element {action.name!r} on this page.")
-        if isinstance(action, TypeAndSubmit):
-            if accepts != "type":
-                raise BadPrediction(f"Nothing can be typed into {action.name!r}.")
-            if not action.text.strip() or len(action.text) > _LONGEST_TEXT:
-                raise BadPrediction(f"Type 1 to {_LONGEST_TEXT:,} characters.")
 
     def _next(self) -> ScoredStep | None:
         """The step that is next; None when all are answered."""
@@ -171,3 +159,40 @@ class Sitting:
             self._now, self._elements = now, find_elements(now.observation["page"])
             self._shown_at = time.monotonic()
         return self._now
+
+
+def describe(observation: Observation, elements: Sequence[Element]) -> dict[str, Any]:
+    """What an agent sees of a step, as the page shows it."""
+    return {
+        "persona": observation["persona"],
+        "goal": observation["goal"],
+        "page": page_document(observation["page"]),
+        "elements": [
+            {"name": element.name, "text": element.text, "accepts": element.accepts} for element in elements
+        ],
+        "history": [
+            {
+                "action": msgspec.json.decode(step["action"]),
+                "rationale": step["rationale"],
+                "has_page": bool(step["page"]),
+            }
+            for step in observation["history"]
+        ],
+    }
+
+
+def check_prediction(prediction: Prediction, elements: Sequence[Element]) -> None:
+    """Raises BadPrediction for what nobody could do on a page with these elements."""
+    action = prediction.action
+    if len(prediction.rationale) > _LONGEST_TEXT:
+        raise BadPrediction(f"The reason is longer than {_LONGEST_TEXT:,} characters.")
+    if isinstance(action, Terminate):
+        return
+    accepts = {element.name: element.accepts for element in elements}.get(action.name)
+    if accepts is None:
+        raise BadPrediction(f"There is no element {action.name!r} on this page.")
+    if isinstance(action, TypeAndSubmit):
+        if accepts != "type":
+            raise BadPrediction(f"Nothing can be typed into {action.name!r}.")
+        if not action.text.strip() or len(action.text) > _LONGEST_TEXT:
+            raise BadPrediction(f"Type 1 to {_LONGEST_TEXT:,} characters.")

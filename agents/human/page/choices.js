@@ -21,7 +21,7 @@ export class Choices {
   }
 
   show(elements) {
-    this.#elements = elements.map((element) => ({ ...element, words: `${element.text} ${element.name}`.toLowerCase() }));
+    this.#elements = elements.map((element) => ({ ...element, words: `${element.label} ${element.name}`.toLowerCase() }));
     this.#search.value = "";
     this.#picked = null;
     this.#render();
@@ -83,15 +83,37 @@ function item(element, index) {
   row.setAttribute("role", "option");
   number.textContent = index < 9 ? index + 1 : "";
   number.ariaHidden = "true";
-  label.textContent = (element.accepts === "type" ? "✎ " : "") + (element.text || "(no label)");
-  name.append(...withBreaks(element.name));
+  label.textContent = (element.accepts === "type" ? "✎ " : "") + element.label;
+  name.textContent = inWords(element.name);
+  row.title = element.name;
   row.append(number, label, name);
   return row;
 }
 
-// A name that may be broken behind its dots and underscores.
-export function withBreaks(name) {
-  return name.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")]);
+// A name as people read it: search_results.red_kettle.view -> search results › red kettle › view.
+export function inWords(name) {
+  return name.replaceAll("_", " ").split(".").join(" › ");
+}
+
+// Elements with labels that tell them apart: the product that they are in, and their text.
+export function labelled(elements) {
+  const titles = new Map(); // the names of cards and the like -> the longest text in each
+  const around = (name) => name.split(".").slice(0, -1).join(".");
+  const counts = new Map();
+  for (const { name, text } of elements) {
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+    if (text.length > (titles.get(around(name)) ?? "").length) titles.set(around(name), text);
+  }
+  return elements.map((element) => {
+    const parts = element.name.split(".");
+    if (parts.length < 3 || (element.text && counts.get(element.text) === 1)) {
+      return { ...element, label: element.text || inWords(parts.at(-1)) };
+    }
+    const title = titles.get(around(element.name));
+    const product = title && counts.get(title) === 1 ? title : inWords(parts.at(-2));
+    const own = element.text && element.text !== product ? element.text : inWords(parts.at(-1));
+    return { ...element, label: `${product} – ${own}` };
+  });
 }
 
 function remark(all, fitting) {

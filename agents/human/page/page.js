@@ -1,10 +1,11 @@
 // One person's predictions: shows the step that is next, takes one action, sends it, and goes on.
 //
+//   GET step ─► the introduction ─► POST consent ─► two practice steps, in the same way as the others
 //   GET step ─► shopper, page, list ─► a choice ─► POST prediction ─► acknowledged: it is on the disk ─► GET step
 //
 // All text is set as text, never as HTML; the page itself goes into the sandboxed frame only (shown_page.js).
 
-import { Choices, withBreaks } from "./choices.js";
+import { Choices, inWords, labelled } from "./choices.js";
 import { ShownPage } from "./shown_page.js";
 
 const find = (id) => document.getElementById(id);
@@ -22,26 +23,23 @@ async function next() {
   try {
     view = await ask("step");
   } catch (error) {
-    return tell("The program does not answer", `${error.message}\n\nWhat was acknowledged is recorded.`, "Try again", next);
+    return tell("The program does not answer", `${error.message}\n\nWhat was acknowledged is recorded.`, ["Try again", next]);
   }
-  if (view.done) {
-    find("progress").textContent = "";
-    return tell("Everything is answered. Thank you!", `${count(view.answered)} recorded as ${view.person}. You can close this window.`);
+  showProgress(view);
+  if (view.consent) {
+    return tell(`Welcome, ${view.person}`, view.consent, ["I agree", () => consent(true)], ["I do not take part", () => consent(false)]);
   }
-  step = view;
+  if (view.done) return tell(`Thank you, ${view.person}!`, result(view));
+  step = { ...view, elements: labelled(view.elements) };
   find("message").hidden = true;
   find("work").hidden = find("tabs").hidden = false;
-  find("progress").replaceChildren(
-    make("span", `${view.person} · `, "wide"), `session ${view.session} of ${view.sessions} · step ${view.step}`,
-    make("span", ` · ${count(view.answered)} answered`, "wide"),
-  );
   find("goal").textContent = view.goal || "not known";
   find("persona").textContent = view.persona || "not known";
   showHistory(view.history);
   find("rationale").value = find("text").value = "";
   find("why").open = false;
   document.querySelector('[name="how"][value="type"]').checked = true;
-  choices.show(view.elements);
+  choices.show(step.elements);
   showTab("page");
   await shownPage.show(view.page);
   find("work").inert = false;
@@ -49,10 +47,42 @@ async function next() {
   find("scroll").focus({ preventScroll: true });
 }
 
+async function consent(agrees) {
+  try {
+    await ask("consent", { agrees });
+  } catch (error) {
+    return tell("That was not recorded", error.message, ["Try again", next]);
+  }
+  if (agrees) return next();
+  tell("That is fine", "No answer was recorded. Thank you for your time; you can close this window.");
+}
+
+// Sessions are counted and steps are not: their number would say when a shopper leaves.
+function showProgress({ person, practice, practice_steps, session, sessions, step, answered, done }) {
+  find("done").hidden = !session && !done;
+  [find("done").max, find("done").value] = [sessions ?? 1, done ? sessions : (session ?? 1) - 1];
+  if (practice) find("progress").textContent = `Practice ${practice} of ${practice_steps}`;
+  else if (session) {
+    find("progress").replaceChildren(
+      make("span", `${person} · `, "wide"), `Session ${session} of ${sessions} · step ${step}`,
+      make("span", ` · ${count(answered)} answered`, "wide"),
+    );
+  } else find("progress").textContent = "";
+}
+
+function result({ answered, sessions, exact, same_type, minutes }) {
+  const share = (part) => `${part} of ${answered} (${Math.round((100 * part) / answered)}%)`;
+  return [
+    `All ${count(answered)} of ${sessions === 1 ? "1 session" : `${sessions} sessions`} are answered, in ${minutes} minutes.`, "",
+    `The same action as the shopper: ${share(exact)}`, `The same kind of action: ${share(same_type)}`, "",
+    "Shoppers are hard to predict: nobody gets all of them right. You can close this window.",
+  ].join("\n");
+}
+
 function showHistory(history) {
   const rows = history.map((past, index) => {
     const row = make("li");
-    const said = `${index + 1}. ${inWords(past.action)}`;
+    const said = `${index + 1}. ${acted(past.action)}`;
     if (past.has_page) {
       const button = make("button", said);
       button.type = "button";
@@ -102,10 +132,7 @@ function showChoice() {
   if (choice === LEAVE) said.replaceChildren("The shopper leaves without buying.");
   else if (!element) said.replaceChildren(make("span", "Choose on the page or in the list.", "quiet"));
   else {
-    const name = make("small");
-    name.append(...withBreaks(element.name));
-    const clicked = ["The shopper clicks ", make("strong", element.text || "an element without a label")];
-    said.replaceChildren(...(element.accepts === "type" ? ["The shopper uses a field"] : clicked), name);
+    said.replaceChildren(`The shopper ${element.accepts === "type" ? "uses the field" : "clicks"} `, make("strong", element.label));
   }
   find("submit").disabled = isSending || !action();
 }
@@ -135,8 +162,8 @@ async function submit() {
     isSending = false;
     if (told.answer) {
       tell(
-        told.is_exact ? "Just so." : "The shopper did something else.",
-        `You: ${inWords(predicted)}\nThe shopper: ${inWords(told.answer)}`, "Go on", next,
+        told.is_exact ? "The shopper did the same." : "The shopper did something else.",
+        `You: ${acted(predicted)}\nThe shopper: ${acted(told.answer)}${told.why ? `\n\n${told.why}` : ""}`, ["Go on", next],
       );
     } else await next();
   } catch (error) {
@@ -161,17 +188,20 @@ async function ask(path, body) {
   return answer;
 }
 
-// A message in the place of the step.
-function tell(title, text, button = null, act = null) {
+// A message in the place of the step, with buttons: the label of each, and what it does.
+function tell(title, text, ...buttons) {
   find("work").hidden = find("tabs").hidden = true;
-  const [heading, words, go] = find("message").children;
+  const [heading, words, row] = find("message").children;
   heading.textContent = title;
   words.textContent = text;
-  go.hidden = !button;
-  go.textContent = button ?? "";
-  go.onclick = act;
+  row.replaceChildren(...buttons.map(([label, act]) => {
+    const button = make("button", label);
+    button.type = "button";
+    button.onclick = act;
+    return button;
+  }));
   find("message").hidden = false;
-  (button ? go : find("message")).focus();
+  (buttons.length ? row.firstChild : find("message")).focus({ preventScroll: true });
 }
 
 function complain(text) {
@@ -179,9 +209,9 @@ function complain(text) {
   find("problem").textContent = text;
 }
 
-function inWords(done) {
-  if (done.type === "click") return `clicked ${done.name}`;
-  if (done.type === "type_and_submit") return `typed “${done.text}” into ${done.name}`;
+function acted(done) {
+  if (done.type === "click") return `clicked ${inWords(done.name)}`;
+  if (done.type === "type_and_submit") return `typed “${done.text}” into ${inWords(done.name)}`;
   return "left without buying";
 }
 

@@ -5,6 +5,8 @@
 // frame. So nothing in a page can be focused, submitted or dragged, and browsers that run no listeners in such a frame
 // (Safari) do as well as others. The frame is as tall as its content, so that it never scrolls by itself.
 
+import { inWords } from "./choices.js";
+
 export class ShownPage {
   #frame; #glass; #sheet; #scroll; #pointed; #picked; #hint;
   #elements = new Map(); // name -> its element in the frame
@@ -61,7 +63,7 @@ export class ShownPage {
   #point(name) {
     this.#place(this.#pointed, this.#elements.get(name));
     this.#glass.classList.toggle("over", name !== null);
-    this.#hint.textContent = name ?? "";
+    this.#hint.textContent = inWords(name ?? "");
     this.#hint.hidden = name === null;
   }
 
