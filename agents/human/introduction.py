@@ -134,7 +134,9 @@ class Introduction:
         """Records that the person agrees; nothing is recorded of one who does not."""
         with self._lock:
             if agrees and self._consent is None:
-                self._record(Consent(text=self._text, time=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")))
+                self._record(
+                    Consent(text=self._text, time=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"))
+                )
                 self._begin()
             self.is_refused = not agrees
             return {"agrees": agrees}

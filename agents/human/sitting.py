@@ -167,9 +167,7 @@ def describe(observation: Observation, elements: Sequence[Element]) -> dict[str,
         "persona": observation["persona"],
         "goal": observation["goal"],
         "page": page_document(observation["page"]),
-        "elements": [
-            {"name": element.name, "text": element.text, "accepts": element.accepts} for element in elements
-        ],
+        "elements": [{"name": element.name, "text": element.text, "accepts": element.accepts} for element in elements],
         "history": [
             {
                 "action": msgspec.json.decode(step["action"]),

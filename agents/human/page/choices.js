@@ -106,12 +106,12 @@ export function labelled(elements) {
   }
   return elements.map((element) => {
     const parts = element.name.split(".");
-    if (parts.length < 3 || (element.text && counts.get(element.text) === 1)) {
-      return { ...element, label: element.text || inWords(parts.at(-1)) };
-    }
+    const [place, last] = [parts.at(-2), parts.at(-1)].map((part) => inWords(part ?? ""));
+    if (element.accepts === "type") return { ...element, label: last };
+    if (parts.length < 3 || (element.text && counts.get(element.text) === 1)) return { ...element, label: element.text || last };
     const title = titles.get(around(element.name));
-    const product = title && counts.get(title) === 1 ? title : inWords(parts.at(-2));
-    const own = element.text && element.text !== product ? element.text : inWords(parts.at(-1));
+    const product = title && counts.get(title) === 1 ? title : place;
+    const own = element.text && element.text !== product ? element.text : last;
     return { ...element, label: `${product} – ${own}` };
   });
 }

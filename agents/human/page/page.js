@@ -33,6 +33,7 @@ async function next() {
   step = { ...view, elements: labelled(view.elements) };
   find("message").hidden = true;
   find("work").hidden = find("tabs").hidden = false;
+  find("finality").textContent = view.practice ? "practice: not recorded" : "cannot be taken back";
   find("goal").textContent = view.goal || "not known";
   find("persona").textContent = view.persona || "not known";
   showHistory(view.history);
@@ -73,7 +74,7 @@ function showProgress({ person, practice, practice_steps, session, sessions, ste
 function result({ answered, sessions, exact, same_type, minutes }) {
   const share = (part) => `${part} of ${answered} (${Math.round((100 * part) / answered)}%)`;
   return [
-    `All ${count(answered)} of ${sessions === 1 ? "1 session" : `${sessions} sessions`} are answered, in ${minutes} minutes.`, "",
+    `All ${count(answered)} of ${sessions === 1 ? "1 session" : `${sessions} sessions`} are answered, in about ${Math.ceil(minutes) || 1} min.`, "",
     `The same action as the shopper: ${share(exact)}`, `The same kind of action: ${share(same_type)}`, "",
     "Shoppers are hard to predict: nobody gets all of them right. You can close this window.",
   ].join("\n");
@@ -130,7 +131,9 @@ function showChoice() {
   const said = find("chosen");
   find("text-label").hidden = !isTyped();
   if (choice === LEAVE) said.replaceChildren("The shopper leaves without buying.");
-  else if (!element) said.replaceChildren(make("span", "Choose on the page or in the list.", "quiet"));
+  else if (!element) {
+    said.replaceChildren(make("span", `Goal: ${step.goal || "not known"}`, "narrow"), make("span", "Choose on the page or in the list.", "quiet"));
+  }
   else {
     said.replaceChildren(`The shopper ${element.accepts === "type" ? "uses the field" : "clicks"} `, make("strong", element.label));
   }
@@ -163,7 +166,7 @@ async function submit() {
     if (told.answer) {
       tell(
         told.is_exact ? "The shopper did the same." : "The shopper did something else.",
-        `You: ${acted(predicted)}\nThe shopper: ${acted(told.answer)}${told.why ? `\n\n${told.why}` : ""}`, ["Go on", next],
+        `You ${acted(predicted, step.elements)}.\nThe shopper ${acted(told.answer, step.elements)}.${told.why ? `\n\n${told.why}` : ""}`, ["Go on", next],
       );
     } else await next();
   } catch (error) {
@@ -201,7 +204,7 @@ function tell(title, text, ...buttons) {
     return button;
   }));
   find("message").hidden = false;
-  (buttons.length ? row.firstChild : find("message")).focus({ preventScroll: true });
+  (buttons.length === 1 ? row.firstChild : find("message")).focus({ preventScroll: true });
 }
 
 function complain(text) {
@@ -209,9 +212,10 @@ function complain(text) {
   find("problem").textContent = text;
 }
 
-function acted(done) {
-  if (done.type === "click") return `clicked ${inWords(done.name)}`;
-  if (done.type === "type_and_submit") return `typed “${done.text}” into ${inWords(done.name)}`;
+function acted(done, elements = []) {
+  const name = elements.find((one) => one.name === done.name)?.label ?? inWords(done.name ?? "");
+  if (done.type === "click") return `clicked ${name}`;
+  if (done.type === "type_and_submit") return `typed “${done.text}” into ${name}`;
   return "left without buying";
 }
 

@@ -4,11 +4,13 @@ import http.client
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.human.introduction import Introduction
 from agents.human.recording import Questions, Recording
 from agents.human.server import PredictionServer
 from agents.human.sitting import Sitting
@@ -57,7 +59,7 @@ Serve = Callable[..., Client]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Serves a store's test split to a person; what was served before is ended."""
+    """Serves a store's test split to a person, after an introduction if there are words to agree to; ends the last."""
     running = ExitStack()
 
     def begin(
@@ -68,6 +70,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         context: ContextConfig | None = None,
         first_action: bool = False,
         show_answer: bool = False,
+        consent: str | None = None,
     ) -> Client:
         running.close()
         questions = Questions(
@@ -80,8 +83,11 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         )
         recording = Recording.make(folder, questions, store)
         kept = running.enter_context(recording.lock_replies(person))
-        kept.begin_run({"commit": None})
-        server = running.enter_context(PredictionServer(Sitting(recording, store, person, kept)))
+        begin = partial(kept.begin_run, {"commit": None})
+        introduction = None if consent is None else Introduction(recording, person, consent, begin)
+        if introduction is None:
+            begin()
+        server = running.enter_context(PredictionServer(Sitting(recording, store, person, kept), introduction))
         return Client(server)
 
     yield begin

@@ -1,6 +1,5 @@
 """The local page in a real browser: a person gets through a session, and no page of a store gets out of its frame."""
 
-import logging
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 
 from agents.human import sitting
+from agents.human.introduction import CONSENT
 from agents.registry import make_agent
 from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
@@ -218,7 +218,6 @@ def test_hostile_pages_neither_run_nor_leave_their_frame(
     serve: Serve,
     listener: Listener,
     tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     is_cleaned: bool,
 ) -> None:
@@ -232,36 +231,36 @@ def test_hostile_pages_neither_run_nor_leave_their_frame(
     popups: list[Any] = []
     page.on("dialog", lambda dialog: (popups.append(dialog.message), dialog.dismiss()))
     page.context.on("page", lambda opened: popups.append(opened.url))
-    with caplog.at_level(logging.DEBUG, "agents.human.server"):
-        open_step(page, client)
-        for number in range(len(pages)):
-            wait_for_step(page, number)
-            page.wait_for_timeout(60)
-            box = page.locator("#scroll").bounding_box()
-            for x in (0.1, 0.5):
-                page.mouse.click(box["x"] + box["width"] * x, box["y"] + 40)
-            page.keyboard.press("Tab")
-            page.keyboard.press("Enter")
-            page.mouse.click(box["x"] + 30, box["y"] + box["height"] - 20)
-            if number:
-                look_at_page_before(page)
-            where = "(frame) => document.querySelector(frame).contentDocument?.location.href"
-            assert page.evaluate(where, "#frame") == "about:srcdoc"
-            # Where no glass is in front, a link that was not cleaned away ends on the browser's page "blocked".
-            assert page.evaluate(where, "#past iframe") in (
-                "about:srcdoc",
-                None if number and not is_cleaned else "about:blank",
-            )
-            assert page.url == client.server.address
-            assert not page.evaluate("'hacked' in window")
-            page.keyboard.press("Escape")
-            page.click("#leave")
-            page.click("#submit")
-        page.wait_for_selector("#message:not([hidden])")
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(f"{request.method} {request.url}"))
+    open_step(page, client)
+    for number in range(len(pages)):
+        wait_for_step(page, number)
+        page.wait_for_timeout(60)
+        box = page.locator("#scroll").bounding_box()
+        for x in (0.1, 0.5):
+            page.mouse.click(box["x"] + box["width"] * x, box["y"] + 40)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.mouse.click(box["x"] + 30, box["y"] + box["height"] - 20)
+        if number:
+            look_at_page_before(page)
+        where = "(frame) => document.querySelector(frame).contentDocument?.location.href"
+        assert page.evaluate(where, "#frame") == "about:srcdoc"
+        # Where no glass is in front, a link that was not cleaned away ends on the browser's page "blocked".
+        assert page.evaluate(where, "#past iframe") in (
+            "about:srcdoc",
+            None if number and not is_cleaned else "about:blank",
+        )
+        assert page.url == client.server.address
+        assert not page.evaluate("'hacked' in window")
+        page.keyboard.press("Escape")
+        page.click("#leave")
+        page.click("#submit")
+    page.wait_for_selector("#message:not([hidden])")
     assert listener.heard == []
     assert popups == []
-    said = [record.getMessage() for record in caplog.records]
-    asked = {line.split('"')[1].rsplit(" ", 1)[0] for line in said if not line.startswith("Request timed out")}
+    asked = {one.replace(client.server.address, "/TOKEN/") for one in asked if client.server.address in one}
     files = {f"GET /TOKEN/{name}" for name in ("", "page.css", "page.js", "choices.js", "shown_page.js")}
     past = {f"GET /TOKEN/past/{number}" for number in range(len(pages) - 1)}
     assert asked == files | past | {"GET /TOKEN/step", "POST /TOKEN/prediction"}
@@ -351,6 +350,73 @@ def test_all_text_can_be_read_and_nothing_is_wider_than_the_window(
             assert page.is_visible("#submit")
 
 
+def fits(page: Any) -> bool:
+    """Whether all text can be read and nothing is wider than the window or, where a person acts, below it."""
+    buttons = "[...document.querySelectorAll('button')].filter(one => one.checkVisibility())"
+    below = f"{buttons}.filter(one => one.getBoundingClientRect().bottom > innerHeight).length"
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return page.evaluate(CONTRAST) == [] and not wide and page.evaluate(below) == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_person_agrees_practises_answers_and_sees_the_result(
+    browser: Any, serve: Serve, tmp_path: Path, scheme: str, width: str
+) -> None:
+    card = (
+        '<li><a name="results.{0}_kettle.title">{0} kettle</a><button name="results.{0}_kettle.add">Add</button></li>'
+    )
+    steps = (
+        Step(page=f"<ul>{card.format('red')}{card.format('blue')}</ul>", action=Click(name="results.red_kettle.add")),
+    )
+    session = Session(session_id="one", user_id="u", steps=steps, source="planted", official_split="test")
+    client = serve(store_of(tmp_path / "store", [session]), first_action=True, consent=CONSENT)
+    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
+    with browser.new_context(viewport=size, color_scheme=scheme) as context:
+        page = context.new_page()
+        page.goto(client.server.address)
+        page.wait_for_selector("#message:not([hidden])")
+        assert "Taking part is voluntary" in page.inner_text("#message") and fits(page)
+        page.click("#message button >> text=I agree")
+        page.wait_for_selector("#work:not([hidden]):not([inert])")
+        assert page.inner_text("#progress") == "Practice 1 of 2"
+        assert "not recorded" in page.inner_text("#prediction") and fits(page)
+        assert page.locator(".narrow").is_visible() is (width == "phone")  # the goal, which else is behind a tab
+        page.keyboard.press("3")
+        page.fill("#text", "kettle")
+        page.click("#submit")
+        page.wait_for_selector("#message:not([hidden])")
+        assert "The shopper did the same." in page.inner_text("#message") and fits(page)
+        page.close()  # and goes on where it was
+        page = context.new_page()
+        page.goto(client.server.address)
+        page.wait_for_selector("#work:not([hidden]):not([inert])")
+        assert page.inner_text("#progress") == "Practice 2 of 2"
+        page.keyboard.press("0")
+        page.click("#submit")
+        page.wait_for_selector("#message:not([hidden])")
+        assert "The shopper clicked Red enamel kettle, 1.5 l." in page.inner_text("#message") and fits(page)
+        page.click("#message button")
+        wait_for_step(page, 0)
+        labels = page.evaluate("[...document.querySelectorAll('#list li span')].map(one => one.textContent)")
+        assert labels == ["red kettle", "red kettle – Add", "blue kettle", "blue kettle – Add"]
+        page.keyboard.press("2")
+        assert "The shopper clicks red kettle – Add" in page.inner_text("#chosen") and fits(page)
+        page.click("#submit")
+        page.wait_for_selector("#message:not([hidden])")
+        assert "The same action as the shopper: 1 of 1 (100%)" in page.inner_text("#message") and fits(page)
+        assert page.evaluate("document.getElementById('done').value") == 1
+
+
+def test_a_person_who_does_not_take_part_is_thanked(page: Any, serve: Serve, shop_store: SessionStore) -> None:
+    client = serve(shop_store, consent=CONSENT)
+    page.goto(client.server.address)
+    page.click("#message button >> text=I do not take part")
+    page.wait_for_selector("#message >> text=That is fine")
+    assert page.locator("#message button").count() == 0
+    assert client.server.page_is_done.wait(10)
+
+
 def test_what_happened_before_can_be_looked_at(page: Any, serve: Serve, shop_store: SessionStore) -> None:
     client = serve(shop_store)
     open_step(page, client)
@@ -386,7 +452,7 @@ def test_the_answer_is_shown_where_that_was_asked_for(page: Any, serve: Serve, s
     page.click("#leave")
     page.click("#submit")
     page.wait_for_selector("#message:not([hidden])")
-    assert "The shopper:" in page.inner_text("#message")
+    assert "The shopper clicked" in page.inner_text("#message")
     page.keyboard.press("Enter")
     page.wait_for_selector("#seen")
     wait_for_step(page, 1)

@@ -21,12 +21,19 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def start(store: SessionStore, out: Path, *more: str) -> tuple["subprocess.Popen[str]", str]:
-    """The running command and the address that it prints."""
+def start(
+    store: SessionStore, out: Path, *more: str, is_introduced: bool = True
+) -> tuple["subprocess.Popen[str]", str]:
+    """The running command and the address that it prints, with consent given and practice done."""
     words = ["-m", "agents.human", "--store", str(store.path), "--out", str(out), "--person", "ada", *more]
     process = subprocess.Popen([sys.executable, *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    return process, process.stdout.readline().split()[-1]
+    address = process.stdout.readline().split()[-1]
+    if is_introduced and "consent" in ask(address, "step"):
+        ask(address, "consent", {"agrees": True})
+        for number in (-2, -1):
+            ask(address, "prediction", {"number": number, "action": {"type": "terminate"}})
+    return process, address
 
 
 def ask(address: str, path: str, body: Any = None) -> Any:
@@ -87,6 +94,14 @@ def test_ctrl_c_ends_with_one_line_and_the_last_answer_ends_it_too(shop_store: S
     assert told.splitlines()[-1] == f"ada: all {steps} steps answered, in {out}"
 
 
+def test_a_person_who_does_not_agree_ends_the_program(shop_store: SessionStore, tmp_path: Path) -> None:
+    process, address = start(shop_store, tmp_path / "people", is_introduced=False)
+    ask(address, "consent", {"agrees": False})
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert told.splitlines()[-1] == "ada does not take part; no answer was recorded"
+
+
 def test_a_recording_that_is_damaged_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "asked.json").write_bytes(b'{"store": "\xff')
     (tmp_path / "steps.jsonl").write_bytes(b"")
@@ -99,6 +114,7 @@ def test_a_recording_that_is_damaged_is_told(tmp_path: Path, capsys: pytest.Capt
     [
         (["--out", "x", "--sessions", "0"], "--sessions is 0"),
         (["--out", "x", "--port", "70000"], "--port is 70000"),
+        (["--out", "x", "--consent", "no/such"], "--consent no/such cannot be read"),
         (["agreement", "no/such"], "No recorded predictions in 'no/such'"),
     ],
 )
