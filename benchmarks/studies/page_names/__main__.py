@@ -20,18 +20,15 @@ from typing import Annotated, Any
 
 import msgspec
 import tyro
-from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.studies.page_names.shop_changes import SHOP_CHANGES
 from benchmarks.studies.page_names.source_changes import SOURCE_CHANGES
-from benchmarks.studies.page_names.visit import Change, Visit, is_marked, mark, marked
+from benchmarks.studies.page_names.visit import Change, Visit, marked
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.simplify import simplify
-from replay_sessions.simplify.media import DESKTOP, VIEWPORTS, Viewport, ViewportName
-from replay_sessions.simplify.recipes import find_recipe
 
 CHANGES: dict[str, Change] = {**SOURCE_CHANGES, **SHOP_CHANGES}
 
@@ -40,7 +37,6 @@ _MARKED = re.compile(r'<\w+ name="([^"]+)"[^>]*? aria-current="(shopr[a-j]+)"')
 _MARK = re.compile(r' aria-current="(shopr[a-j]+)"')
 _NAME = re.compile(r' name="[^"]+"')
 _NUMBERED = re.compile(r"(.*)_\d+")
-_CONTROLS = "a, button, input, select, textarea"
 _ENOUGH = 0.98
 
 
@@ -142,35 +138,11 @@ def _compare(unchanged: "_SimplifiedPage", change: Change, rng: random.Random) -
 class _SimplifiedPage:
     """A marked page: the name of each mark, and the simplified page without names."""
 
-    def __init__(self, source: str, viewport: Viewport = DESKTOP) -> None:
+    def __init__(self, source: str) -> None:
         self.source = source
-        html = simplify(source, private_data=False, viewport=viewport).html
+        html = simplify(source, private_data=False).html
         self.names = {mark: name for name, mark in _MARKED.findall(html)}
         self.html = _NAME.sub("", html)
-
-
-def agreement(page: bytes, truth: dict[str, str], window: ViewportName = "desktop") -> dict[str, int]:
-    """The number of a page's controls that the browser shows and hides, and how many of each the simplifier keeps.
-
-    What a recipe drops is counted apart: style sheets that the browser does not have hide it.
-    """
-    document = LexborHTMLParser(page, encoding=True)
-    for node in document.css("noscript"):
-        node.decompose()  # a browser with scripts takes it for text
-    nodes = document.css(_CONTROLS)
-    if "".join((node.tag or " ")[0] for node in nodes) != truth["tags"]:
-        return {"unlike": 1}
-    drops = [rule.select for rule in find_recipe(page).rules if rule.drop]
-    dropped = {inner.mem_id for drop in drops for node in document.css(drop) for inner in node.css(_CONTROLS)}
-    source = marked((document.html or "").encode(), _CONTROLS)
-    named = set(_SimplifiedPage(source, VIEWPORTS[window]).names)
-    seen = truth["seen" if window == "desktop" else window]
-    counts: dict[str, int] = {}
-    for state, code in (("visible", "v"), ("without_box", "e"), ("hidden", "h")):
-        marks = {mark(i): node.mem_id in dropped for i, node in enumerate(nodes) if is_marked(node) and seen[i] == code}
-        kept = {name for name, is_dropped in marks.items() if not is_dropped}
-        counts |= {state: len(kept), f"{state}_kept": len(named & kept), f"{state}_dropped": len(marks) - len(kept)}
-    return counts
 
 
 main = command(Measure, _run)

@@ -149,15 +149,13 @@ def mark(index: int) -> str:
     return f"shopr{index}".translate(_LETTERS)
 
 
-def is_marked(node: LexborNode) -> bool:
-    """Whether an element gets a mark: an anchor that is no link does not, since the mark would make it one."""
-    return node.tag != "a" or not BARE.issuperset(node.attributes)
+def marked(page: bytes) -> str:
+    """A page whose elements are numbered in an attribute that the simplifier writes out.
 
-
-def marked(page: bytes, selector: str = "body *") -> str:
-    """A page whose elements are numbered in an attribute that the simplifier writes out."""
+    An anchor that is no link gets no number, since that would make it one.
+    """
     document = LexborHTMLParser(page, encoding=True)
-    for index, node in enumerate(document.css(selector)):
-        if is_marked(node):
+    for index, node in enumerate(document.css("body *")):
+        if node.tag != "a" or not BARE.issuperset(node.attributes):
             node.attrs[MARK] = mark(index)
     return document.html or ""
