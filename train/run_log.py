@@ -21,18 +21,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TaskID
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
 
 BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "packed_share")
@@ -73,18 +66,9 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = MetricsFile(folder / METRICS_FILE)
         self._console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description:<11}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[metrics]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
+        self._progress = ProgressLines(self._console)
         self._task: TaskID | None = None
-        self._every = 1
+        self._total_steps = 0
         self._latest: deque[dict[str, float]] = deque(maxlen=COLLAPSE_STEPS)
         self._warning = ""
         if dropped := self._file.dropped:
@@ -107,8 +91,8 @@ class RunLog:
         self._trackers = [open_tracker(self._folder, phase, done_steps) for open_tracker in self._open_trackers]
         self._latest.clear()
         self._warning = ""
-        self._every = max(1, total_steps // 20)
-        self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps, metrics="")
+        self._total_steps = total_steps
+        self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps)
 
     def step(self, phase: str, step: int, metrics: dict[str, float]) -> None:
         """The metrics of one step, counted from 1."""
@@ -117,9 +101,9 @@ class RunLog:
             tracker.log(metrics, step)
         brief = "  ".join(f"{name} {metrics[name]:.4g}" for name in BRIEF if name in metrics)
         if self._task is not None:
-            self._progress.update(self._task, completed=step, metrics=brief)
-        if not self._console.is_terminal and step % self._every == 0:
-            self.info(f"{phase:<11} step {step}  {brief}")
+            self._progress.update(self._task, completed=step, details=brief)
+        if not self._console.is_terminal and step % max(1, self._total_steps // 20) == 0:
+            self.info(f"{phase:<11} step {step}/{self._total_steps}  {brief}")
         self._latest.append(metrics)
         warning = describe_collapse(self._latest)
         if warning and warning != self._warning:
@@ -129,7 +113,7 @@ class RunLog:
     def status(self, text: str) -> None:
         """What happens between steps: on the bar until the next one, or a line where there is no bar."""
         if self._console.is_terminal and self._task is not None:
-            self._progress.update(self._task, metrics=text)
+            self._progress.update(self._task, details=text)
         else:
             self.info(text)
 

@@ -1,4 +1,8 @@
-"""How far a long task is: a bar on a terminal's error stream; elsewhere, in a log, a line a minute."""
+"""How far a long task is: a bar on a terminal's error stream; elsewhere, in a log, a line a minute.
+
+On a narrow terminal the bar gives way, and a long title; how much is done, of how much, and the times stay. What else
+there is to say (training's figures) is a second line.
+"""
 
 import sys
 import threading
@@ -6,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -16,11 +20,48 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
+from rich.text import Text
 
 from replay_sessions.foundation.table import plain_text
 
 _LINE_EVERY_S = 60.0
+_TITLE_WIDTH = 30
+_DETAILS = "details"
 T = TypeVar("T")
+
+
+class ProgressLines(Progress):
+    """A line for each task, and below it what `update(details=…)` says of one that goes on."""
+
+    def __init__(self, console: Console, unit: str = "", *, transient: bool = False) -> None:
+        fixed = Column(no_wrap=True)
+        amount = (
+            (DownloadColumn(table_column=fixed),)
+            if unit == "bytes"
+            else (MofNCompleteColumn(table_column=fixed), TextColumn(unit))
+        )
+        super().__init__(
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, min_width=11, max_width=_TITLE_WIDTH),
+            ),
+            BarColumn(),
+            *amount,
+            TimeElapsedColumn(table_column=fixed),
+            TextColumn("<"),
+            TimeRemainingColumn(table_column=fixed),
+            console=console,
+            disable=not console.is_terminal,
+            transient=transient,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        for task in self.tasks:
+            yield self.make_tasks_table([task])
+            if (details := task.fields.get(_DETAILS)) and not task.finished:
+                yield Text(f"  {details}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
 @contextmanager
@@ -41,9 +82,7 @@ def progress_bar(title: str | None, total: int | None, unit: str = "") -> Iterat
         with _lines(title, total, unit) as advance:
             yield advance
         return
-    amount = (DownloadColumn(),) if unit == "bytes" else (MofNCompleteColumn(), TextColumn(unit))
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *amount, TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+    with ProgressLines(console, unit, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.advance(task, amount)
 

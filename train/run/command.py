@@ -163,13 +163,15 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         if ranks.is_main:
             open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
             begin_run(folder, config, store)
-            log = open_while_training.enter_context(RunLog(folder, trackers))
-        if options.resume is not None and config != requested:
-            log.info(
-                "this run began in one process; several draw other replies than that would have (grpo.rollout_seeds)"
-            )
-        training = TrainingRun(config, store, folder, log, agents, ranks)
-        training.train()
+            log = RunLog(folder, trackers)
+        with log:  # its bars end before the table
+            if options.resume is not None and config != requested:
+                log.info(
+                    "this run began in one process; several draw other replies than that would have "
+                    "(grpo.rollout_seeds)"
+                )
+            training = TrainingRun(config, store, folder, log, agents, ranks)
+            training.train()
         evaluate_run(config, store, folder, agents, ranks, training.results)
         return 0
 

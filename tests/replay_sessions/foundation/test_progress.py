@@ -1,13 +1,15 @@
 """How far a long task is: a bar on a terminal, elsewhere lines at intervals, and nothing of what is short."""
 
 import io
+import re
 import sys
 import time
 
 import pytest
+from rich.console import Console
 
 from replay_sessions.foundation import progress as module
-from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.progress import ProgressLines, progress_bar
 
 
 class Log:
@@ -93,3 +95,17 @@ def test_a_title_is_no_markup_no_emoji_and_moves_no_cursor(
     with progress_bar("robot.py:robot: [red] \x1b[7m", 1):
         pass
     assert "robot.py:robot: [red] \N{REPLACEMENT CHARACTER}[7m" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_done_total_and_times_stay_on_a_narrow_terminal_and_details_have_a_line_of_their_own(width: int) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=width, color_system=None)
+    with ProgressLines(console, "steps") as progress:
+        task = progress.add_task("python -m a very long title of a phase", total=12_345)
+        progress.update(task, completed=1_234, details="loss 0.1234  exact 0.5  " + 9 * "tokens_per_s 1234  ")
+        progress.refresh()
+        lines = file.getvalue().splitlines()[-2:]
+    assert re.search(r"python -m a very long title o… [━╸ ]+ 1234/12345 steps \d:\d\d:\d\d < [-:\d]+ *$", lines[0])
+    assert lines[1].strip().startswith("loss 0.1234  exact 0.5")
+    assert max(len(line.replace("\x1b[2K", "")) for line in lines) <= width
