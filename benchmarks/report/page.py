@@ -28,7 +28,6 @@ from matplotlib.figure import Figure
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
-    COMPARED,
     action_mix,
     calibration_table,
     calibrations,
@@ -44,6 +43,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from shop_env.metrics.skill import Calibration
 from train.show.curves import PhaseCurves
@@ -190,6 +190,7 @@ def render_page(
         outcome_words=OUTCOMES,
         met_outcomes=[column.name for column in tables["outcomes"].columns[1:] if column.name != RIGHT],
         compared=_whiskers(evidence, compared),
+        comparisons=list(training_sentences(evidence.log))[:-1],
         confusions={
             label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
         },

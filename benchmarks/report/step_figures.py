@@ -22,6 +22,7 @@ from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, Judged
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
+from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
 from shop_env.metrics.people import KIND_NAMES, people_figures, traces_by_user
@@ -182,9 +183,6 @@ def calibration_table(calibrated: Mapping[str, Calibration]) -> Table:
     )
 
 
-COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
-
-
 def leader(evidence: Evidence) -> ResultRow | None:
     """The best of the ranked agents; None where none answered every step."""
     agents = [row for row in evidence.rows if row.ranked and not row.known and row.label in evidence.records]
@@ -215,16 +213,21 @@ def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged)
     exact = best.figures.get("exact_accuracy")
     if exact is None:
         return ["The log knows no step's complete action, so nothing can match it exactly."]
-    against = [test for test in compared if test.second == best.label and test.metric == "exact_accuracy"]
+    against = [test for test in compared if test.second == best.label]
     rivals = sorted(
-        (test for test in against if test.first not in evidence.references),
+        (test for test in against if test.first not in evidence.references and test.metric == "exact_accuracy"),
         key=lambda test: -test.difference,
     )
     verdict = "predicts best" if all(test.sign < 0 for test in rivals) else "is ahead, but not significantly"
+    names = {test.first for test in rivals}
+    better_f1 = [test.first for test in against if test.metric == "type_f1_macro" and test.sign > 0]
+    below = ", ".join(label for label in better_f1 if label in names)
     return [
-        f"{best.label} {verdict}: {format_cell(exact.value, 'percent')}% of steps exactly as the shopper did.",
+        f"{best.label} {verdict}: {format_cell(exact.value, 'percent')}% of steps exactly as the shopper did"
+        f"{f', but its macro-F1 is significantly below that of {below}' if below else ''}.",
         " ".join(_certainty(evidence, best, exact, rivals, against)),
         *_where_wrong(judged[best.label]),
+        *list(training_sentences(evidence.log))[-1:],
     ]
 
 
@@ -235,14 +238,21 @@ def _certainty(
         yield f"Over {best.steps:,} steps: {format_cell(exact, 'percent')}% with its 95% interval."
     if rivals:
         nearest, *others = rivals
-        low, high = (None if end is None else -end for end in (nearest.high, nearest.low))
-        ahead = format_cell(Estimate(-nearest.difference, low, high), "difference")
-        yield f"It is {ahead} points from {nearest.first}{_unless_significant(nearest)}."
+        tests = [test for test in against if test.first == nearest.first and test.metric in COMPARED]
+        yield f"It is {' and '.join(map(_ahead, tests))} from {nearest.first}."
         if tied := [comparison.first for comparison in others if not comparison.significant]:
             yield f"Not significantly different from it either: {', '.join(tied)}."
-    if references := [comparison for comparison in against if comparison.first in evidence.references]:
+    if references := [
+        test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"
+    ]:
         most = max(references, key=lambda comparison: comparison.difference)
         yield f"The shoppers' own policy, {most.first}, is {most.text()} from it{_unless_significant(most)}."
+
+
+def _ahead(test: Comparison) -> str:
+    low, high = (None if end is None else -end for end in (test.high, test.low))
+    points = format_cell(Estimate(-test.difference, low, high), "difference")
+    return f"{points} points of {COMPARED[test.metric]}{_unless_significant(test)}"
 
 
 def _unless_significant(comparison: Comparison) -> str:

@@ -14,6 +14,7 @@ from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.comparing import compare_records
 from shop_env.metrics import StepRecord
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
+from train.run.presets import load_preset
 
 SMALL = [
     *("--sft.stages.0.steps", "2", "--sft.stages.1.steps", "2", "--sft.stages.2.steps", "2"),
@@ -144,6 +145,20 @@ def test_differences_are_pooled_over_seeds_as_their_users_are_the_same_or_not(sa
     pooled = pooled_over_seeds([one.difference for one in compared], errors, same_users=same_users)
     assert difference["pooled"] == pytest.approx([pooled.mean, pooled.low, pooled.high])
     assert f"over all seeds {format_cell(Estimate(pooled.mean, pooled.low, pooled.high), 'difference')}" in text
+
+
+def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
+    record = json.loads((Path(__file__).parents[2] / "benchmarks/results/demo_shop/seeds.json").read_text())
+    pooled = {(one["first"], one["second"], one["metric"]): one["pooled"] for one in record["differences"]}
+    text = load_preset("tiny_cpu").phases["shop_r1"].several_seeds
+    for decoding, before, between in (("greedy", "greedy ", " points of"), ("T 0.6", "at T 0.6 ", " and")):
+        pair = (f"Shop-R1, {decoding}", f"SFT, {decoding}")
+        exact, f1 = (
+            format_cell(Estimate(*pooled[*pair, metric]), "difference")
+            for metric in ("exact_accuracy", "type_f1_macro")
+        )
+        assert f"{before}{exact}{between}" in text
+        assert f" and {f1}" in text
 
 
 def test_one_seed_and_too_few_users_are_not_pooled() -> None:

@@ -147,7 +147,7 @@ def _read(kind: str, name: str, folder: Any) -> Tables:
 
 # Nothing that is trained or evaluated follows from these. The path of the store may differ, its fingerprint may not.
 FREE = ("store", "save_every_s", "watch")
-OF_THE_TABLE = ("label", "against", "temperatures")
+OF_THE_TABLE = ("label", "against", "temperatures", "several_seeds")
 ROWS_BESIDE = ("agents", "most_probable_action")
 
 T = TypeVar("T")

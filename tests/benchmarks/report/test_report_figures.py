@@ -142,11 +142,13 @@ def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: P
     assert calibrations(evidence_of(board, records, probabilities={})) == {}
 
 
-def compared(difference: float, low: float, high: float, first: str = "second") -> Comparison:
+def compared(
+    difference: float, low: float, high: float, first: str = "second", metric: str = "exact_accuracy"
+) -> Comparison:
     return Comparison(
         first=first,
         second="first",
-        metric="exact_accuracy",
+        metric=metric,
         difference=difference,
         low=low,
         high=high,
@@ -159,10 +161,23 @@ def compared(difference: float, low: float, high: float, first: str = "second") 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ([compared(-0.05, -0.08, -0.02)], ["first predicts best: 60.0%", "It is +5.0 [2.0, 8.0] points from second."]),
+        (
+            [compared(-0.05, -0.08, -0.02)],
+            ["first predicts best: 60.0%", "It is +5.0 [2.0, 8.0] points of exact match from second."],
+        ),
         (
             [compared(-0.01, -0.03, 0.01)],
-            ["first is ahead, but not significantly", "+1.0 [−1.0, 3.0] points from second (not significant)."],
+            [
+                "first is ahead, but not significantly",
+                "+1.0 [−1.0, 3.0] points of exact match (not significant) from second.",
+            ],
+        ),
+        (
+            [compared(-0.05, -0.08, -0.02), compared(0.04, 0.02, 0.06, metric="type_f1_macro")],
+            [
+                "exactly as the shopper did, but its macro-F1 is significantly below that of second.",
+                "It is +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1 from second.",
+            ],
         ),
         (
             [compared(-0.05, -0.08, -0.02), compared(0.2, 0.1, 0.3, "policy")],

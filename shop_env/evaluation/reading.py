@@ -1,0 +1,34 @@
+"""What the comparisons of a training run say together, in sentences for the terminal and the report.
+
+    EvaluationLog ─► for each policy what is better and what is worse, in one sentence; how long each phase trained;
+    what one training seed cannot say
+
+A policy that gains in exact match may lose in macro-F1, and the intervals of one run are over users: they say nothing
+of another seed. `PhaseConfig.several_seeds` holds what several seeds of a preset showed.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from shop_env.evaluation.log import EvaluationLog
+
+COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
+
+
+def training_sentences(log: EvaluationLog) -> Iterator[str]:
+    """The sentences; none for a leaderboard."""
+    if log.training is None:
+        return
+    against: dict[str, list[str]] = {}
+    for (first, second), tests in groupby(log.training.comparisons, lambda test: (test.first, test.second)):
+        figures = (f"{test.text()} of {COMPARED.get(test.metric, test.metric)} ({test.verdict})" for test in tests)
+        against.setdefault(first, []).append(f"{', '.join(figures)} against {second}")
+    yield from (f"{first}: {'; '.join(texts)}." for first, texts in against.items())
+    phases = log.provenance["config"]["phases"]
+    trained = {name: result for name, result in log.training.phases.items() if result["steps"]}
+    times = (f"{phases[name]['label']} {r['seconds']:.0f} s ({r['steps']:,} steps)" for name, r in trained.items())
+    yield f"Time in training steps: {', '.join(times)}."
+    yield (
+        "The intervals are over users, for one training seed; another seed may order the policies otherwise. "
+        + " ".join(text for phase in phases.values() if (text := phase.get("several_seeds")))
+    ).strip()
