@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.registry import GROUPS
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
@@ -28,6 +29,7 @@ from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.show.curves import PhaseCurves, phase_curves, read_run
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
+RULES = ("random", "majority", "repeat_last", "copy_match")
 TOLERANCE = 1e-9  # sums may be taken in another order
 
 
@@ -69,6 +71,12 @@ class Evidence:
     def references(self) -> frozenset[str]:
         """Labels of rows that know what no agent can: the demo shop's own policy."""
         return frozenset(entry.label for entry in self.log.entries if entry.spec.target == ORACLE)
+
+    @property
+    def baselines(self) -> frozenset[str]:
+        """Labels of the rules and counting models that come with the project, the references among them."""
+        names = (*RULES, *GROUPS["baselines"], ORACLE)
+        return frozenset(entry.label for entry in self.log.entries if entry.spec.target in names)
 
     @property
     def personas_shown(self) -> str:

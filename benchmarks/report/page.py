@@ -132,7 +132,7 @@ def _ranking_plot(evidence: Evidence) -> Figure:
     return figure
 
 
-SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "keys.js", "viewer.js")
+SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
 FIRST_SHOWN = ("Exact match", "Action reward", "Loss", "KL to the reference", "Groups", "Types of action", "Entropy")
 NEAR = 0.15  # a difference that an axis of differences reaches out to

@@ -16,16 +16,20 @@ import base64
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
 
 from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep
+from replay_sessions.demo_shop.web.dressing import named_page
+from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action, Click, Session, reply_action
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.results import is_demo_store
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES
@@ -34,6 +38,10 @@ from shop_env.reward.score import TERM_NAMES
 CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
 FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
 LIKELIEST = 5
+# Of a shop on the web, without the bar above its pages and the title that a browser shows in its tab.
+SHOP_STYLE = (files("replay_sessions.demo_shop.web") / "shop.css").read_text(encoding="utf-8") + (
+    'body { padding-top: 1rem; } [data-part="title"] { display: none; }'
+)
 Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # of each agent by its label
 
 
@@ -73,6 +81,17 @@ class _Chapter:
     characters: int = 0
 
 
+def page_view(page: str, *, demo_shop: bool) -> str:
+    """The document of a page: the demo shop's as the shop on the web, every other one as plain cards."""
+    if demo_shop and _acting_names(dressed := named_page(page)) == _acting_names(page):
+        return page_document(dressed, style=SHOP_STYLE)
+    return page_document(page)
+
+
+def _acting_names(page: str) -> set[str]:
+    return {element.name for element in find_elements(page)}
+
+
 def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max_characters: int) -> SessionData:
     """The viewer's data.
 
@@ -97,7 +116,7 @@ def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max
     # What the viewer reads before anything else: the index of all sessions, and who the shoppers are.
     people: dict[str, dict[str, Any]] = {}
     index: dict[str, Any] = {
-        "agents": [{"label": label, "reference": label in evidence.references} for label in judged],
+        "agents": [{"label": label, "baseline": label in evidence.baselines} for label in judged],
         "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
         "terms": TERM_NAMES,
         "types": ACTION_TYPES,
@@ -134,12 +153,12 @@ def _chapters(
     evidence: Evidence, labels: Sequence[str], answers: Answers, store: SessionStore, wanted: Sequence[str]
 ) -> Iterator[_Chapter]:
     page_numbers: dict[str, int] = {}
-    chapter = _Chapter()
+    chapter, demo_shop = _Chapter(), is_demo_store(store)
     for session_id in track(wanted, "sessions"):
         if chapter.characters > CHAPTER_CHARACTERS:
             yield chapter
             chapter = _Chapter()
-        _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers)
+        _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers, demo_shop=demo_shop)
     if chapter.sessions:
         yield chapter
 
@@ -151,12 +170,14 @@ def _add(
     labels: Sequence[str],
     answers: Answers,
     page_numbers: dict[str, int],
+    *,
+    demo_shop: bool,
 ) -> None:
     steps, listed = [], []
     for index, step in enumerate(session.steps):
         if step.page not in page_numbers:
             page_numbers[step.page] = len(page_numbers)
-            chapter.pages.append(page_document(step.page))
+            chapter.pages.append(page_view(step.page, demo_shop=demo_shop))
             chapter.characters += len(step.page)
         judged = answers.get((session.session_id, index), {})
         viewed = {
@@ -180,11 +201,11 @@ def _add(
 
 
 def _listed(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
-    """For lists and filters: the logged type, each agent's outcome, and how many different actions were answered."""
+    """For lists and filters: the logged type, each agent's outcome, and a number for its action."""
     codes = list(OUTCOMES)
     outcomes = [codes.index("no_reply" if answer is None else answer.outcome) for answer in judged]
-    different = {tuple((answer.record.predicted or {}).items()) for answer in judged if answer is not None}
-    return [ACTION_TYPES.index(reply_action(logged)["type"]), outcomes, len(different)]
+    actions = [tuple((answer.record.predicted or {}).items()) if answer else None for answer in judged]
+    return [ACTION_TYPES.index(reply_action(logged)["type"]), outcomes, list(map(actions.index, actions))]
 
 
 def _answer(step: JudgedStep | None, evidence: Evidence, label: str) -> dict[str, Any]:

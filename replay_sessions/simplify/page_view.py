@@ -34,9 +34,14 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.simplify.page_layout import find_cards, unsaid_words
 
-_STYLE = (files("replay_sessions.simplify") / "page_view.css").read_text(encoding="utf-8")
-STYLE_SOURCE = f"'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
-_POLICY = f"default-src 'none'; style-src {STYLE_SOURCE}"
+_CARDS, _MARKS = ((files("replay_sessions.simplify") / f"page_{of}.css").read_text("utf-8") for of in ("view", "marks"))
+
+
+def _source(style: str) -> str:
+    return f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+
+
+STYLE_SOURCE = _source(_CARDS + _MARKS)
 _NO_MARKS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -60,8 +65,8 @@ _FIELDS = frozenset({"input", "textarea"})
 _FOREIGN = frozenset({"svg", "math"})
 _ATTRIBUTES = _words(
     "aria-checked aria-current aria-disabled aria-expanded aria-label aria-level aria-pressed aria-selected "
-    "aria-valuenow aria-valuetext checked class colspan contenteditable dir disabled for id lang max min name "
-    "placeholder readonly role rows rowspan scope span start step title value"
+    "aria-valuenow aria-valuetext checked class colspan contenteditable data-letter dir disabled for id lang max min "
+    "name placeholder readonly role rows rowspan scope span start step title value"
 )
 _PARTS = {"body": "body", "select": "select"}  # for the style sheet, what a tag that is replaced was
 _INPUT_TYPES = _words(
@@ -72,7 +77,7 @@ _CHOICES = frozenset({"checkbox", "radio", "range"})  # fields that show no labe
 _BUTTON_TYPES = frozenset({"file", "image"})  # these open a window of the system, or load
 
 
-def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
+def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str = _CARDS) -> str:
     """The document that shows a simplified page and can do nothing (the threat model stands above).
 
     Args:
@@ -82,6 +87,7 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
             gives other words a dotted grey outline. In the document it is the attribute `data-mark` of the element, or
             of a span around it where the element is a field. Of several elements with one name the first is marked; a
             name that the page lacks marks nothing (`replay_sessions.elements.page_names` tells).
+        style: A style sheet in place of the plain cards; it comes from this project, never from a store.
 
     Returns:
         One document without anything outside it. Each element of `find_elements(html)` is in it under its `name`, with
@@ -94,10 +100,11 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
     elements = find_elements(html)
     root = LexborHTMLParser(html).root
     about = {} if root is None else {key: root.attributes.get(key) for key in ("dir", "lang")}
+    style += _MARKS
     head = (
         f"<!DOCTYPE html><html{''.join(_attribute(key, value) for key, value in about.items() if value)}><head>"
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta charset="utf-8">'
-        f"<style>{_STYLE}</style></head><body>"
+        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src {_source(style)}">'
+        f'<meta charset="utf-8"><style>{style}</style></head><body>'
     )
     return head + "".join(_Writer(root, elements, dict(marks)).pieces()) + "</body></html>"
 

@@ -13,7 +13,7 @@ function actionWords(action) {
   return [`types “${action.text}” into `, name];
 }
 
-// The elements that the log and the agents name, the log's first. `agent` ANY: all agents'.
+// The elements that the log and the agents name, the log's first. `agent` ANY: those of all chosen agents.
 function marksOf(step, agent) {
   const marks = new Map();
   const at = (action) => {
@@ -24,7 +24,7 @@ function marksOf(step, agent) {
   const logged = at(step.logged);
   if (logged) logged.logged = true;
   for (const [number, answer] of step.answers.entries()) {
-    if (agent === ANY || agent === number) at(answer.action)?.letters.push(letterOf(number));
+    if (isLookedAt(number, agent)) at(answer.action)?.letters.push(letterOf(number));
   }
   return [...marks.values()];
 }
@@ -44,10 +44,15 @@ function missing() {
   return element("p", { class: "missing" }, "⚠ no element of that name is on the page");
 }
 
-// Agents that answered the same share a card; right ones first, then what most answered.
+function isLookedAt(number, agent) {
+  return agent === ANY ? state.chosen.has(number) : agent === number;
+}
+
+// Chosen agents that answered the same share a card; right ones first, then what most answered.
 function groupedAnswers(index, step, outcomes) {
   const groups = new Map();
   for (const [number, answer] of step.answers.entries()) {
+    if (!state.chosen.has(number)) continue;
     const outcome = index.outcomes[outcomes[number]];
     const key = JSON.stringify([outcome.code, answer.action || null]);
     if (!groups.has(key)) groups.set(key, { outcome, action: answer.action, agents: [] });

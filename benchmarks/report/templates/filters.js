@@ -14,28 +14,29 @@ function isFiltered(filters) {
 }
 
 // Sessions that have a step which matches, each with the numbers of those steps.
-async function matchingSessions(index, people, filters) {
+async function matchingSessions(index, people, filters, chosen) {
   if (filters.search) await readAllWords(index);
   const found = [];
   for (const [place, session] of index.sessions.entries()) {
     if (!shopperMatches(session, people, filters.shopper)) continue;
     const steps = [];
     for (let number = 0; number < session.steps.length; number += 1) {
-      if (stepMatches(index, session, number, filters) && wordsMatch(place, session, number, filters.search)) steps.push(number);
+      if (stepMatches(index, session, number, filters, chosen) && wordsMatch(place, session, number, filters.search)) steps.push(number);
     }
     if (steps.length) found.push({ place, steps });
   }
   return found;
 }
 
-function stepMatches(index, session, number, filters) {
-  const [type, outcomes, different] = session.steps[number];
+// `chosen`: the numbers of the agents that are compared.
+function stepMatches(index, session, number, filters, chosen) {
+  const [type, outcomes, actions] = session.steps[number];
   if (!outcomes.length) return false; // nobody was asked there
   if (filters.type !== ANY && type !== filters.type) return false;
-  if (filters.disagree && different < 2) return false;
+  if (filters.disagree && new Set(chosen.map((agent) => actions[agent])).size < 2) return false;
   if (!filters.answer) return true;
-  const looked = filters.agent === ANY ? outcomes : [outcomes[filters.agent]];
-  return looked.some((outcome) => answerMatches(index.outcomes[outcome].code, filters.answer));
+  const looked = filters.agent === ANY ? chosen : [filters.agent];
+  return looked.some((agent) => answerMatches(index.outcomes[outcomes[agent]].code, filters.answer));
 }
 
 function answerMatches(code, wanted) {

@@ -28,7 +28,16 @@ const KEYS = {
   p: () => turnMatch(-1),
 };
 
+// A click into the page's frame would take the keys with it; who tabs into it, to scroll it by keys, stays there.
+let lastKey = "";
+
+function onBlur() {
+  const inFrame = document.activeElement?.matches("iframe.frame");
+  if (inFrame && lastKey !== "Tab") document.activeElement.blur();
+}
+
 function onKey(event) {
+  lastKey = event.key;
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   const viewing = !byId("sessions").hidden;
   const typing = event.target.matches("input[type=search], input[type=text], select");
@@ -42,8 +51,8 @@ function onKey(event) {
     setTimeout(() => byId("search").focus());
   } else if (viewing && state.open && KEYS[event.key]) KEYS[event.key]();
   else if (viewing && state.open && /^[0-9]$/.test(event.key)) {
-    const agent = Number(event.key) - 1;
-    if (agent < state.index.agents.length) open({ ...state.open, agent });
+    const agent = event.key === "0" ? ANY : chosenAgents()[Number(event.key) - 1];
+    if (agent !== undefined) open({ ...state.open, agent });
   } else return;
   event.preventDefault();
 }

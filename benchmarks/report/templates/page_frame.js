@@ -23,7 +23,7 @@ function markedDocument(page, marks, withNames) {
     const node = named.get(mark.name);
     if (!node) continue;
     const marked = setMark(parsed, node, mark);
-    if (!found.size) marked.id = SCROLLED_TO; // the log's comes first
+    if (!found.size) marked.before(scrollTarget(parsed)); // the log's comes first
     found.add(mark.name);
   }
   return { text: `<!DOCTYPE html>${parsed.documentElement.outerHTML}`, found };
@@ -41,6 +41,13 @@ function setMark(parsed, node, mark) {
   return marked;
 }
 
+// The mark itself may be a button, and whoever is led to a button has the keyboard in it.
+function scrollTarget(parsed) {
+  const target = parsed.createElement("span");
+  target.id = SCROLLED_TO;
+  return target;
+}
+
 function tellName(parsed, node, name) {
   const told = parsed.createElement("small");
   told.textContent = ` ${name} `;
@@ -51,9 +58,10 @@ function tellName(parsed, node, name) {
 // A new frame each time: an old one would put every step into the browser's history.
 function showDocument(place, text, title, scroll) {
   const frame = element("iframe", { class: "frame", sandbox: "", referrerpolicy: "no-referrer", title });
-  if (scroll) {
-    frame.addEventListener("load", () => frame.contentWindow.location.replace(`about:srcdoc#${SCROLLED_TO}`), { once: true });
-  }
+  frame.addEventListener("load", () => {
+    if (scroll) frame.contentWindow.location.replace(`about:srcdoc#${SCROLLED_TO}`);
+    frame.dataset.shown = "";
+  }, { once: true });
   frame.srcdoc = text;
   place.replaceChildren(frame);
 }

@@ -5,8 +5,7 @@
 //
 // and changing it opens that step; so a link to a step is the address itself.
 
-const state = { index: null, people: null, filters: noFilters(), matches: [], open: null, withNames: false, drawing: 0 };
-const LISTED_AT_ONCE = 150;
+const state = { index: null, people: null, chosen: new Set(), filters: noFilters(), matches: [], open: null, withNames: false, drawing: 0 };
 const byId = (id) => document.getElementById(id);
 
 // ---- what is open ----------------------------------------------------------------------------------------------------
@@ -77,97 +76,16 @@ async function prepare() {
   if (state.index) return;
   const [index, people] = await Promise.all([block("index"), block("people")]);
   Object.assign(state, { index, people });
+  chooseFirstAgents();
   fillFilters();
   await filter();
-}
-
-// ---- the list and its filters ------------------------------------------------------------------------------------------
-
-function fillFilters() {
-  const options = (id, pairs) => byId(id).replaceChildren(...pairs.map(([value, words]) => element("option", { value }, words)));
-  options("filter-agent", [[ANY, "any"], ...state.index.agents.map((agent, number) => [number, `${letterOf(number)}  ${agent.label}`])]);
-  options("filter-answer", [["", "any"], ["wrong", "differs from the log"], ...state.index.outcomes.map(({ code, words }) => [code, words])]);
-  options("filter-type", [[ANY, "any"], ...state.index.types.map((type, number) => [number, type])]);
-}
-
-function readFilters() {
-  state.filters = {
-    agent: Number(byId("filter-agent").value),
-    answer: byId("filter-answer").value,
-    type: Number(byId("filter-type").value),
-    shopper: byId("filter-shopper").value.trim(),
-    disagree: byId("filter-disagree").checked,
-    search: byId("search").value.trim(),
-  };
-}
-
-function setFilters(wanted) {
-  const all = { ...noFilters(), ...wanted };
-  for (const name of ["agent", "answer", "type", "shopper"]) byId(`filter-${name}`).value = all[name];
-  byId("filter-disagree").checked = all.disagree;
-  byId("search").value = all.search;
-  state.filters = all;
-}
-
-async function filter() {
-  const drawing = (state.drawing += 1);
-  const matches = await matchingSessions(state.index, state.people, state.filters);
-  if (drawing !== state.drawing) return; // typed on meanwhile
-  state.matches = matches;
-  const steps = matches.reduce((sum, match) => sum + match.steps.length, 0);
-  const words = (number) => number.toLocaleString("en");
-  byId("count").textContent = `${words(matches.length)} of ${words(state.index.sessions.length)} sessions, ${words(steps)} steps`;
-  byId("list").replaceChildren();
-  listUpTo(LISTED_AT_ONCE);
-  markOpen();
-}
-
-// The list grows as it is scrolled: drawing thousands of sessions at once takes longer than anybody waits.
-function listUpTo(count) {
-  const list = byId("list");
-  list.append(...state.matches.slice(list.children.length, count).map(listItem));
-}
-
-function growList() {
-  const list = byId("list");
-  if (list.scrollTop + 2 * list.clientHeight > list.scrollHeight) listUpTo(list.children.length + LISTED_AT_ONCE);
-}
-
-function listItem(match) {
-  const session = state.index.sessions[match.place];
-  const matching = new Set(isFiltered(state.filters) ? match.steps : []);
-  const signs = session.steps.map(([, outcomes], number) => {
-    const sign = signOf(outcomes);
-    return matching.has(number) ? element("b", {}, sign) : sign; // few elements: there may be thousands of sessions
-  });
-  const button = element(
-    "button", { type: "button", "data-place": match.place, onclick: () => { showFinder(false); open(firstOf(match)); } },
-    session.id, " ", element("small", {}, session.user), element("span", { class: "signs", "aria-hidden": "true" }, ...signs),
-  );
-  return element("li", {}, button);
-}
-
-// Of the agents that are looked at: all right, some, none; or nobody was asked.
-function signOf(outcomes) {
-  const looked = state.filters.agent === ANY ? outcomes : outcomes.slice(state.filters.agent, state.filters.agent + 1);
-  if (!looked.length) return "·";
-  const right = looked.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
-  return right === looked.length ? "✓" : right ? "◐" : "✗";
-}
-
-function markOpen() {
-  for (const button of byId("list").querySelectorAll("[aria-current]")) button.removeAttribute("aria-current");
-  if (state.open) listUpTo(state.matches.findIndex((match) => match.place === state.open.place) + 1);
-  const button = state.open && byId("list").querySelector(`[data-place="${state.open.place}"]`);
-  if (!button) return;
-  button.setAttribute("aria-current", "true");
-  button.scrollIntoView({ block: "nearest" });
 }
 
 // ---- one step ----------------------------------------------------------------------------------------------------------
 
 async function show(target) {
   state.open = target;
+  if (includeAgent(target.agent)) await filter();
   const session = state.index.sessions[target.place];
   const steps = (await block(`sessions-${session.chapter}`))[session.place];
   const page = await pageText(steps[target.step].page);
@@ -220,8 +138,8 @@ function stepper(target, session, steps) {
   const matching = new Set(match ? match.steps : []);
   const row = element("div", { class: "stepper", role: "group", "aria-label": "Steps" });
   for (const [number, [type, outcomes]] of session.steps.entries()) {
-    const right = outcomes.filter((outcome) => state.index.outcomes[outcome].code === "right").length;
-    const told = !outcomes.length ? "given" : target.agent === ANY ? `${right} of ${outcomes.length} ✓` : state.index.outcomes[outcomes[target.agent]].code === "right" ? "✓" : "✗";
+    const right = chosenAgents().filter((agent) => isRight(outcomes[agent] ?? 0)).length;
+    const told = !outcomes.length ? "given" : target.agent === ANY ? `${right} of ${state.chosen.size} ✓` : isRight(outcomes[target.agent]) ? "✓" : "✗";
     const gap = steps[number].gap ? "… " : "";
     row.append(
       element(
@@ -241,11 +159,11 @@ function pageBar(step, agent) {
   names.addEventListener("change", () => { state.withNames = names.checked; show(state.open); });
   const leaving = step.logged.type === "terminate" ? ["✓ log"] : [];
   for (const [number, answer] of step.answers.entries()) {
-    if (answer.action?.type === "terminate" && (agent === ANY || agent === number)) leaving.push(letterOf(number));
+    if (answer.action?.type === "terminate" && isLookedAt(number, agent)) leaving.push(letterOf(number));
   }
   return element(
     "div", { class: "page-bar" }, element("span", { class: "url" }, step.url || "the page as it was shown, simplified"),
-    leaving.length ? element("span", { class: "leaving" }, `leaving: ${leaving.join(" ")}`) : null, element("label", {}, names, "names"),
+    leaving.length ? element("span", { class: "leaving" }, `leaves the shop: ${leaving.join(" ")}`) : null, element("label", {}, names, "names"),
   );
 }
 
@@ -263,6 +181,7 @@ function cards(target, session, step, found) {
 function listen() {
   document.addEventListener("keydown", onKey);
   window.addEventListener("hashchange", route);
+  window.addEventListener("blur", () => setTimeout(onBlur));
   byId("help-button").addEventListener("click", () => byId("help").showModal());
   byId("theme").addEventListener("click", turnTheme);
   for (const link of document.querySelectorAll("[data-outcome]")) link.addEventListener("click", openOutcome);

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from replay_sessions.elements import find_elements
 
 _CARD_ENDS = ("view_product", "remove")  # their names hold an article's between the part and the last word
 _FLATTENED = frozenset({"aside", "main", "nav", "ul", "form"})
@@ -34,6 +36,19 @@ def web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
     kind = title.text() if title is not None else ""
     body = "".join(_Dresser(escape(address), kind).write(_items(tree.body)))
     return study_page(f"{kind.capitalize()} · Demo shop", body, head=head, foot=foot, kind=kind)
+
+
+def named_page(page: str) -> str:
+    """The web page with the page's own names on what can be acted on, for a view that leads nowhere (page_document)."""
+    tree = LexborHTMLParser(web_page(page, ""))
+    fields = (element.name for element in find_elements(page) if element.accepts == "type")
+    for node in tree.css("a[href], .acting button, .searching input"):
+        if node.tag == "input":
+            node.attrs["name"] = next(fields, "")
+            continue
+        address = node.attributes.get("href") or (node.parent and node.parent.attributes.get("action")) or ""
+        node.attrs["name"] = unquote(address.removeprefix("/do/"))
+    return tree.html or ""
 
 
 def study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:

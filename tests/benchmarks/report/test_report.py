@@ -5,10 +5,12 @@ import hashlib
 import json
 import shutil
 import tomllib
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
@@ -16,11 +18,13 @@ from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import OUTCOMES, judge, read_evidence
-from benchmarks.report.session_data import session_data
+from benchmarks.report.session_data import SHOP_STYLE, page_view, session_data
 from benchmarks.report.step_figures import differences, leader
+from replay_sessions.elements import find_elements
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
@@ -111,7 +115,29 @@ def test_a_page_that_many_steps_show_is_kept_once_and_is_the_one_that_was_shown(
     for listed in blocks["index"]["sessions"]:
         steps = blocks[f"sessions-{listed['chapter']}"][listed["place"]]
         for shown, step in zip(steps, sessions[listed["id"]].steps, strict=True):
-            assert pages[shown["page"]] == page_document(step.page)
+            assert pages[shown["page"]] == page_view(step.page, demo_shop=True)
+
+
+def test_the_demo_shops_pages_look_like_the_shop_on_the_web_and_all_others_like_cards(store_path: Path) -> None:
+    for session in SessionStore.open(store_path).sessions("test"):
+        for step in session.steps:
+            document = page_view(step.page, demo_shop=True)
+            assert SHOP_STYLE in document
+            names = {element.name for element in find_elements(step.page)}
+            marked = LexborHTMLParser(document).css("[data-acts]")
+            assert {node.attributes["name"] for node in marked} == names
+            assert page_view(step.page, demo_shop=False) == page_document(step.page)
+    other = "<section><a name='in.a_red_mug.view_product'>view</a><button name='save'>save</button></section>"
+    assert page_view(other, demo_shop=True) == page_document(other)  # the dressing would lose a button
+
+
+def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board: Path) -> None:
+    evidence = read_evidence(board)
+    assert evidence.baselines == set(evidence.labels)
+    first, *others = evidence.log.entries
+    trained = msgspec.structs.replace(first, spec=AgentSpec(target="runs/mine", label=first.label))
+    log = msgspec.structs.replace(evidence.log, entries=[trained, *others])
+    assert replace(evidence, log=log).baselines == set(evidence.labels) - {first.label}
 
 
 def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Path) -> None:
