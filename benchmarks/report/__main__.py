@@ -42,6 +42,7 @@ class ReportOptions(Record):
         store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
         max_megabytes: The largest file to make; sessions that do not fit are left out, and it says how many.
         tables: Also write every table (CSV, LaTeX) and plot (PNG, SVG) into this folder.
+        beside: Training runs whose curves are drawn over those of this one.
         open: Show the file in the browser.
     """
 
@@ -50,6 +51,7 @@ class ReportOptions(Record):
     store: str | None = None
     max_megabytes: float = 20.0
     tables: Path | None = None
+    beside: tuple[Path, ...] = ()
     open: bool = False
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class ReportOptions(Record):
 def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
-    evidence = read_evidence(options.folder)
+    evidence = read_evidence(options.folder, options.beside)
     judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)

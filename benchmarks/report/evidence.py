@@ -40,14 +40,14 @@ class Evidence:
     Attributes:
         records: Of each agent, by its label.
         probabilities: For agents that give them, at each step how likely they hold each action.
-        phases: The training's curves; none for a leaderboard.
+        phases: The training's curves, phase by phase, of each configuration; none for a leaderboard.
     """
 
     folder: Path
     log: EvaluationLog
     records: Mapping[str, Sequence[StepRecord]]
     probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)
-    phases: Sequence[PhaseCurves] = ()
+    phases: Sequence[Sequence[PhaseCurves]] = ()
 
     @property
     def config(self) -> EvaluationConfig:
@@ -109,8 +109,8 @@ class Evidence:
         return settings
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """What a run's folder holds.
+def read_evidence(folder: Path, beside: Sequence[Path] = ()) -> Evidence:
+    """What a run's folder holds, with the curves of other runs `beside` its own.
 
     Raises:
         BadConfig: It is the folder of neither a finished training run nor a leaderboard of this version, or its figures
@@ -126,7 +126,7 @@ def read_evidence(folder: Path) -> Evidence:
         log=log,
         records=records,
         probabilities=_read_probabilities(folder, log, records) if log.config.likelihood else {},
-        phases=phase_curves([read_run(folder)]) if log.training else (),
+        phases=phase_curves([read_run(path) for path in ([folder] if log.training else []) + list(beside)]),
     )
     for entry in log.entries:
         _check_row(evidence, entry.row)

@@ -47,7 +47,8 @@ from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from shop_env.metrics.skill import Calibration
 from train.show.curves import PhaseCurves
-from train.show.drawing import Panel, draw_phase, embed_panels
+from train.show.drawing import draw_phase, embed_panels
+from train.show.panels import Panel
 from train.show.plot_style import COLOURS, MARKERS, REFERENCE, embed_plot, plot_style, save_plot
 
 WIDTH = 6.3  # inches: a paper's column and a half
@@ -72,8 +73,8 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> l
             written += save_plot(figure, folder / "calibration.png", folder / "calibration.svg")
     if evidence.phases:
         (folder / "curves").mkdir(exist_ok=True)
-        for curves in evidence.phases:
-            written += draw_phase(curves, f"{evidence.folder.name}: {curves.name}", folder / "curves")
+        for group in evidence.phases:
+            written += draw_phase(group, f"{evidence.folder.name}: {group[0].name}", folder / "curves")
     return written
 
 
@@ -96,7 +97,7 @@ def _draw_calibration(axes: Axes, calibrated: Mapping[str, Calibration]) -> None
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
         x, y = ([100 * getattr(b, name) for b in calibration.bins] for name in ("probability", "came_true"))
         most = max(b.forecasts for b in calibration.bins)
-        axes.plot(x, y, color=colour, linewidth=1)
+        axes.plot(x, y, color=colour, linewidth=1, label="right, %" if not label else f"_{label}")
         sizes = [8 + 50 * b.forecasts / most for b in calibration.bins]
         axes.scatter(x, y, sizes, colour, marker=marker, label=label)
     axes.set(xlabel="probability of the likeliest action, %", ylabel="right, %", xlim=(0, 101), ylim=(0, 103))
@@ -132,7 +133,7 @@ def _ranking_plot(evidence: Evidence) -> Figure:
     return figure
 
 
-SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
+SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "hover.js", "answers.js", "list.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
 FIRST_SHOWN = ("Exact match", "Action reward", "Loss", "KL to the reference", "Groups", "Types of action", "Entropy")
 NEAR = 0.15  # a difference that an axis of differences reaches out to
@@ -195,7 +196,8 @@ def render_page(
             label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
         },
         reliability={label: (own, Markup(embed_calibration(own))) for label, own in calibrated.items()},
-        phases=[(curves, _phase_charts(curves)) for curves in evidence.phases],
+        phases=[(group, _phase_charts(group)) for group in evidence.phases],
+        colours=COLOURS,
         rationales=sample_rationales(judged),
         labels=list(judged),
         people=len({record.user_id for record in records}),
@@ -210,9 +212,9 @@ def _source(name: str) -> str:
     return (resources.files("benchmarks.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _phase_charts(curves: PhaseCurves) -> list[tuple[Panel, Markup]]:
+def _phase_charts(group: Sequence[PhaseCurves]) -> list[tuple[Panel, Markup]]:
     """Each panel of a phase with its plot; those that are looked at first come first."""
-    plots = [(panel, Markup(svg)) for panel, svg in embed_panels(curves)]
+    plots = [(panel, Markup(svg)) for panel, svg in embed_panels(group)]
     return sorted(plots, key=lambda plot: [*FIRST_SHOWN, plot[0].title].index(plot[0].title))
 
 

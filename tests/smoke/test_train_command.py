@@ -36,7 +36,7 @@ from shop_env.observation import Observation
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 from train.run.presets import load_preset, preset_names, rows_names
-from train.show.drawing import panels
+from train.show.panels import panels
 
 pytestmark = pytest.mark.long
 

@@ -1,8 +1,10 @@
 """`python -m train.show`: curves and table of a run that has whatever phases and figures it has."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +15,8 @@ import pytest
 from train.metrics_file import COLLAPSE_STEPS, describe_collapse
 from train.show.__main__ import main, warnings_of
 from train.show.curves import phase_curves, read_run
-from train.show.drawing import panels
+from train.show.drawing import embed_panels
+from train.show.panels import panels
 
 COLLAPSED = {"sampled_click": 0.97, "logged_click": 0.6}
 
@@ -73,7 +76,7 @@ def test_every_figure_that_grpo_logs_is_in_a_panel_that_says_what_it_is(tmp_path
 
 def test_runs_lie_over_one_another_and_a_missing_step_is_no_value(tmp_path: Path) -> None:
     long, short = (run_of(tmp_path / str(n), {"sft": losses(*range(1, n + 1))}) for n in (3, 2))
-    (curves,) = phase_curves([read_run(long), read_run(short)])
+    ((curves,),) = phase_curves([read_run(long), read_run(short)])
     np.testing.assert_array_equal(curves.figures["loss"], [[1, 2, 3], [1, 2, np.nan]])
 
 
@@ -87,6 +90,32 @@ def test_several_runs_are_drawn_together_though_one_lacks_a_phase(
     assert sorted(path.name for path in (both / "curves").iterdir()) == ["rl.png", "rl.svg", "sft.png", "sft.svg"]
     losses_of_sft = next(line.split() for line in said.splitlines() if "loss" in line)
     assert losses_of_sft == ["loss", "4", "1", "(2)", "1"]
+
+
+def test_runs_of_different_configurations_are_lines_of_their_own_and_seeds_are_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mix = {"sampled_click": 0.4, "sampled_terminate": 0.1, "logged_click": 0.5}
+    runs = [
+        run_of(tmp_path / name, {"rl": [mix | {"loss": loss}] * 3}) for name, loss in (("a0", 1), ("a1", 3), ("b", 8))
+    ]
+    for run, seed, beta in zip(runs, (0, 1, 0), (0.1, 0.1, 0.2), strict=True):
+        (run / "run.json").write_text(json.dumps({"config": {"seed": seed, "grpo": {"beta": beta}}}))
+    (group,) = phase_curves([read_run(run) for run in runs])
+    assert [(curves.label, curves.runs) for curves in group] == [("a0 and 1 more", 2), ("b", 1)]
+    assert main([*map(str, runs), "--out", str(tmp_path)]) == 0
+    figures = [line.split()[1:2] for line in capsys.readouterr().out.splitlines() if line.strip().startswith("loss")]
+    assert figures == [["2"], ["8"]]
+    drawing = (tmp_path / "rl.svg").read_text()
+    assert all(f"<!-- {text} -->" in drawing for text in ("a0 and 1 more", "b"))
+    plots = {panel.title: svg for panel, svg in embed_panels(group)}
+    click = next(svg for title, svg in plots.items() if title.endswith(": click"))
+    assert "b: from 40 to 40" in click and "b, logged: from 50 to 50" in click
+    (lines,) = re.findall(r'data-lines="([^"]*)"', plots["Loss"])
+    assert [(name, [point[2:] for point in points]) for name, points in json.loads(unescape(lines))] == [
+        ("a0 and 1 more", [[1, 2], [2, 2], [3, 2]]),
+        ("b", [[1, 8], [2, 8], [3, 8]]),
+    ]
 
 
 def test_a_run_that_was_killed_or_is_still_going_on_can_be_shown(

@@ -3,8 +3,9 @@
   python -m train.show runs/mine
   python -m train.show runs/mine-seed1 runs/mine-seed2 --out curves
 
-Several runs, such as seeds, lie over one another: their mean and the band from
-the lowest to the highest. A run that is still going on can be shown too.
+Runs that differ in nothing but seed and store are one line, their mean, and the
+band from the lowest to the highest; runs of different configurations are lines
+of their own, with a legend. A run that is still going on can be shown too.
 
 The table has the main figures of each phase at their first, best and last, as
 the running means that the curves show, so that the best is no stroke of luck.
@@ -68,25 +69,26 @@ def _show(options: ShowOptions) -> None:
     phases = phase_curves(runs)
     folder = options.out or options.runs[0] / "curves"
     folder.mkdir(parents=True, exist_ok=True)
-    for curves in phases:
-        name = runs[0].path.name if len(runs) == 1 else f"{runs[0].path.name} and {len(runs) - 1} more"
-        for path in draw_phase(curves, f"{name}: {curves.name}", folder):
+    for group in phases:
+        names = group[0].label if len(group) == 1 else f"{len(group)} configurations"
+        for path in draw_phase(group, f"{names}: {group[0].name}", folder):
             print(path)
     print(summary(runs, phases))
 
 
-def summary(runs: Sequence[Run], phases: Sequence[PhaseCurves]) -> str:
+def summary(runs: Sequence[Run], phases: Sequence[Sequence[PhaseCurves]]) -> str:
     """The table, then the warnings; all of it at most 80 columns wide."""
     lines = [f"{'phase':<14}{'figure':<18}{'first':>12}{'best':>12}{'(step)':>9}{'last':>13}"]
-    for curves in phases:
-        lines += _rows(curves)
+    for group in phases:
+        for curves in group:
+            lines += _rows(curves, curves.label if len(group) > 1 else "")
     warned = [fill(f"warning: {text}", WIDTH, subsequent_indent="  ") for run in runs for text in warnings_of(run)]
     return "\n".join([*lines, *warned])
 
 
-def _rows(curves: PhaseCurves) -> Iterator[str]:
+def _rows(curves: PhaseCurves, label: str) -> Iterator[str]:
     window = smoothing_window(len(curves.steps))
-    name = f"{curves.name} ({int(curves.steps[-1])})"
+    name = f"{curves.name} ({int(curves.steps[-1])})" + (f", {label}" if label else "")
     yield name if curves.runs == 1 else f"{name}, mean of {curves.runs} runs"
     for figure, better in _MAIN.items():
         if figure not in curves.figures:

@@ -3,6 +3,7 @@
 No phase or metric is known by name here: the curves are those that a run has logged. A step without a figure is NaN.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,21 @@ from replay_sessions.foundation.errors import BadConfig
 from train.metrics_file import METRICS_FILE, read_metrics
 
 Array: TypeAlias = NDArray[np.float64]
+_OF_A_SEED = ("seed", "store", "threads", "watch", "save_every_s")  # keys in which runs of one experiment may differ
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run has logged: for each phase, in the order of the log, step -> figures; and what could not be read."""
+    """What a run has logged.
+
+    Attributes:
+        config: Its configuration as text, without what may differ between seeds; "" where it has none.
+        phases: For each phase, in the order of the log, step -> figures.
+        unreadable: Lines that could not be read.
+    """
 
     path: Path
+    config: str
     phases: Mapping[str, Mapping[int, Mapping[str, float]]]
     unreadable: int
 
@@ -31,6 +40,7 @@ class PhaseCurves:
     """One phase of several runs.
 
     Attributes:
+        label: Of these runs, beside runs of another configuration.
         steps: (T,) ascending, of the longest run.
         figures: By name (runs, T); every one is there in at least one run.
     """
@@ -38,6 +48,7 @@ class PhaseCurves:
     name: str
     steps: Array
     figures: Mapping[str, Array]
+    label: str = ""
 
     @property
     def runs(self) -> int:
@@ -59,16 +70,33 @@ def read_run(path: Path) -> Run:
     phases: dict[str, dict[int, Mapping[str, float]]] = {}
     for row in rows:
         phases.setdefault(row.phase, {})[row.step] = row.metrics
-    return Run(path, phases, unreadable)
+    record = path / "run.json"
+    config = json.loads(record.read_text(encoding="utf-8"))["config"] if record.is_file() else {}
+    return Run(path, json.dumps({key: config[key] for key in config if key not in _OF_A_SEED}), phases, unreadable)
 
 
-def phase_curves(runs: Sequence[Run]) -> list[PhaseCurves]:
-    """Every phase that a run has, of all runs that have it."""
+def phase_curves(runs: Sequence[Run]) -> list[list[PhaseCurves]]:
+    """Every phase that a run has: the curves of each configuration, over those of its runs that have the phase."""
     names = dict.fromkeys(name for run in runs for name in run.phases)
-    return [_of_phase(name, [run.phases[name] for run in runs if name in run.phases]) for name in names]
+    by_config: dict[str, list[Run]] = {}
+    for run in runs:
+        by_config.setdefault(run.config, []).append(run)
+    return [
+        [
+            _of_phase(name, [run.phases[name] for run in having], _label(having))
+            for group in by_config.values()
+            if (having := [run for run in group if name in run.phases])
+        ]
+        for name in names
+    ]
 
 
-def _of_phase(name: str, runs: Sequence[Mapping[int, Mapping[str, float]]]) -> PhaseCurves:
+def _label(runs: Sequence[Run]) -> str:
+    more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    return f"{runs[0].path.name or runs[0].path.resolve().name}{more}"
+
+
+def _of_phase(name: str, runs: Sequence[Mapping[int, Mapping[str, float]]], label: str) -> PhaseCurves:
     steps = np.array(sorted({step for run in runs for step in run}), dtype=np.float64)
     index_of = {int(step): index for index, step in enumerate(steps)}
     figures: dict[str, Array] = {}
@@ -78,7 +106,7 @@ def _of_phase(name: str, runs: Sequence[Mapping[int, Mapping[str, float]]]) -> P
                 if figure not in figures:
                     figures[figure] = np.full((len(runs), len(steps)), np.nan)
                 figures[figure][number, index_of[step]] = value
-    return PhaseCurves(name, steps, figures)
+    return PhaseCurves(name, steps, figures, label)
 
 
 def smoothing_window(steps: int) -> int:

@@ -5,6 +5,7 @@ marker. The same data gives the same file, byte for byte.
 """
 
 import io
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from replay_sessions.foundation.durable_files import replacing
 from replay_sessions.foundation.table import Estimate
@@ -25,6 +28,7 @@ COLOURS = (
 )
 MARKERS = "os^vPX*<>d"
 SERIES = tuple(zip(COLOURS, MARKERS, strict=True))
+POINTS = 60  # of a line that tell their values
 REFERENCE = "#777777"  # what is compared with: the log, the paper, a ceiling, zero
 _STYLE = Path(__file__).with_name("plots.mplstyle")
 # In a page: text stays text, in the page's font, and what is not a curve is grey enough for light and dark alike.
@@ -55,7 +59,9 @@ def save_plot(figure: Figure, *paths: Path) -> Sequence[Path]:
 
 
 def embed_plot(figure: Figure, description: str) -> str:
-    """The plot as an <svg> for a page; screen readers read the description.
+    """The plot as an <svg> for a page; screen readers read the description, and a pointer over it the values.
+
+    `data-lines` holds for each line that has a label [label, [[x and y in the drawing, x and y of the data], …]].
 
     The figure's ids would meet those of the page and of other plots, its style sheet would hold for all of the page:
     neither is written.
@@ -67,8 +73,29 @@ def embed_plot(figure: Figure, description: str) -> str:
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', drawing))
     drawing = re.sub(r' id="([^"]+)"', lambda match: match[0] if match[1] in used else "", drawing)
     width, height = 72 * figure.get_size_inches()
-    head = f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(description)}"'
+    lines = [
+        [line.get_label(), _points(line, width, height)]
+        for line in figure.axes[0].get_lines()
+        if not str(line.get_label()).startswith("_")
+    ]
+    head = (
+        f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(description)}" '
+        f'data-lines="{escape(json.dumps(lines, separators=(",", ":")))}"'
+    )
     return f"{head}>" + re.sub(r"\s*\n\s*", " ", drawing)
+
+
+def _points(line: Line2D, width: float, height: float) -> list[list[float]]:
+    """Some of a line's points, evenly spread: where they are in a drawing of this size, and their values."""
+    data = line.get_xydata()
+    chosen = data[np.unique(np.linspace(0, len(data) - 1, min(len(data), POINTS)).astype(int))]
+    figure = line.get_figure(root=True)
+    assert figure is not None
+    shares = line.axes.transData.transform(chosen) / figure.bbox.size if line.axes else chosen
+    return [
+        [round(width * x, 1), round(height * (1 - y), 1), float(f"{a:.4g}"), float(f"{b:.4g}")]
+        for (x, y), (a, b) in zip(shares, chosen, strict=True)
+    ]
 
 
 FOREST_WIDTH = 8.0  # inches

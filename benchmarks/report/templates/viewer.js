@@ -227,4 +227,5 @@ function turnTheme() {
 
 byId("theme").textContent = isDark() ? "Light" : "Dark";
 listen();
+listenToCharts();
 route();
