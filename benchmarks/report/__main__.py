@@ -8,7 +8,8 @@ best, how sure that is, where it goes wrong, and every session to step through.
 
 The file needs no network and no other file: open it in a browser, send it to
 somebody. It holds the pages of the sessions, so it is as private as the store.
---tables also writes each table as CSV and LaTeX and each plot as PNG and SVG.
+--tables also writes paper.tex (chosen columns, the best in bold, intervals as ±),
+each table in full as CSV and LaTeX, and each plot as PNG and SVG.
 """
 
 import sys
@@ -19,6 +20,7 @@ from typing import Annotated
 import tyro
 
 from benchmarks.report.evidence import Evidence, Judged, judge, read_evidence
+from benchmarks.report.paper_table import chosen_columns
 from benchmarks.report.session_data import SessionData, session_data
 from benchmarks.report.step_figures import differences, headline
 from replay_sessions.foundation.command_line import command
@@ -42,6 +44,7 @@ class ReportOptions(Record):
         store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
         max_megabytes: The largest file to make; sessions that do not fit are left out, and it says how many.
         tables: Also write every table (CSV, LaTeX) and plot (PNG, SVG) into this folder.
+        columns: The metrics in paper.tex, by the names of results.json.
         beside: Training runs whose curves are drawn over those of this one.
         open: Show the file in the browser.
     """
@@ -51,6 +54,7 @@ class ReportOptions(Record):
     store: str | None = None
     max_megabytes: float = 20.0
     tables: Path | None = None
+    columns: tuple[str, ...] = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
     beside: tuple[Path, ...] = ()
     open: bool = False
 
@@ -64,6 +68,7 @@ class ReportOptions(Record):
 def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
+    columns = chosen_columns(options.columns)
     evidence = read_evidence(options.folder, options.beside)
     judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
@@ -76,7 +81,7 @@ def _report(options: ReportOptions) -> None:
     except OSError as error:
         raise BadConfig(f"--out {out} cannot be written: {error.strerror}") from error
     if options.tables is not None:
-        for path in write_tables(evidence, all_tables(evidence, compared, judged), options.tables):
+        for path in write_tables(evidence, all_tables(evidence, compared, judged), columns, options.tables):
             print(path)
     if no_sessions:
         print(f"without sessions: {no_sessions}", file=sys.stderr)

@@ -5,7 +5,7 @@ Text that others wrote reaches the file escaped by jinja2, or packed (session_da
 
 With --tables each table is also written as CSV and LaTeX, and the plots as PNG and SVG:
 
-ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
+paper.tex   ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
 ranking.png .svg   calibration.png .svg   curves/PHASE.png .svg
 """
 
@@ -26,6 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
+from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
     action_mix,
@@ -41,7 +42,7 @@ from benchmarks.report.step_figures import (
 )
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.table import Estimate, Table, format_cell
+from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
@@ -54,13 +55,14 @@ from train.show.plot_style import COLOURS, MARKERS, REFERENCE, embed_plot, plot_
 WIDTH = 6.3  # inches: a paper's column and a half
 
 
-def write_tables(evidence: Evidence, tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Writes all of them and the plots, and returns their paths."""
+def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
+    """Writes all of them, the table for a paper and the plots, and returns their paths."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadConfig(f"--tables {folder} cannot be made: {error.strerror}") from error
-    written = []
+    written = [folder / "paper.tex"]
+    replace_file(written[0], paper_latex(evidence, columns))
     for table in tables:
         for ending, text in (("csv", table.csv()), ("tex", table.latex())):
             written.append(folder / f"{table.name}.{ending}")

@@ -125,17 +125,17 @@ class Table(Record):
 
     def latex(self) -> str:
         """A tabular with booktabs' rules, which the document has to load."""
-        rows = [" & ".join(map(_latex, row)) + r" \\" for row in self.texts()]
+        rows = [" & ".join(map(latex_text, row)) + r" \\" for row in self.texts()]
         lines = [
             f"% {plain_text(self.title)}",
             rf"\begin{{tabular}}{{{''.join('l' if column.unit == 'text' else 'r' for column in self.columns)}}}",
             r"\toprule",
-            " & ".join(_latex(column.heading) for column in self.columns) + r" \\",
+            " & ".join(latex_text(column.heading) for column in self.columns) + r" \\",
             r"\midrule",
             *rows,
             r"\bottomrule",
             r"\end{tabular}",
-            *(rf"\par{{\footnotesize {_latex(note)}\par}}" for note in self.notes),
+            *(rf"\par{{\footnotesize {latex_text(note)}\par}}" for note in self.notes),
         ]
         return "\n".join(lines) + "\n"
 
@@ -264,7 +264,8 @@ def _markdown(text: str) -> str:
     return plain_text(text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
+    """The text on one line, with what LaTeX would take for markup escaped."""
     return plain_text(text).translate(_LATEX)
 
 

@@ -73,14 +73,15 @@ def embed_plot(figure: Figure, description: str) -> str:
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', drawing))
     drawing = re.sub(r' id="([^"]+)"', lambda match: match[0] if match[1] in used else "", drawing)
     width, height = 72 * figure.get_size_inches()
+    (axes,) = figure.axes
     lines = [
         [line.get_label(), _points(line, width, height)]
-        for line in figure.axes[0].get_lines()
+        for line in axes.get_lines()
         if not str(line.get_label()).startswith("_")
     ]
     head = (
         f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(description)}" '
-        f'data-lines="{escape(json.dumps(lines, separators=(",", ":")))}"'
+        f'data-x="{escape(axes.get_xlabel())}" data-lines="{escape(json.dumps(lines, separators=(",", ":")))}"'
     )
     return f"{head}>" + re.sub(r"\s*\n\s*", " ", drawing)
 

@@ -13,7 +13,7 @@ function showValues(event) {
   ]);
   if (!nearest.length) return;
   tip.replaceChildren(
-    element("b", {}, `at ${number(nearest[0][1][2])}`),
+    element("b", {}, `${chart.dataset.x}: ${number(nearest[0][1][2])}`),
     ...nearest.map(([label, point]) => element("div", {}, `${label}: ${number(point[3])}`)),
   );
   chart.querySelectorAll(".hovered").forEach((dot) => dot.remove());

@@ -10,7 +10,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence, terms_of
+from benchmarks.report.paper_table import chosen_columns, paper_latex
 from benchmarks.report.step_figures import calibrations, confusion, fidelity, headline, outcomes, reward_terms
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import Comparison
@@ -220,10 +222,28 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
             if name in WITH_INTERVAL:
                 assert (line[f"{name}_low"] or None) == (None if figure.low is None else str(figure.low))
     names = {file.name for file in tmp_path.iterdir()}
+    assert "paper.tex" in names
     for table in ("ranking", "differences", "outcomes", "confusion", "reward_terms", "calibration", "action_mix"):
         assert {f"{table}.csv", f"{table}.tex"} <= names
     assert {"ranking.png", "ranking.svg", "calibration.png", "calibration.svg"} <= names
     assert (tmp_path / "ranking.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_for_a_paper_has_chosen_columns_the_best_in_bold_and_half_intervals(board: Path) -> None:
+    evidence = read_evidence(board)
+    lines = paper_latex(evidence, chosen_columns(["exact_accuracy", "invalid_rate"])).splitlines()
+    rows = {cells[0]: cells[1:] for line in lines if (cells := line.removesuffix(r" \\").split(" & "))[1:]}
+    best, oracle = evidence.log.entry("copy_match").row, evidence.log.entry("oracle?temperature=0.6").row
+    exact = best.figures["exact_accuracy"]
+    half = f"{100 * (exact.high - exact.value):.1f}"
+    assert rows[""] == ["exact", "invalid"]
+    assert rows[r"copy\_match"] == [rf"\textbf{{{100 * exact.value:.1f}}} {{\scriptsize$\pm${half}}}", r"\textbf{0.0}"]
+    assert rows["oracle?temperature=0.6"][0].startswith(f"{100 * oracle.figures['exact_accuracy'].value:.1f} ")
+    rules = [place for place, line in enumerate(lines) if line == r"\midrule"]
+    assert len(rules) == 2 and lines[rules[1] + 1].startswith(("oracle", "ceiling"))  # no agents, so never bold
+    assert lines.count(r"\end{tabular}") == 1
+    with pytest.raises(BadConfig, match="names 'exact'"):
+        chosen_columns(["exact"])
 
 
 def test_plots_in_the_page_have_words_and_nothing_of_their_own_style_or_ids(board: Path, tmp_path: Path) -> None:

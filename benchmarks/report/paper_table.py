@@ -1,0 +1,68 @@
+"""The ranking as a paper prints it: chosen columns, the best figure in bold, half an interval as ±.
+
+    rows ─► ranked agents, best figures bold; below a rule those that know the shoppers' policy ─► paper.tex
+
+The full table, with both ends of every interval, is ranking.tex.
+"""
+
+from collections.abc import Sequence
+
+from benchmarks.report.evidence import Evidence
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.table import Column, Estimate, format_cell, latex_text
+from shop_env.evaluation.comparing import LOWER_IS_BETTER
+from shop_env.evaluation.results import METRIC_COLUMNS, ResultRow
+
+UNEVEN = 1e-6  # an interval that a metric's bounds cut short has no ±
+
+
+def chosen_columns(names: Sequence[str]) -> list[Column]:
+    """The columns of these metrics.
+
+    Raises:
+        BadConfig: There is no such metric.
+    """
+    if unknown := [name for name in names if name not in METRIC_COLUMNS]:
+        raise BadConfig(f"--columns names '{unknown[0]}'. {did_you_mean(unknown[0], METRIC_COLUMNS)}")
+    return [METRIC_COLUMNS[name] for name in names]
+
+
+def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
+    """A tabular with booktabs' rules, which the document has to load."""
+    known = [row for row in evidence.rows if row.known or row.label in evidence.references]
+    agents = [row for row in evidence.rows if row not in known]
+    best = {column.name: _best([row for row in agents if row.ranked], column.name) for column in columns}
+    lines = [
+        f"% {evidence.config.split} split; $\\pm$: half of the 95% interval (CR2 over {evidence.config.cluster}s)",
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(["", *(latex_text(column.heading) for column in columns)]) + r" \\",
+    ]
+    for rows in filter(None, (agents, known)):
+        lines.append(r"\midrule")
+        for row in rows:
+            is_best = [rows is agents and row.ranked and row.label in best[column.name] for column in columns]
+            cells = (_cell(row.figures.get(c.name), c, bold) for c, bold in zip(columns, is_best, strict=True))
+            lines.append(" & ".join([latex_text(row.label), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _best(rows: Sequence[ResultRow], name: str) -> set[str]:
+    """The labels of the rows with the best figure."""
+    values = {row.label: row.figures[name].value for row in rows if name in row.figures}
+    pick = min if name in LOWER_IS_BETTER else max
+    return {label for label, value in values.items() if value == pick(values.values())}
+
+
+def _cell(figure: Estimate | None, column: Column, bold: bool) -> str:
+    if figure is None:
+        return "--"
+    value = latex_text(format_cell(figure.value, column.unit))
+    text = rf"\textbf{{{value}}}" if bold else value
+    if figure.low is None or figure.high is None:
+        return text
+    half = (figure.high - figure.low) / 2
+    if abs(figure.low + half - figure.value) < UNEVEN:
+        return rf"{text} {{\scriptsize$\pm${format_cell(half, column.unit)}}}"
+    low, high = (latex_text(format_cell(end, column.unit)) for end in (figure.low, figure.high))
+    return rf"{text} {{\scriptsize[{low}, {high}]}}"
