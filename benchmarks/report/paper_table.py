@@ -31,7 +31,7 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
     """A tabular with booktabs' rules, which the document has to load."""
     known = [row for row in evidence.rows if row.known or row.label in evidence.references]
     agents = [row for row in evidence.rows if row not in known]
-    best = {column.name: _best([row for row in agents if row.ranked], column.name) for column in columns}
+    best = {column.name: _best(agents, column.name) for column in columns}
     lines = [
         f"% {evidence.config.split} split; $\\pm$: half of the 95% interval (CR2 over {evidence.config.cluster}s)",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
@@ -41,15 +41,14 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
     for rows in filter(None, (agents, known)):
         lines.append(r"\midrule")
         for row in rows:
-            is_best = [rows is agents and row.ranked and row.label in best[column.name] for column in columns]
-            cells = (_cell(row.figures.get(c.name), c, bold) for c, bold in zip(columns, is_best, strict=True))
+            cells = (_cell(row.figures.get(of.name), of, row.label in best[of.name]) for of in columns)
             lines.append(" & ".join([latex_text(row.label), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
 def _best(rows: Sequence[ResultRow], name: str) -> set[str]:
-    """The labels of the rows with the best figure."""
-    values = {row.label: row.figures[name].value for row in rows if name in row.figures}
+    """The labels of the ranked rows with the best figure."""
+    values = {row.label: row.figures[name].value for row in rows if row.ranked and name in row.figures}
     pick = min if name in LOWER_IS_BETTER else max
     return {label for label, value in values.items() if value == pick(values.values())}
 

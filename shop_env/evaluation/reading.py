@@ -25,8 +25,11 @@ def training_sentences(log: EvaluationLog) -> Iterator[str]:
         against.setdefault(first, []).append(f"{', '.join(figures)} against {second}")
     yield from (f"{first}: {'; '.join(texts)}." for first, texts in against.items())
     phases = log.provenance["config"]["phases"]
-    trained = {name: result for name, result in log.training.phases.items() if result["steps"]}
-    times = (f"{phases[name]['label']} {r['seconds']:.0f} s ({r['steps']:,} steps)" for name, r in trained.items())
+    times = (
+        f"{phases[name]['label']} {phase['seconds']:.0f} s ({phase['steps']:,} steps)"
+        for name, phase in log.training.phases.items()
+        if phase["steps"]
+    )
     yield f"Time in training steps: {', '.join(times)}."
     yield (
         "The intervals are over users, for one training seed; another seed may order the policies otherwise. "
