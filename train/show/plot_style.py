@@ -88,7 +88,7 @@ def embed_plot(figure: Figure, description: str) -> str:
 
 def _points(line: Line2D, width: float, height: float) -> list[list[float]]:
     """Some of a line's points, evenly spread: where they are in a drawing of this size, and their values."""
-    data = line.get_xydata()
+    data = np.asarray(line.get_xydata())
     chosen = data[np.unique(np.linspace(0, len(data) - 1, min(len(data), POINTS)).astype(int))]
     figure = line.get_figure(root=True)
     assert figure is not None
