@@ -35,6 +35,8 @@ from benchmarks.studies.speed.collect import main as speed_collect
 from benchmarks.studies.speed.import_at_scale import main as import_at_scale
 from benchmarks.studies.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
+from replay_sessions.console import PROGRAMS
+from replay_sessions.console import main as shop_r1
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving
@@ -93,7 +95,7 @@ def help_lines(request: pytest.FixtureRequest) -> list[str]:
         contextlib.redirect_stderr(io.StringIO()) as wrong,
     ):
         patch.setenv("COLUMNS", "80")
-        assert main([*words, "--help"]) == 0
+        assert main([*words, "--help-all"]) == 0
     assert wrong.getvalue() == ""
     return shown.getvalue().splitlines()
 
@@ -110,6 +112,26 @@ def test_help_says_what_every_flag_means_and_its_default(help_lines: list[str]) 
     flags = [flag for flag in re.split(r"\n(?=--[a-z])", told)[1:] if "click-type-points" not in flag]
     for flag in flags:
         assert re.match(r"--\S+( \[.*\]| \S+)?\s+[^\s(].*\((required\)|default:)", flag, re.DOTALL), flag
+
+
+@pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
+def test_help_fits_one_screen(
+    command: tuple[Main, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    main, words = command
+    assert main([*words, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert not [line for line in lines if len(line) > 80 and not line.startswith("usage: ")]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_command_of_shop_r1_says_its_own_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shop_r1([name, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert f"usage: shop-r1 {name} " in told
+    assert f"python -m {PROGRAMS[name][0]}" not in told
 
 
 @pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))

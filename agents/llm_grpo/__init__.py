@@ -1,3 +1,11 @@
 """The LLM policy's training command (train.py): SFT, then GRPO, then a table of agents (run_agents.py)."""
 
+import sys
+
+from replay_sessions.console import check_packages
+from replay_sessions.foundation.command_line import run_command
+
+if sys.argv[:1] == ["-m"] and (code := run_command(check_packages)):  # before a foreign `train` runs
+    raise SystemExit(code)
+
 import train  # noqa: F401 - before torch: it says how torch's threads wait for one another

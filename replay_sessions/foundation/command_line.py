@@ -7,6 +7,10 @@ explains them. Above them `--help` prints the head of the command's module. A mo
 
     main = command(Count, count)
 
+`--help` fits one screen: where all there is to say does not, it lists the command's own flags in a line each, and the
+tables whose keys are flags too; `--help-all` explains every flag. Where the user typed a name of console.py
+(`shop-r1 rank`), help and messages show that name in place of `python -m …` (`naming`).
+
 Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C. Signals that end a
 command, Ctrl-C's and SIGTERM, are handled differently for as long as `handling` or `terminable` lasts.
 """
@@ -15,12 +19,15 @@ import contextlib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from functools import partial
 from inspect import getdoc
-from textwrap import fill
-from types import FrameType
+from textwrap import fill, shorten
+from types import FrameType, MappingProxyType
 from typing import Any, TypeVar
 
 import tyro
@@ -35,8 +42,14 @@ _MARKERS = (
     tyro.conf.FlagCreatePairsOff,  # --overwrite alone, without --no-overwrite beside it
     tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
 )
-_HELP = ("-h", "--help")
+_HELP_ALL = "--help-all"
+_HELP = {"-h", "--help", _HELP_ALL}
 _HELP_WIDTH = 80  # tyro's own
+_HELP_LINES = 40  # a screen
+# In tyro's help without boxes: the head of a group; and a flag, its values, and what it means, beside it or below.
+_GROUP = re.compile(r"^ (?=\S.*\n -{9})", re.MULTILINE)
+_FLAG = re.compile(r"^  (--[\w-]+|[^\s-]\S*)(?: .*?)?(?: {2,}(\S.*?))? *$((?:\n {4}.*$)*)", re.MULTILINE)
+_names: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))
 STOPS = (signal.SIGINT, signal.SIGTERM)
 Handler = Callable[[int, FrameType | None], None]
 
@@ -86,7 +99,7 @@ def run_command(body: Callable[[], int | None]) -> int:
     except SystemExit as end:  # --help, or a wrong call that tyro has explained
         return int(end.code or 0)
     except ShopR1Error as error:
-        sys.stderr.write(f"error: {plain_text(str(error))}\n")  # it may hold what an agent or a file says
+        sys.stderr.write(f"error: {plain_text(as_typed(str(error)))}\n")  # it may hold what an agent or a file says
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
@@ -110,6 +123,32 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@contextlib.contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Shows commands by other names while it lasts: the former name, such as `python -m agents new`, to the new."""
+    former = _names.set(names)
+    try:
+        yield
+    finally:
+        _names.reset(former)
+
+
+def as_typed(text: str) -> str:
+    """The text with commands by the names that the user types.
+
+    >>> with naming({"python -m agents": "shop-r1 agents", "python -m agents new": "shop-r1 new"}):
+    ...     as_typed("python -m agents new, python -m agents check, python -m agents.human")
+    'shop-r1 new, shop-r1 agents check, python -m agents.human'
+    """
+    for name in sorted(_names.get(), key=len, reverse=True):
+        text = re.sub(rf"{re.escape(name)}(?![\w.])", _names.get()[name], text)
+    return text
+
+
+def asks_for_help(words: Sequence[str]) -> bool:
+    return not _HELP.isdisjoint(words)
+
+
 def choose(
     kind: str, entries: Mapping[str, object], words: Sequence[str], *, program: str, text: str | None
 ) -> tuple[str, list[str]]:
@@ -131,8 +170,7 @@ def choose(
     if name not in _HELP:
         problem = f"unknown {kind} {name!r}. {did_you_mean(name, entries)}" if name else f"missing: {kind.upper()}"
         raise BadConfig(f"{problem} (see `{program} --help`)")
-    _print_text(text)
-    sys.stdout.write(f"usage: {program} {kind.upper()} ...\n\n")
+    sys.stdout.write(as_typed(f"{_wrap(text)}usage: {program} {kind.upper()} ...\n\n"))
     indent = " " * (max(map(len, entries)) + 4)
     for name, entry in entries.items():
         summary = entry if isinstance(entry, str) else getdoc(entry) or ""
@@ -164,16 +202,23 @@ def parse_options(
         BadConfig: The Struct refuses the values.
         SystemExit: The call is wrong, and tyro has printed what is (code 2); or it asked for help (code 0).
     """
-    if any(word in _HELP for word in words):
-        _print_text(text or (getdoc(options) or "").partition("\n\nAttributes:")[0])
-    parsed: OptionsT = _call_tyro(
+    call: Callable[[Sequence[str]], OptionsT] = partial(
+        _call_tyro,
         options,
-        words,
-        program,
+        program=as_typed(program),
         default=tyro.MISSING_NONPROP if default is None else default,
         config=_MARKERS if can_be_none else (*_MARKERS, tyro.conf.DisallowNone),
     )
-    return parsed
+    if not asks_for_help(words):
+        return call(words)
+    text = text or (getdoc(options) or "").partition("\n\nAttributes:")[0]
+    with contextlib.redirect_stdout(io.StringIO()) as flags, contextlib.suppress(SystemExit):
+        call(["--help"])
+    if _HELP_ALL not in words and (_wrap(text) + flags.getvalue()).count("\n") > _HELP_LINES:
+        sys.stdout.write(as_typed(_wrap(_head(text)) + _shorten(flags.getvalue())))
+        raise SystemExit
+    sys.stdout.write(as_typed(_wrap(text)))
+    return call(["--help"])
 
 
 def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:
@@ -208,11 +253,35 @@ def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: An
         raise
 
 
-def _print_text(text: str | None) -> None:
+def _wrap(text: str | None) -> str:
     """Prose is wrapped; a paragraph with indented lines, such as examples, stays as it is."""
-    for paragraph in (text or "").strip().split("\n\n"):
-        sys.stdout.write(paragraph if "\n " in f"\n{paragraph}" else fill(paragraph, _HELP_WIDTH))
-        sys.stdout.write("\n\n")
+    paragraphs = (text or "").strip("\n").split("\n\n")
+    wrapped = (each if "\n " in f"\n{each}" else fill(each, _HELP_WIDTH) for each in paragraphs)
+    return "".join(f"{each}\n\n" for each in wrapped)
+
+
+def _head(text: str) -> str:
+    """The first paragraph, and the first examples."""
+    first, *others = text.strip("\n").split("\n\n")
+    return "\n\n".join([first, *[other for other in others if other.startswith("  ")][:1]])
+
+
+def _shorten(flags: str) -> str:
+    """Of tyro's help the usage, the command's own flags in a line each, and the tables whose keys are flags too."""
+    usage, *groups = _GROUP.split(flags)
+    lines = [f"{usage.strip()}\n\n"]
+    own = "\n".join(group for group in groups if group.startswith(("positional ", "options ")))
+    for flag, beside, below in _FLAG.findall(own):
+        text = " ".join([beside, *below.split()]).strip()
+        meaning, _, default = text.removesuffix(")").rpartition(" (")
+        default = "" if default in ("default: None", "default: False", "default: ") else f" ({default})"
+        sentence = re.split(r"[.;](?: |$)", meaning)[0]
+        line = f"  {flag:<18} "
+        room = _HELP_WIDTH - len(line) - len(default)
+        lines.append(line + shorten(sentence, room, placeholder=" …") + default + "\n")
+    tables = ", ".join(f"--{table}.*" for table in dict.fromkeys(re.findall(r"^  --([\w-]+)\.", flags, re.M)))
+    further = f"Further flags: {tables}. " if tables else ""
+    return "".join([*lines, "\n", fill(f"{further}{_HELP_ALL} explains every flag.", _HELP_WIDTH), "\n"])
 
 
 class Terminated(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from replay_sessions.foundation.command_line import parse_leading_options, parse_options
+from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import REWARD_PRESETS
@@ -64,7 +64,7 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     """
     _check_flags(words)
     options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
-    if options.resume and not {"-h", "--help"}.intersection(words):
+    if options.resume and not asks_for_help(words):
         if rest or options != RunOptions(resume=options.resume):
             others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
             raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")

@@ -1,0 +1,129 @@
+"""One command for the programs of all packages, each of which `python -m` runs too.
+
+  shop-r1 train --store demo --out runs/first
+  shop-r1 rank --agents random,runs/first/shop_r1 --out runs/board
+  shop-r1 report runs/board
+  source <(shop-r1 completion)
+
+--help of a command shows its main flags, --help-all explains every one.
+"""
+
+import contextlib
+import io
+import re
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from replay_sessions.__main__ import COMMANDS as STORE_COMMANDS
+from replay_sessions.foundation.command_line import choose, naming, run_command
+from replay_sessions.foundation.errors import ShopR1Error
+from replay_sessions.foundation.plugins import OUR_PACKAGES
+
+NAME = "shop-r1"
+ROOT = Path(__file__).parents[1]
+# Name -> the module and the words after it that it stands for, and a summary.
+PROGRAMS = {
+    "train": ("agents.llm_grpo.train", "Train an LLM policy: SFT, GRPO, and a table on held-out users."),
+    "rank": ("benchmarks.leaderboard", "Rank agents on the logged steps of a split."),
+    "verify": ("benchmarks.leaderboard verify", "Recompute a leaderboard or a run from its replies."),
+    "compare": ("benchmarks.leaderboard compare", "Compare two agents, step by step."),
+    "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
+    "curves": ("train.show", "Draw the curves of training runs."),
+    **{name: (f"replay_sessions {name}", summary) for name, summary in STORE_COMMANDS.items() if name != "collect"},
+    "record": ("replay_sessions collect", STORE_COMMANDS["collect"]),
+    "ab": ("benchmarks.ab", "Ask agents what a change of the demo shop would do."),
+    "paper": ("benchmarks.paper", "Train a table of the papers and print it beside the published one."),
+    "serve": ("shop_env.serving", "Serve the environment to other tools."),
+    "agents": ("agents", "List, write and check agents."),
+    "new": ("agents new", "Write a reward, metric, agent or importer to begin with."),
+}
+COMPLETION = """\
+[ -n "$ZSH_VERSION" ] && autoload -U +X bashcompinit && bashcompinit
+_shop_r1() {{
+  local words=""
+  case "$COMP_CWORD:${{COMP_WORDS[1]}}" in
+{cases}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _shop_r1 shop-r1
+"""
+
+
+class ForeignPackage(ShopR1Error, ImportError):
+    """Another project's package has the name of one of ours."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; exit codes as in command_line.py."""
+    words = sys.argv[1:] if arguments is None else arguments
+    with naming({f"python -m {program}": f"{NAME} {name}" for name, (program, _) in PROGRAMS.items()}):
+        return run_command(lambda: _run(words))
+
+
+def _run(words: Sequence[str]) -> int:
+    summaries = {name: summary for name, (_, summary) in PROGRAMS.items()}
+    summaries["completion"] = "Print a script by which bash and zsh complete this command."
+    name, rest = choose("command", summaries, words, program=NAME, text=__doc__)
+    check_packages()
+    if name == "completion":
+        sys.stdout.write(completion_script())
+        return 0
+    return _call(name, rest)
+
+
+def _call(name: str, words: Sequence[str]) -> int:
+    module, *first = PROGRAMS[name][0].split()
+    is_package = ROOT.joinpath(*module.split(".")).is_dir()
+    main: Callable[[Sequence[str]], int] = import_module(f"{module}.__main__" if is_package else module).main
+    return main([*first, *words])
+
+
+def check_packages() -> None:
+    """Looks up the packages of this project, without importing them: they must lie beside this one, as installed.
+
+    A user's own `train.py` can hide one of them, and `openai-agents` installs an `agents` over ours.
+
+    Raises:
+        ForeignPackage: One of them is another project's.
+    """
+    try:
+        recorded = {str(file): file.hash for file in metadata.files(NAME) or ()}
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        recorded = {}
+    for package in OUR_PACKAGES:
+        expected, specification = ROOT / package / "__init__.py", find_spec(package)
+        file = Path(specification.origin or "") if specification else None
+        digest = recorded.get(f"{package}/__init__.py")
+        is_ours = file is not None and file.is_file() and file.samefile(expected)
+        if not is_ours or (digest and digest.value != _digest(expected)):
+            raise ForeignPackage(
+                f"the package '{package}' that Python finds ({file}) is not shop-r1's, which belongs to {expected}: "
+                "move or rename the other, or use an environment of its own (the distribution 'openai-agents' also "
+                "installs a package 'agents')"
+            )
+
+
+def _digest(file: Path) -> str:
+    """As a wheel records it."""
+    return urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+
+
+def completion_script() -> str:
+    """A script for bash and zsh, with the subcommands and flags of every command."""
+    choices = {f"*:{name}": _words_of_help(name) for name in PROGRAMS}
+    cases = {"1:*": [*PROGRAMS, "completion"], **choices}
+    return COMPLETION.format(
+        cases="\n".join(f'    {case}) words="{" ".join(words)}" ;;' for case, words in cases.items())
+    )
+
+
+def _words_of_help(name: str) -> list[str]:
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        _call(name, ["--help-all"])
+    return re.findall(r"^  (--[\w.-]+|[a-z]\w*(?=  ))", text.getvalue().partition("usage:")[2], re.MULTILINE)

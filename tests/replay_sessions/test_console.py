@@ -1,0 +1,74 @@
+"""The console command: quick to answer, and nothing of another project runs by it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replay_sessions.__main__ import main as stores
+from replay_sessions.console import PROGRAMS, completion_script, main
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_loads_none_of_the_programs() -> None:
+    script = """
+import sys
+from replay_sessions.console import main
+main(["--help"])
+loaded = {"torch", "gymnasium", "agents", "benchmarks", "train"} & sys.modules.keys()
+sys.exit(str(loaded) if loaded else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"\n  {name} " in done.stdout for name in PROGRAMS)
+
+
+def test_messages_name_the_command_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reprot"]) == 2
+    assert capsys.readouterr().err == "error: unknown command 'reprot'. Did you mean 'report'? (see `shop-r1 --help`)\n"
+    assert main(["import", "json"]) == 2
+    assert "see `shop-r1 import --help`" in capsys.readouterr().err
+    assert main(["generate", "--sessions", "3"]) == 2
+    assert "shop-r1 generate" in capsys.readouterr().err
+    assert main(["show", "no/such/store"]) == 2
+    assert "`shop-r1 generate --sessions 300" in capsys.readouterr().err
+
+
+def test_without_shop_r1_messages_name_the_module(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    assert stores(["shwo"]) == 2
+    assert "see `python -m replay_sessions --help`" in capsys.readouterr().err
+
+
+CALLS = {
+    "shop-r1": ["-c", "import sys; from replay_sessions.console import main; sys.exit(main(['report', 'x']))"],
+    "python -m": ["-m", "agents.llm_grpo.train", "--dry-run"],
+}
+
+
+@pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
+def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("open('has_run', 'w')\n")
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the package 'train' that Python finds (")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "has_run").exists()
+
+
+@pytest.mark.long
+def test_bash_completes_commands_and_their_flags() -> None:
+    script = completion_script()
+
+    def complete(*words: str) -> list[str]:
+        asked = (
+            f"{script}\nCOMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _shop_r1; echo ${{COMPREPLY[@]}}"
+        )
+        done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert complete("shop-r1", "re") == ["report", "record"]
+    assert complete("shop-r1", "train", "--grpo.num-gen") == ["--grpo.num-generations"]
+    assert complete("shop-r1", "import", "js") == ["jsonl"]
