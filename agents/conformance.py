@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.registry import error_with_line, make_agent, parse_spec, protocol_problem
+from agents.registry import make_agent, parse_spec, protocol_problem
 from agents.secret_answers import count_known_answers
 from agents.watched_calls import NoReply, TriedToExit, WatchedCalls
 from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, call_batched, generate_batch
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent

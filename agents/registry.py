@@ -18,10 +18,8 @@ import json
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -33,7 +31,7 @@ from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
 from agents.human.recording import HumanAgent
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
-from replay_sessions.foundation.plugins import NoSuchName, load, load_file, member, requires_extra
+from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
 from shop_env.evaluation.protocol import Agent
@@ -190,13 +188,6 @@ def protocol_problem(agent: object) -> str:
     return ""
 
 
-def error_with_line(error: BaseException) -> str:
-    """An exception, and the innermost line that it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    line = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{line}"
-
-
 def is_own(spec: AgentSpec) -> bool:
     """Whether the agent is this project's: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS
@@ -217,13 +208,13 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
         return CORE.get(target) or _load_own(target), ()
     installed = installed_agents()  # takes milliseconds
     target = installed.get(target, target)
-    file, colon, name = target.rpartition(":")
+    file, colon, _ = target.rpartition(":")
     if colon and file.endswith(".py"):
-        return _load_foreign(lambda: member(_load_file(Path(file)), name), spec.target, name), ()
+        if not os.path.isfile(file):  # False too for what no path can be
+            raise UnknownAgent(f"No file '{file}'")
+        return _load_foreign(target, spec.target), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
-        if "" not in sys.path and str(Path.cwd()) not in sys.path:  # an installed command starts without it
-            sys.path.append(str(Path.cwd()))
-        return _load_foreign(lambda: load(target), spec.target, name, module=file), ()
+        return _load_foreign(target, spec.target, module=file), ()
     if os.path.isdir(target):
         raise UnknownAgent(f"Folder '{target}' is no checkpoint: it holds no {CHECKPOINT_MARKER}")
     if re.search(r"[/\\]", target):
@@ -270,26 +261,21 @@ def _load_own(name: str) -> Build:
                 return PolicyAgent
 
 
-def _load_file(file: Path) -> ModuleType:
-    if not os.path.isfile(file):  # False too for what no path can be
-        raise UnknownAgent(f"No file '{file}'")
-    return load_file(file)
-
-
-def _load_foreign(find: Callable[[], Any], target: str, name: str, module: str = "") -> Build:
+def _load_foreign(target: str, label: str, module: str = "") -> Build:
     """A class or function of somebody else's; `module` is empty for a file."""
+    name = target.rpartition(":")[2]
     try:
-        build = find()
+        build = load_own(target)
     except NoSuchName as error:
-        raise UnknownAgent(f"No class '{name}' for agent '{target}'. {error}") from error
+        raise UnknownAgent(f"No class '{name}' for agent '{label}'. {error}") from error
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
             raise UnknownAgent(
-                f"No module '{module}' for agent '{target}': it is neither installed nor in the current folder"
+                f"No module '{module}' for agent '{label}': it is neither installed nor in the current folder"
             ) from error
-        raise MissingExtra(f"Agent '{target}' needs the package '{error.name}', which is not installed") from error
+        raise MissingExtra(f"Agent '{label}' needs the package '{error.name}', which is not installed") from error
     if not callable(build):
-        raise UnknownAgent(f"'{name}' of agent '{target}' is {build!r:.40}, and no class or function")
+        raise UnknownAgent(f"'{name}' of agent '{label}' is {build!r:.40}, and no class or function")
     return build  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
 
 

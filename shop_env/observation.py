@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypedDict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
-from replay_sessions.foundation.plugins import load
+from replay_sessions.foundation.plugins import load_own
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, reply_action
 from shop_env.replies import action_json
@@ -83,9 +83,9 @@ def find_counter(name: str) -> Counter:
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     try:
-        counter: Counter = load(name)
+        counter: Counter = load_own(name)
         counts = isinstance(counter("a page"), int)
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, TypeError, FileNotFoundError) as error:
         raise BadConfig(f"context.counter {name!r} is no function from a text to its count: {error}") from error
     if not counts:
         raise BadConfig(f"context.counter {name!r} must return an int, the count of a text.")

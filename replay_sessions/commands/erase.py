@@ -81,4 +81,4 @@ def _erase_from_store(folder: Path, ids: set[str]) -> int:
     return len(mine)
 
 
-run = command(Erase, _erase)
+run = command(Erase, _erase, program="python -m replay_sessions erase")

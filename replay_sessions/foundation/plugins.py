@@ -6,14 +6,18 @@ So a registry can name what needs an extra package, or what would otherwise impo
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from numbers import Real
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from replay_sessions.foundation.errors import MissingExtra, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, MissingExtra, did_you_mean
 
 OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
 
@@ -34,6 +38,57 @@ def load(target: str) -> Any:
     """
     module, _, name = target.partition(":")
     return member(importlib.import_module(module), name)
+
+
+def load_own(target: str, *, importable: bool = False) -> Any:
+    """What a user's `module:Name` or `file.py:Name` names; the current folder counts.
+
+    Args:
+        importable: A file is imported by its name from its folder, so that other processes can unpickle what it makes.
+
+    Raises:
+        FileNotFoundError, ImportError, NoSuchName: As for `load` and `load_file`.
+    """
+    module, _, name = target.rpartition(":")
+    file, folder = Path(module), Path.cwd()  # an installed command starts without the current folder
+    if module.endswith(".py"):
+        if not importable:
+            return member(load_file(file), name)
+        folder, target = file.resolve().parent, f"{file.stem}:{name}"
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return load(target)
+
+
+@cache
+def load_measure(option: str, target: str) -> Callable[..., float | None]:
+    """A user's function that gives a number, or None where there is nothing to measure.
+
+    Whatever is wrong with it is a BadConfig that names the option, the function, and the file and line.
+    """
+    try:
+        function = load_own(target)
+        file, line = inspect.getsourcefile(function), inspect.getsourcelines(function)[1]
+    except Exception as error:
+        raise BadConfig(f"{option} {target!r} cannot be loaded: {error_with_line(error)}") from error
+
+    def measure(*arguments: object) -> float | None:
+        try:
+            value = function(*arguments)
+        except Exception as error:
+            raise BadConfig(f"{option} {target!r} failed: {error_with_line(error)}") from error
+        if value is None or (isinstance(value, Real) and math.isfinite(value)):
+            return None if value is None else float(value)
+        raise BadConfig(f"{option} {target!r} returned {value!r}; a finite number was expected ({file}:{line})")
+
+    return measure
+
+
+def error_with_line(error: BaseException) -> str:
+    """An exception, and the innermost line that it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{line}"
 
 
 def load_file(file: Path) -> ModuleType:
@@ -65,7 +120,12 @@ def load_file(file: Path) -> ModuleType:
 def member(module: ModuleType, name: str) -> Any:
     """What a module has of a name, or NoSuchName."""
     if not hasattr(module, name):
-        raise NoSuchName(did_you_mean(name, [key for key, value in vars(module).items() if inspect.isclass(value)]))
+        raise NoSuchName(
+            did_you_mean(
+                name,
+                [key for key, value in vars(module).items() if inspect.isclass(value) or inspect.isfunction(value)],
+            )
+        )
     return getattr(module, name)
 
 

@@ -13,9 +13,7 @@ name is part of what is asked.
 """
 
 import html
-import importlib
 import inspect
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,8 +31,8 @@ from benchmarks.ab.pages.source_edits import (
     with_attributes,
 )
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, did_you_mean
-from replay_sessions.foundation.plugins import load_file
+from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error
+from replay_sessions.foundation.plugins import NoSuchName, load_own
 from replay_sessions.foundation.records import Config
 
 
@@ -148,26 +146,19 @@ def load_change(source: str) -> Change:
         return RuleChange(source, _read_rules(Path(source)))
     if ":" not in source:
         raise BadConfig(f"--change {source!r}: expected FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION")
-    module_name, _, name = source.rpartition(":")
     try:
-        if module_name.endswith(".py"):
-            module = load_file(Path(module_name))
-        else:
-            if str(Path.cwd()) not in sys.path:  # an installed command starts without it
-                sys.path.append(str(Path.cwd()))
-            module = importlib.import_module(module_name)
+        function = load_own(source)
+        inspect.signature(function).bind("")
+    except NoSuchName as error:
+        module, _, name = source.rpartition(":")
+        raise BadConfig(f"no function '{name}' in '{module}'. {error}") from error
     except (ImportError, FileNotFoundError) as error:
         raise BadConfig(f"change '{source}' cannot be loaded: {error}") from error
-    functions = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
-    if name not in functions:
-        raise BadConfig(f"no function '{name}' in '{module_name}'. {did_you_mean(name, functions)}")
-    try:
-        inspect.signature(functions[name]).bind("")
     except TypeError as error:
         raise BadConfig(
             f"change '{source}' takes no page alone ({error}): expected def change(page: str) -> str"
         ) from error
-    return Change(source, functions[name])
+    return Change(source, function)
 
 
 def _read_rules(path: Path) -> tuple[Rule, ...]:
