@@ -42,8 +42,8 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import Extraction, Reply, parse_reply
-from shop_env.reward.score import NOTHING, RewardConfig, reward_preset, score_action
+from shop_env.replies import Extraction, MalformedReply, parse_reply
+from shop_env.reward.score import RewardConfig, reward_preset, score_reply
 from shop_env.spaces import observation_space, reply_space
 
 SessionOrder = Literal["shuffled", "storage"]
@@ -185,10 +185,7 @@ class ReplayEnv(TextEnv):
         if episode is None or index == len(episode.actions):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action, self._extraction)
-        if isinstance(reply, Reply):
-            problem, breakdown = None, score_action(reply.action, episode.actions[index], self.reward)
-        else:
-            problem, breakdown = reply, NOTHING
+        breakdown = score_reply(reply, episode.actions[index], self.reward)
         reward = breakdown.without_certainty  # the total: self-certainty is not measured here
         info: dict[str, Any] = {}
         if self._with_info:
@@ -200,8 +197,8 @@ class ReplayEnv(TextEnv):
                 "reward_breakdown": asdict(breakdown),
                 "best_reward": episode.best_rewards[index],
             }
-            if problem is not None:
-                info["problem"], info["problem_detail"] = problem.problem, problem.detail
+            if isinstance(reply, MalformedReply):
+                info["problem"], info["problem_detail"] = reply.problem, reply.detail
         self._step_index = index = index + 1
         self._answered = action, reward
         return episode.observed.at(index), reward, index == len(episode.actions), False, info

@@ -42,6 +42,9 @@ The papers' rewards by name (`REWARD_PRESETS`):
 `LOG_LIKELIHOOD` is a reward of GRPO's alone: the policy in training measures it (train/grpo/likelihood.py), and no text
 can be scored by it.
 
+In place of a preset, "module:function" or "file.py:function" is a reward of one's own: a function of the Reply and of the
+logged Action that returns a number, all that a readable reply earns (docs/your_reward.md).
+
 Table 4's first row (no SFT) trains with `shop_r1`. Its row "binary" has a tick at "Reward Scale" and does not say what is
 scaled where nothing is long text: hence two presets.
 """  # noqa: E501 - a table row is a line
@@ -53,6 +56,7 @@ from typing import Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
+from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
@@ -68,7 +72,7 @@ class RewardConfig(Config):
     Attributes:
         kind: `hierarchical` is table 1 of Shop-R1; `binary` pays `exact_points` for an exact match and nothing else for
             the action; `customer_r1` pays for an exact match by the kind of action; `log_likelihood` is that of the
-            logged action behind the reply's rationale, and nothing else.
+            logged action behind the reply's rationale, and nothing else; "module:function" is one's own.
         format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
         action_type: For the right type of action.
         click_name_present: For a click that names something.
@@ -91,7 +95,7 @@ class RewardConfig(Config):
             type earns 1. So the paper's numbers say (section 4.3).
     """
 
-    kind: RewardKind = "hierarchical"
+    kind: RewardKind | str = "hierarchical"
     format: float = 0.5
     action_type: float = 0.3
     click_name_present: float = 0.2
@@ -113,7 +117,8 @@ class RewardConfig(Config):
     wrong_click: float = -1.0
 
     def __post_init__(self) -> None:
-        check_choice("reward.kind", self.kind, RewardKind)
+        if ":" not in self.kind:
+            check_choice("reward.kind", self.kind, RewardKind)
         check_choice("reward.similarity", self.similarity, SimilarityName)
         check_choice("reward.self_certainty", self.self_certainty, SelfCertainty)
         if not 0 <= self.threshold <= 1:
@@ -142,13 +147,17 @@ LOG_LIKELIHOOD = RewardConfig(kind="log_likelihood", format=0.0, self_certainty_
 
 
 def reward_preset(name: str) -> RewardConfig:
-    """The reward of that name.
+    """The reward of that name, or of the function `module:function` alone.
 
     >>> reward_preset("no_dars").dars
     1.0
     """
+    if ":" in name:
+        return RewardConfig(kind=name, format=0.0, self_certainty_weight=0.0)
     if name not in REWARD_PRESETS:
-        raise BadConfig(f"Unknown reward preset {name!r}. {did_you_mean(name, REWARD_PRESETS)}")
+        raise BadConfig(
+            f"Unknown reward preset {name!r}. {did_you_mean(name, REWARD_PRESETS)} Or give FILE.py:FUNCTION."
+        )
     return REWARD_PRESETS[name]
 
 
@@ -158,6 +167,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         exact: For the exact match of the whole action (binary and Customer-R1 rewards).
         wrong_click: Customer-R1's penalty, 0 or below.
+        own: What a function of one's own returned.
         self_certainty: s(r) as measured, not yet multiplied by α; None where it was not measured.
         self_certainty_weight: α.
 
@@ -174,6 +184,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
     text_similarity: float = 0.0
     exact: float = 0.0
     wrong_click: float = 0.0
+    own: float = 0.0
     self_certainty: float | None = None
     self_certainty_weight: float = 0.0
 
@@ -189,6 +200,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
             + self.text_similarity
             + self.exact
             + self.wrong_click
+            + self.own
         )
 
     @property
@@ -209,6 +221,7 @@ TERM_NAMES = {
     "text_similarity": "text similarity",
     "exact": "exact match",
     "wrong_click": "wrong click",
+    "own": "own function",
 }
 
 
@@ -229,6 +242,16 @@ def score_reply(
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
     """
     parsed = parse_reply(reply) if isinstance(reply, str) else reply
+    if isinstance(parsed, Reply) and ":" in config.kind:
+        points = load_measure("reward", config.kind)(parsed, logged)
+        if points is None:
+            raise BadConfig(f"reward {config.kind!r} returned None; a finite number was expected.")
+        return RewardBreakdown(
+            format=config.format,
+            own=points,
+            self_certainty=self_certainty,
+            self_certainty_weight=config.self_certainty_weight,
+        )
     if isinstance(parsed, Reply):
         return score_action(parsed.action, logged, config, self_certainty)
     return NOTHING

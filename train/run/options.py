@@ -27,7 +27,7 @@ class RunOptions(Record):
     Attributes:
         preset: The configuration to start from: tiny_cpu, or a .toml FILE.
         rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
-        reward: The reward to start from (shop_env/reward/score.py); None: the preset's.
+        reward: The reward to start from (shop_env/reward/score.py), or your own FILE.py:FUNCTION; None: the preset's.
         only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
         out: Where the run is written; None: runs/PRESET-seedS.
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
