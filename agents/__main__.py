@@ -1,8 +1,9 @@
-"""Agents from the command line.
+"""Agents, and what else one can bring, from the command line.
 
   python -m agents list
-  python -m agents new my_agent
+  python -m agents new agent
   python -m agents new my_function --kind function
+  python -m agents new reward
   python -m agents check my_package.module:MyAgent
   python -m agents check "my_agent.py:MyAgent?key=value"
 
@@ -33,12 +34,13 @@ from shop_env.evaluation.generate import AgentSpec
 PROGRAM = "python -m agents"
 COMMANDS = {
     "list": "List the names that --agents takes, and what each needs.",
-    "new": "Write an agent to begin with, and its test.",
+    "new": "Write an agent, reward, metric or importer to begin with, and its test.",
     "check": "Check whether an agent keeps the contract of shop_env/evaluation/protocol.py.",
 }
 WIDTH = 80
 AgentKind = Literal["class", "function", "policy"]
 TEMPLATES = "agents.templates"
+PARTS = ("agent", "reward", "metric", "importer")
 
 
 class List(msgspec.Struct, frozen=True):
@@ -46,16 +48,20 @@ class List(msgspec.Struct, frozen=True):
 
 
 class New(msgspec.Struct, frozen=True):
-    """Writes NAME.py, an agent that runs, and test_NAME.py, which passes; never over a file that is there.
+    """Writes NAME.py, which runs, and test_NAME.py, which passes; never over a file that is there.
 
     Attributes:
-        name: The name of the module, such as my_agent.
-        kind: `class` with reset and act, `function` that takes an observation and returns a reply, or `policy` whose
-            predict chooses among the page's candidates.
+        part: What to write: `agent`, `reward`, `metric` or `importer`; any other word is the name of an agent.
+        folder: The folder to write to; None: --out.
+        name: The name of the module; None: my_PART.
+        kind: Of an agent: `class` with reset and act, `function` that takes an observation and returns a reply, or
+            `policy` whose predict chooses among the page's candidates.
         out: The folder to write to.
     """
 
-    name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
+    part: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="PART")]]
+    folder: tyro.conf.Positional[Annotated[Path | None, tyro.conf.arg(metavar="[FOLDER]")]] = None
+    name: str | None = None
     kind: AgentKind = "class"
     out: Path = Path()
 
@@ -127,20 +133,26 @@ def _describe(name: str) -> tuple[str, str, str]:
 
 
 def _new(command: New) -> int:
-    agent, files = write_agent(command.name, command.kind, command.out)
+    part = command.part if command.part in PARTS else "agent"
+    name = command.name or (command.part if part != command.part else f"my_{part}")
+    target, files = write_template(name, command.kind if part == "agent" else part, command.folder or command.out)
     for file in files:
         print(f"written: {file}")
-    print(f"try: {PROGRAM} check {agent}")
+    print(f"try: {PROGRAM} check {target}" if part == "agent" else f"use: {target} (the head of the file says where)")
     print(f"     python -m pytest {files[1]}")
-    print(f"     python -m benchmarks.leaderboard --agents {agent},random --out runs/{command.name}")
+    if part == "agent":
+        print(f"     python -m benchmarks.leaderboard --agents {target},random --out runs/{name}")
     return 0
 
 
-def write_agent(name: str, kind: AgentKind, folder: Path) -> tuple[str, list[Path]]:
+def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]:
     """Writes NAME.py and test_NAME.py, both or neither, and nothing over what is there.
 
+    Args:
+        kind: One of AgentKind, or of PARTS.
+
     Returns:
-        What `--agents` takes for the new agent, and the files.
+        By what name commands take the new agent, reward, metric or importer; and the files.
 
     Raises:
         BadConfig: The name is no name for a module, or a file of that name is there.
@@ -154,13 +166,15 @@ def write_agent(name: str, kind: AgentKind, folder: Path) -> tuple[str, list[Pat
     if find_spec(name) is not None:
         raise BadConfig(f"there is a module '{name}' already, which the file would hide: choose another name")
     class_name = "".join(part.capitalize() for part in name.split("_"))
-    of_kinds = {"class": class_name, "function": "act", "policy": class_name}
-    template = f"{kind}_agent"
+    own = {"function": "act", "reward": "reward", "metric": "metric"}.get(kind, class_name)
+    template = f"own_{kind}" if kind in PARTS else f"{kind}_agent"
     words = {template: name, template.title().replace("_", ""): class_name}
-    agent = _filled(f"{template}.py", words)
-    test = _filled("test_class_agent.py", {"ClassAgent": of_kinds[kind], "class_agent": name})
-    _write_new(dict(zip(files, (agent, test), strict=True)))
-    return f"{files[0]}:{of_kinds[kind]}", files
+    if kind in PARTS:
+        test = _filled(f"test_{template}.py", words)
+    else:
+        test = _filled("test_class_agent.py", {"ClassAgent": own, "class_agent": name})
+    _write_new(dict(zip(files, (_filled(f"{template}.py", words), test), strict=True)))
+    return f"{files[0]}:{own}", files
 
 
 def _filled(template: str, words: dict[str, str]) -> str:
@@ -180,7 +194,7 @@ def _write_new(contents: dict[Path, str]) -> None:
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)
-        raise WriteFailed(f"the agent cannot be written to '{file}': {error.strerror}") from error
+        raise WriteFailed(f"nothing can be written to '{file}': {error.strerror}") from error
 
 
 def _check(command: Check) -> int:

@@ -1,1 +1,1 @@
-"""What `python -m agents new` writes: running agents and their test, under the names that authors choose."""
+"""What `python -m agents new` writes: parts that run, and their tests, under the names that authors choose."""

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import date
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -107,10 +108,11 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
 def run(words: Sequence[str]) -> int:
     """Runs `import` with the words after it."""
     program = "python -m replay_sessions import"
-    name, rest = choose("importer", IMPORTERS, words, program=program, text=__doc__)
+    own = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
+    name, rest = choose("importer", IMPORTERS | own, words, program=program, text=__doc__)
     importer = importer_class(name)
     form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is known only now
-    text = f"{IMPORTERS[name]}\n\n{importer.help()}"
+    text = f"{IMPORTERS.get(name) or getdoc(importer)}\n\n{importer.help()}"
     return _import(importer, parse_options(form, rest, program=f"{program} {name}", text=text))
 
 

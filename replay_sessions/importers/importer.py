@@ -6,7 +6,8 @@ A unit is what an importer reads at once: a line, the rows of a session, a recor
 size. The main process makes parts in order, other processes may read them in any order, and a resumed import skips the
 parts that are done. So the same source must be cut in the same way every time, and parts and importers must pickle.
 
-A new importer is a class with `Options`, a constructor, `parts` and `read_unit`, named in IMPORTERS and _CLASSES.
+A new importer is a class with `Options`, a constructor, `parts` and `read_unit`, named in IMPORTERS and _CLASSES, or by
+"module:Class" or "file.py:Class" where it is a user's own.
 """
 
 import os
@@ -22,6 +23,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
@@ -56,7 +58,16 @@ _CLASSES = {
 
 
 def importer_class(name: str) -> "type[Importer]":
-    """The importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start."""
+    """The importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start.
+
+    Raises:
+        ImportFailed: A user's own cannot be loaded.
+    """
+    if ":" in name:
+        try:
+            return load_own(name, importable=True)
+        except Exception as error:
+            raise ImportFailed(f"importer {name!r} cannot be loaded: {error_with_line(error)}") from error
     module, _, kind = _CLASSES[name].partition(":")
     importer: type[Importer] = getattr(import_module(f"{__package__}.{module}"), kind)
     return importer

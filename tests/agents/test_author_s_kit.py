@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agents.__main__
-from agents.__main__ import main, write_agent
+from agents.__main__ import main, write_template
 from replay_sessions.foundation.errors import WriteFailed
 
 pytestmark = pytest.mark.long
@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> None:
     for kind in ("class", "function", "policy"):
         assert main(["new", f"my_{kind}", "--kind", kind, "--out", str(tmp_path)]) == 0
+    for part in ("reward", "metric", "importer"):
+        assert main(["new", part, str(tmp_path)]) == 0
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,
@@ -28,9 +30,12 @@ def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> 
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )
-    assert "6 passed" in done.stdout, done.stdout + done.stderr
+    assert "11 passed" in done.stdout, done.stdout + done.stderr
     written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.py"))
-    assert not any(word in written for word in ("class_agent", "ClassAgent", "function_agent", "PolicyAgent"))
+    assert not any(
+        word in written
+        for word in ("class_agent", "ClassAgent", "function_agent", "PolicyAgent", "own_", "OwnImporter")
+    )
 
 
 def test_what_new_says_to_try_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,11 +56,11 @@ def test_new_overwrites_nothing_and_writes_both_files_or_none(
 
 def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
     with pytest.raises(WriteFailed, match="No such file or directory"):
-        write_agent("half_written", "class", tmp_path / "nowhere")
+        write_template("half_written", "class", tmp_path / "nowhere")
     # No file yet, and none can be made there.
     (tmp_path / "test_half_written.py").symlink_to(tmp_path / "nowhere" / "else")
     with pytest.raises(WriteFailed):
-        write_agent("half_written", "class", tmp_path)
+        write_template("half_written", "class", tmp_path)
     assert not (tmp_path / "half_written.py").exists()
 
 
