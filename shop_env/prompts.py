@@ -60,20 +60,17 @@ class PromptConfig(Config):
     Attributes:
         style: `full` for language models; `compact` for tiny ones of random weights: the system message is only the
             persona and the goal, a line each.
-        system_file: A text file (UTF-8) to use in place of the instructions.
+        system_file: A text file (UTF-8) to use in place of the instructions, which `compact` has none of.
+        persona_note: What to say before the persona; None: the style's own words, of which `compact` has none.
     """
 
     style: Literal["full", "compact"] = "full"
     system_file: str | None = None
+    persona_note: str | None = None
 
     def __post_init__(self) -> None:
         if self.style not in ("full", "compact"):
             raise BadConfig(f"prompt.style is {self.style!r}; it must be 'full' or 'compact'.")
-        if self.system_file is not None and self.style == "compact":
-            raise BadConfig(
-                f"prompt.system_file is {self.system_file!r}, but prompt.style is 'compact', which has no "
-                "instructions; drop one of the two."
-            )
 
 
 _DEFAULT_PROMPT = PromptConfig()
@@ -95,11 +92,12 @@ def _past_page(past: PastStep, config: PromptConfig) -> str:
 
 def _system_text(observation: Observation, config: PromptConfig) -> str:
     persona, goal = observation["persona"], observation["goal"]
+    instructions, note = config.system_file and read_instructions(config.system_file), config.persona_note
     if config.style == "compact":
-        return "\n".join(part for part in (persona, goal) if part)
-    parts = [INSTRUCTIONS if config.system_file is None else read_instructions(config.system_file)]
+        return "\n".join(part for part in (instructions, note if persona else "", persona, goal) if part)
+    parts = [INSTRUCTIONS if instructions is None else instructions]
     if persona:
-        parts.append(f"## Persona\n{PERSONA_NOTE}\n\n{persona}")
+        parts.append(f"## Persona\n{PERSONA_NOTE if note is None else note}\n\n{persona}")
     if goal:
         parts.append(f"## Goal\n{goal}")
     return "\n\n".join(parts)

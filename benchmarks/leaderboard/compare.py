@@ -19,7 +19,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Column, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import EvaluationLog, read_log, read_records
-from shop_env.evaluation.results import METRIC_COLUMNS, difference_unit, errors_as_misses
+from shop_env.evaluation.results import difference_unit, errors_as_misses, metric_column
 from shop_env.metrics import StepRecord, step_metrics
 
 Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
@@ -111,7 +111,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
                 test.verdict,
             ]
             for *values, test in comparisons
-            for column in [METRIC_COLUMNS.get(test.metric) or Column(test.metric, "percent")]
+            for column in [metric_column(test.metric)]
         ],
         notes=[
             "Percent and points, reward and NLL as they are; in brackets 95% intervals.",

@@ -82,6 +82,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     """Generates the replies that are missing; writes results.json and leaderboard.md."""
     store = SessionStore.open(config.store)
     evaluation, folder = config.evaluation, config.folder
+    evaluation.check_functions()
     agents = [
         AgentToEvaluate(
             spec=spec,

@@ -219,12 +219,14 @@ def read_log(folder: Path) -> EvaluationLog:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
     if unknown := next(_unknown_keys(content, msgspec.json.decode(msgspec.json.encode(log)), ""), None):
         raise BadConfig(f"'{path}' does not hold an evaluation: it has the unknown key `{unknown}`")
-    for context in (log.config.context, *(entry.context for entry in log.entries)):
-        # A stranger's file may name any function, and whoever observes a session under this context would call it.
-        if ":" in context.counter and os.environ.get(TRUST) != "1":
+    contexts = (log.config.context, *(entry.context for entry in log.entries))
+    counters = [("context.counter", context.counter) for context in contexts]
+    for option, name in (*counters, ("reward", log.config.reward_config.kind), ("metrics", log.config.metrics)):
+        # A stranger's file may name any function, and whoever computes its figures anew would call it.
+        if ":" in name and os.environ.get(TRUST) != "1":
             raise BadConfig(
-                f"'{path}' names a function to load and call, context.counter '{context.counter}': set {TRUST}=1 if "
-                "you trust whoever made this folder"
+                f"'{path}' names a function to load and call, {option} '{name}': set {TRUST}=1 if you trust whoever "
+                "made this folder"
             )
     return log
 

@@ -189,7 +189,8 @@ def results_table(
     Args:
         further: Further columns: heading -> label of a row -> text.
     """
-    names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)]
+    own = {name: None for row in rows for name in row.figures if ":" in name}
+    names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
     further = {heading: texts for heading, texts in (further or {}).items() if texts}
     return Table(
@@ -197,7 +198,7 @@ def results_table(
         title=title,
         columns=[
             Column("agent"),
-            *(METRIC_COLUMNS[name] for name in names),
+            *map(metric_column, names),
             *(Column(count.replace("_", " "), "count", count) for count in counts),
             *(Column(heading) for heading in further),
         ],
@@ -217,7 +218,12 @@ def results_table(
 
 def metric_cell(name: str, estimate: Estimate | None) -> Cell:
     """The estimate, or only its value where tables show no interval."""
-    return estimate if estimate is None or name in WITH_INTERVAL else estimate.value
+    return estimate if estimate is None or name in WITH_INTERVAL or ":" in name else estimate.value
+
+
+def metric_column(name: str) -> Column:
+    """The column of any metric; one of the user's own has the name of its function."""
+    return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
 
 
 def interval_notes(estimates: Iterable[Estimate | None]) -> list[str]:
@@ -229,8 +235,7 @@ def interval_notes(estimates: Iterable[Estimate | None]) -> list[str]:
 
 def difference_unit(metric: str) -> Unit:
     """How differences of a metric are shown: in points, or as they are."""
-    column = METRIC_COLUMNS.get(metric)
-    return "difference" if column is None or column.unit == "percent" else "signed"
+    return "difference" if metric_column(metric).unit == "percent" else "signed"
 
 
 class DominantType(NamedTuple):

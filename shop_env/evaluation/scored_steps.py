@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_at_least
-from replay_sessions.schema import Action, Session, Split
+from replay_sessions.schema import Action, Session, Split, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.metrics import metric_preset
+from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.intervals import Cluster
 from shop_env.observation import ContextConfig, Observation, ObservedSession, persona_texts
 from shop_env.replies import Extraction
-from shop_env.reward.score import RewardConfig, reward_preset
+from shop_env.reward.score import RewardConfig, best_breakdown, reward_preset
 
 AnySplit = Split | Literal["all"]
 StepKey = tuple[str, int]  # session id and step index
@@ -125,8 +126,9 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         seed: Seeds the agents.
         sessions: Only the first so many sessions of the split; None: all.
         context: What of a session the agents are shown.
-        reward: The reward preset for the column `reward`.
-        metrics: The metrics preset: which paper's choices the figures follow.
+        reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
+        metrics: The metrics preset: which paper's choices the figures follow; and behind a comma FILE.py:FUNCTION of
+            your own.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
         first_action: Score each session's first action too.
@@ -161,6 +163,11 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def reward_config(self) -> RewardConfig:
         """The reward's numbers."""
         return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+
+    def check_functions(self) -> None:
+        """Loads the user's own reward and metrics: a mistake is reported before hours of work, not after."""
+        best_breakdown(Terminate(), self.reward_config)
+        all_metrics(metric_preset(self.metrics))
 
     def keys(self, store: SessionStore, session_ids: Collection[str] | None = None) -> list[StepKey]:
         """The steps to evaluate on, or those of some sessions, in the order of the store."""

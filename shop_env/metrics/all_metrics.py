@@ -53,6 +53,7 @@ import msgspec
 import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.plugins import load_measure
 from shop_env.metrics.action_likelihood import SMALLEST
 from shop_env.metrics.statistics import Codes, Floats
 from shop_env.metrics.step_table import (
@@ -64,6 +65,8 @@ from shop_env.metrics.step_table import (
     StepTable,
 )
 from shop_env.reward.similarity import rouge_l
+
+ANY = (-math.inf, math.inf)  # the bounds of what has none
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -213,7 +216,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         "click_rule_agreement": share(lambda table: table.rule_agrees),
         "click_type_f1_weighted": Metric(_click_confusion, weighted_f1),
         "invalid_rate": share(lambda table: equal(table.predicted_type, INVALID)),
-        "mean_reward": share(lambda table: table.reward, (-math.inf, math.inf)),
+        "mean_reward": share(lambda table: table.reward, ANY),
     }
     metrics["type_f1"] = metrics[f"type_f1_{choices.f1}"]
     for code, kind in enumerate(ACTION_TYPES):
@@ -237,6 +240,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         ),
         "stop_too_late": ratio(lambda table: (1 - _terminates(table)) * _terminated(table), _terminated),
         "rationale_similarity": share(_rationale_similarity),
+        **{name: share(partial(StepTable.numbers, value=load_measure("metrics", name)), ANY) for name in choices.own},
     }
 
 

@@ -151,6 +151,8 @@ class MetricChoices(Config):
         invalid: A malformed reply is only a miss of the logged type, or also a class of its own in macro-F1.
         text: Typed text counts as right when equal, when equal after normalisation (Unicode NFKC, case, white space),
             or when its ROUGE-L reaches `threshold`.
+        own: Metrics of one's own beside these, as "module:function" or "file.py:function": of a StepRecord, the value
+            of the step, or None where it does not count. The metric is the mean over steps.
     """
 
     mean: Mean = "steps"
@@ -158,6 +160,7 @@ class MetricChoices(Config):
     invalid: Invalid = "miss"
     text: TextMatch = "exact"
     threshold: float = 0.75
+    own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("metrics.mean", self.mean, Mean)
@@ -176,12 +179,19 @@ METRIC_PRESETS: Mapping[str, MetricChoices] = {
 
 
 def metric_preset(preset: str | MetricChoices) -> MetricChoices:
-    """The choices of a paper by name; choices of one's own pass through."""
+    """The choices of a paper by name, and metrics of one's own; choices of one's own pass through.
+
+    >>> metric_preset("opera,my.py:length").own
+    ('my.py:length',)
+    """
     if isinstance(preset, MetricChoices):
         return preset
-    if preset not in METRIC_PRESETS:
-        raise BadConfig(f"Unknown metrics preset {preset!r}. {did_you_mean(preset, METRIC_PRESETS)}")
-    return METRIC_PRESETS[preset]
+    own = [part for part in preset.split(",") if ":" in part]
+    name, *more = [part for part in preset.split(",") if ":" not in part] or ["shop_r1"]
+    if more or name not in METRIC_PRESETS:
+        hint = did_you_mean(name, METRIC_PRESETS)
+        raise BadConfig(f"Unknown metrics preset {preset!r}. {hint} Or give FILE.py:FUNCTION, behind a comma.")
+    return msgspec.structs.replace(METRIC_PRESETS[name], own=tuple(own))
 
 
 ACTION_TYPES = ("click", "type_and_submit", "terminate")

@@ -1,6 +1,8 @@
 """Prompts: one conversation per session, each step's a prefix of the next."""
 
+import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from shop_env.observation import ContextConfig, observe
-from shop_env.prompts import INSTRUCTIONS, PAGE_LEFT_OUT, PromptConfig, render_prompt
+from shop_env.prompts import INSTRUCTIONS, PAGE_LEFT_OUT, PERSONA_NOTE, PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -86,10 +88,23 @@ def test_own_instructions_replace_the_built_in_ones(kettle_session: Session, tmp
     assert system.endswith("## Goal\na red kettle")
 
 
+@pytest.mark.parametrize("style", ["full", "compact"])
+def test_own_instructions_and_own_words_before_the_persona_work_under_any_style(
+    style: Literal["full", "compact"], kettle_session: Session, tmp_path: Path
+) -> None:
+    file = tmp_path / "system.txt"
+    file.write_text("Be Ada.", encoding="utf-8")
+    config = PromptConfig(style=style, system_file=str(file), persona_note="You are this person:")
+    system = render_prompt(observe(kettle_session, 0), config)[0]["content"]
+    assert system.startswith("Be Ada.\n")
+    assert re.search(r"\nYou are this person:\n+Ada, 36", system)
+    assert PERSONA_NOTE not in system and INSTRUCTIONS not in system
+    nobody = observe(kettle_session, 0, ContextConfig(persona="none"))
+    assert "You are this person" not in render_prompt(nobody, config)[0]["content"]
+
+
 def test_wrong_prompt_settings_are_named(kettle_session: Session) -> None:
     with pytest.raises(BadConfig, match=r"prompt\.style is 'long'; it must be 'full' or 'compact'"):
         PromptConfig(style="long")  # type: ignore[arg-type]
-    with pytest.raises(BadConfig, match="drop one of the two"):
-        PromptConfig(style="compact", system_file="x.txt")
     with pytest.raises(BadConfig, match=r"prompt\.system_file 'no/such\.txt' cannot be read"):
         render_prompt(observe(kettle_session, 0), PromptConfig(system_file="no/such.txt"))

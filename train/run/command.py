@@ -21,10 +21,12 @@ from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
+from replay_sessions.schema import Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import read_log
 from shop_env.evaluation.reading import training_sentences
 from shop_env.observation import persona_texts
+from shop_env.reward import best_breakdown
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
@@ -148,6 +150,9 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         options, folder, config = parse()
         for name in config.evaluation.agents:
             agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
+        config.evaluation_config.check_functions()
+        for name in config.phases:
+            best_breakdown(Terminate(), config.reward_of(name))
         if config.threads:
             torch.set_num_threads(config.threads)
         store = SessionStore.open(config.store)

@@ -1,0 +1,141 @@
+"""A reward and a metric of the user's own: the same points everywhere, and errors that name the file and the line."""
+
+import sys
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks.leaderboard.__main__ import main
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import load_measure
+from replay_sessions.schema import Session
+from shop_env.env import ReplayEnv
+from shop_env.evaluation.log import TRUST, read_log
+from shop_env.metrics import metric_preset, step_metrics
+from shop_env.replies import format_reply
+from shop_env.reward import RewardConfig, reward_preset, score_reply
+from tests.demo_stores import demo_store_at
+from tests.shop_env.memory_store import MemoryStore
+from train.adapters.steps import score_completion
+
+OWN = """\
+from shop_env.reward.similarity import exact_match
+
+def right(reply, logged):
+    return 3 if exact_match(reply.action, logged) else 0.5
+
+def fails(reply, logged):
+    return 1 / 0
+
+def nothing(reply, logged):
+    return None
+
+def text(reply, logged):
+    return "much"
+
+def words(step):
+    return len(step.predicted_rationale.split()) if step.predicted_rationale else None
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    file = tmp_path / "own.py"
+    file.write_text(OWN, encoding="utf-8")
+    return file
+
+
+def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_session: Session) -> None:
+    reward = reward_preset(f"{own}:right")
+    store: Any = MemoryStore([kettle_session], "kettle")
+    env = ReplayEnv(store, "all", reward=f"{own}:right", skip_first_action=False)
+    env.reset(seed=0)
+    replies = [format_reply("Why not.", step.action) for step in kettle_session.steps]
+    replies[1], replies[2] = format_reply("Out.", {"type": "terminate"}), "no reply"
+    encoded = msgspec.json.encode(reward).decode()
+    paid = []
+    for step, reply in zip(kettle_session.steps, replies, strict=True):
+        _, points, *_, info = env.step(reply)
+        action = msgspec.json.encode(step.action).decode()
+        assert (
+            points == score_reply(reply, step.action, reward).total == score_completion(reply, action, encoded)[0].total
+        )
+        assert info["best_reward"] == 3
+        paid.append(points)
+    assert paid == [3.0, 0.5, 0.0, 3.0]
+
+
+def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session: Session) -> None:
+    config = RewardConfig(kind=f"{own}:right", format=0.5, self_certainty_weight=0.01)
+    step = kettle_session.steps[0]
+    assert score_reply(format_reply("", step.action), step.action, config, self_certainty=20.0).total == pytest.approx(
+        3.7
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fails", r"reward '.*own\.py:fails' failed: ZeroDivisionError: division by zero \(.*own\.py:7\)"),
+        ("nothing", r"reward '.*' returned None; a finite number was expected"),
+        ("text", r"reward '.*' returned 'much'; a finite number was expected \(.*own\.py:12\)"),
+        ("rihgt", r"reward '.*' cannot be loaded: NoSuchName: Did you mean 'right'\?"),
+    ],
+)
+def test_a_mistake_names_the_file_and_the_line(name: str, message: str, own: Path, kettle_session: Session) -> None:
+    step = kettle_session.steps[0]
+    with pytest.raises(BadConfig, match=message):
+        score_reply(format_reply("", step.action), step.action, reward_preset(f"{own}:{name}"))
+
+
+def test_a_file_that_is_not_there_or_no_python_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadConfig, match=r"metrics 'none\.py:f' cannot be loaded: FileNotFoundError: no file 'none\.py'"
+    ):
+        load_measure("metrics", "none.py:f")
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n")
+    with pytest.raises(BadConfig, match=r"SyntaxError: .*\(broken\.py, line 2\)"):
+        load_measure("metrics", f"{tmp_path / 'broken.py'}:f")
+
+
+def test_a_module_of_the_current_folder_counts(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.with_name("own_of_the_folder.py").write_text(OWN)
+    monkeypatch.chdir(own.parent)
+    monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
+    assert reward_preset("own_of_the_folder:right").kind == "own_of_the_folder:right"
+    assert load_measure("metrics", "own_of_the_folder:words").__name__ == "measure"
+
+
+def test_metrics_of_ones_own_stand_beside_a_papers(own: Path) -> None:
+    assert metric_preset(f"opera,{own}:words").f1 == "macro"
+    assert metric_preset(f"{own}:words").f1 == "weighted"
+    with pytest.raises(BadConfig, match=r"Unknown metrics preset 'oprea,.*'\. Did you mean 'opera'\?"):
+        metric_preset(f"oprea,{own}:words")
+
+
+def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call_them(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo_store_at(tmp_path / "store", 60, seed=1)
+    out, reward, metric = str(tmp_path / "out"), f"{own}:right", f"{own}:words"
+    words = ["--agents", "oracle,random", "--store", str(tmp_path / "store"), "--split", "all", "--out", out]
+    assert main([*words, "--reward", reward, "--metrics", f"opera,{metric}"]) == 0
+    assert " words " in capsys.readouterr().out
+    with pytest.raises(BadConfig, match=f"names a function to load and call, reward '.*': set {TRUST}=1"):
+        read_log(Path(out))
+    monkeypatch.setenv(TRUST, "1")
+    log = read_log(Path(out))
+    [oracle] = [entry for entry in log.entries if entry.label == "oracle"]
+    records = oracle.files(Path(out)).read()
+    points = [3.0 if record.predicted == record.logged else 0.5 for record in records]
+    assert oracle.row.figures["mean_reward"].value == pytest.approx(fmean(points))
+    assert set(points) == {0.5, 3.0}
+    assert oracle.row.figures[metric].value == step_metrics(records, f"opera,{metric}")[metric]
+    assert oracle.row.figures[metric].low is not None
+    assert main(["verify", out, "--store", str(tmp_path / "store")]) == 0
+    assert main(["compare", out, "oracle", "random", "--metrics", metric]) == 0
+    assert main([*words, "--reward", f"{own}:fails"]) == 2
+    assert "own.py:7)" in capsys.readouterr().err
