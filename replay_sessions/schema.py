@@ -8,9 +8,12 @@ fields are errors, so a misspelt key is found where it is read. Actions carry th
     {"type": "terminate"}
 """
 
+from html import escape
 from typing import Literal
 
 import msgspec
+
+from replay_sessions.simplify.page_view import page_frame
 
 SCHEMA_VERSION = 2  # 2: shards are named by their content
 
@@ -104,6 +107,15 @@ class Step(Record, frozen=True, kw_only=True):
     gap: int = 0
     is_inferred: bool = False
 
+    def __repr__(self) -> str:
+        return f"Step({describe_action(self.action)}, page of {len(self.page):,} characters)"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the action, and the page with the acted-on element marked."""
+        why = f" <i>{escape(self.rationale)}</i>" if self.rationale else ""
+        frame = page_frame(self.page, marks={getattr(self.action, "name", ""): "logged"})
+        return f"<p><b>{escape(describe_action(self.action))}</b>{why}</p>{frame}"
+
 
 class Persona(Record, frozen=True, kw_only=True):
     """Who the shopper is: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
@@ -134,3 +146,16 @@ class Session(Record, frozen=True, kw_only=True):
             raise ValueError("a session needs a non-empty session_id and user_id")
         if not self.steps:
             raise ValueError(f"session {self.session_id!r} has no steps")
+
+    def __repr__(self) -> str:
+        goal = f", goal {self.goal!r}" if self.goal else ""
+        return f"Session({self.session_id!r}, user {self.user_id!r}{goal}, {len(self.steps)} steps)"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: who wants what, and the steps, each of which opens."""
+        who = " · ".join(filter(None, (self.session_id, self.goal, self.persona and self.persona.text)))
+        steps = (
+            f"<details><summary>{number}. {escape(repr(step))}</summary>{step._repr_html_()}</details>"
+            for number, step in enumerate(self.steps)
+        )
+        return f"<p>{escape(who)}</p>{''.join(steps)}"

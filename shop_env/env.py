@@ -41,7 +41,7 @@ from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
-from shop_env.rendering import StepView, render_ansi, render_html
+from shop_env.rendering import StepView, render_ansi, render_html, show_html
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, reward_preset, score_reply
 from shop_env.spaces import observation_space, reply_space
@@ -60,7 +60,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         choices: Option -> its value and the values that it may have.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["human", "ansi", "html"], "render_fps": 1}
 
     def __init__(
         self,
@@ -81,15 +81,26 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.action_space = reply_space()
         self._extraction = extraction
         self._answered: tuple[str, float] | None = None
+        self._page: Path | None = None
+
+    def _render_for_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def render(self) -> str | None:
-        """The current page and the last reply, as text for a terminal ("ansi") or as an HTML document ("html")."""
+        """The current page and the last reply: as text for a terminal ("ansi") or an HTML document ("html").
+
+        "human" shows each step in the browser, in one page that reloads, without a call of this.
+        """
         if self.render_mode is None:
-            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="human", "ansi" or "html".')
             return None
         view = self._step_view()
         if view is None:
             raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
+        if self.render_mode == "human":
+            self._page = show_html(view, self._page)
+            return None
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
 
     @abstractmethod
@@ -169,6 +180,7 @@ class ReplayEnv(TextEnv):
         episode = self._start(self._next_session() if session_id is None else self._checked(session_id))
         index = self._step_index
         info = {"session_id": episode.session_id, "user_id": episode.user_id, "step_index": index}
+        self._render_for_people()
         return episode.observed.at(index), info if self._with_info else {}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -201,6 +213,7 @@ class ReplayEnv(TextEnv):
                 info["problem"], info["problem_detail"] = reply.problem, reply.detail
         self._step_index = index = index + 1
         self._answered = action, reward
+        self._render_for_people()
         return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
     def _step_view(self) -> StepView | None:

@@ -107,6 +107,7 @@ class LiveEnv(TextEnv):
         self._visit = _VisitedShop(population, number, self._page_size, self._variant)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
+        self._render_for_people()
         return self._visit.observation(self.context), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -147,6 +148,7 @@ class LiveEnv(TextEnv):
             if visit.shop.revenue_cents is not None:
                 info["revenue_cents"] = visit.shop.revenue_cents
         self._answered = action, reward
+        self._render_for_people()
         return visit.observation(self.context), reward, visit.is_over, False, info
 
     def _step_view(self) -> StepView | None:

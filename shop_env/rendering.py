@@ -7,9 +7,16 @@ sandboxed frame that runs no script and loads nothing.
 import html
 import json
 import re
+import webbrowser
+from pathlib import Path
+from tempfile import mkdtemp
+
+import gymnasium
 
 from replay_sessions.elements import find_elements
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.records import Record
+from replay_sessions.simplify.page_view import page_frame
 from shop_env.observation import Observation
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -50,13 +57,25 @@ def render_html(view: StepView) -> str:
     if view.answered is not None:
         reply, reward = view.answered
         rows.append(f"<p><b>Reply</b> <code>{html.escape(str(reply))}</code> earned {reward:g}</p>")
-    policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
-    frame = html.escape(policy + observation["page"])
     title = html.escape(_title(view))
     return (
         f'<!doctype html><html><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>'
-        f'{"".join(rows)}<iframe sandbox srcdoc="{frame}" style="width:100%;height:70vh"></iframe></body></html>\n'
+        f"{''.join(rows)}{page_frame(observation['page'])}</body></html>\n"
     )
+
+
+def show_html(view: StepView, path: Path | None) -> Path:
+    """Writes the step for a browser, which reloads it, and returns the file; the first time it opens it too."""
+    reloads = '<meta http-equiv="refresh" content="1"><meta charset="utf-8">'
+    page = render_html(view).replace('<meta charset="utf-8">', reloads, 1)
+    if path is not None:
+        replace_file(path, page)
+        return path
+    path = Path(mkdtemp(prefix="shop-r1-")) / "step.html"
+    replace_file(path, page)
+    if not webbrowser.open(path.as_uri()):
+        gymnasium.logger.warn(f"No browser opens here: each step is written to {path}")
+    return path
 
 
 def _title(view: StepView) -> str:

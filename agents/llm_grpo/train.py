@@ -21,12 +21,30 @@ metrics.jsonl, tensorboard/, results.json, results.md, and the checkpoints sft/,
 import sys
 from collections.abc import Sequence
 from functools import cache, partial
+from typing import Any
 
 from agents.llm_grpo import run_agents
 from replay_sessions.foundation.command_line import run_command
 from replay_sessions.foundation.plugins import requires_extra
+from shop_env.evaluation.log import EvaluationLog, read_log
 from train.machine import get_world_size
-from train.run.options import prepare
+from train.run.options import prepare, prepare_from
+
+
+def train(**options: Any) -> EvaluationLog:
+    """Trains from Python: the options of the command with their names and values, and its last table.
+
+        log = train(preset="tiny_cpu", store="demo", out="runs/first", grpo={"steps": 20}, reward="my_reward.py:reward")
+        log.to_pandas()
+
+    Raises:
+        BadConfig: An option does not exist or does not fit.
+    """
+    prepared = prepare_from(options)
+    with requires_extra("train"):
+        from train.run import command  # noqa: PLC0415 - an extra that may be missing
+    command.run((), lambda: prepared, run_agents)
+    return read_log(prepared[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,3 +6,7 @@ verify.py     everything recomputed and compared; what verifies is recorded
 
 python -m benchmarks.leaderboard --agents random,majority,oracle --store demo --split test --out runs/leaderboard
 """
+
+from benchmarks.leaderboard.ranking import rank
+
+__all__ = ["rank"]

@@ -18,6 +18,7 @@ from agents.agent_code import gives_probabilities, reply_identity
 from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import AGENTS, FORMER_GROUPS, GROUPS, format_spec, is_own, make_agent, parse_spec
+from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.progress import progress_bar
@@ -41,7 +42,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         agents: What to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder,
             each with ?key=value arguments and LABEL= before it if need be; `baselines` stands for all that are fitted.
         out: The folder for results.json, leaderboard.md and each agent's records.
-        reward: The reward preset for the column `reward`.
+        reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
         fresh: Run all agents again, also where their replies are cached.
         in_process: Run somebody else's agents in this process: faster, but they can read the logged actions here.
         sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
@@ -76,6 +77,18 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     def evaluation(self) -> EvaluationConfig:
         """What of it decides the figures."""
         return EvaluationConfig(**{name: getattr(self, name) for name in EvaluationConfig.__struct_fields__})
+
+
+def rank(**options: Any) -> EvaluationLog:
+    """Ranks agents from Python: the options of `python -m benchmarks.leaderboard`, with their names and values.
+
+        log = rank(agents=["random", "runs/first/sft"], store="demo", out="runs/board", context={"persona": "none"})
+        log.to_pandas()
+
+    Raises:
+        BadConfig: An option does not exist or does not fit.
+    """
+    return run_leaderboard(convert_fields(options, LeaderboardConfig, "rank"))
 
 
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:

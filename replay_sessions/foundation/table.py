@@ -13,10 +13,11 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 
 if TYPE_CHECKING:
@@ -122,6 +123,15 @@ class Table(Record):
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with the columns and values of `csv`."""
+        with requires_extra("pandas"):
+            import pandas  # noqa: PLC0415 - an extra that may be missing
+        return pandas.read_csv(io.StringIO(self.csv()), keep_default_na=False, na_values=[""])
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def latex(self) -> str:
         """A tabular with booktabs' rules, which the document has to load."""

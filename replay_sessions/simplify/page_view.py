@@ -109,6 +109,12 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str
     return head + "".join(_Writer(root, elements, dict(marks)).pieces()) + "</body></html>"
 
 
+def page_frame(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
+    """The document in a frame that runs nothing, for a page of ours or a notebook."""
+    document = escape(page_document(html, marks=marks))
+    return f'<iframe sandbox srcdoc="{document}" style="width:100%;height:70vh"></iframe>'
+
+
 class _Writer:
     """Writes a parsed page anew.
 

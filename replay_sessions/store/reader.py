@@ -3,6 +3,8 @@
     store = SessionStore.open("demo")            # the embedded demo shop, generated on first use
     store = SessionStore.open("stores/mine")     # a folder that StoreWriter or an importer wrote
     for session in store.sessions("train"): ...
+    store[0], store["visit-17"]                  # by number or id; len(store), and `for session in store` too
+    store.to_pandas()                            # a row for each step
 
 Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time. Digests are
 compared by `check` alone. Reading a store that was replaced while open raises an error or keeps to the former one.
@@ -17,6 +19,7 @@ from typing import Any, Literal, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import asdict
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import (
@@ -27,7 +30,8 @@ from replay_sessions.foundation.errors import (
     did_you_mean,
     first_line,
 )
-from replay_sessions.schema import Session, Split
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     REJECTED_FILE,
@@ -90,6 +94,13 @@ class SessionStore:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __iter__(self) -> Iterator[Session]:
+        return self.sessions()
+
+    def __getitem__(self, key: int | str) -> Session:
+        """A session by its number in storage order or by its id."""
+        return self.session(key if isinstance(key, str) else list(self._rows)[key])
 
     def __contains__(self, session_id: object) -> bool:
         return session_id in self._rows
@@ -174,6 +185,18 @@ class SessionStore:
             characters += row.page_characters
         if batch:
             yield from self._read(batch)
+
+    def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:
+        """A pandas.DataFrame with a row for each step: its session, page, action and rationale."""
+        with requires_extra("pandas"):
+            import pandas  # noqa: PLC0415 - an extra that may be missing
+        rows = [
+            {"session_id": session.session_id, "user_id": session.user_id, "split": self.split_of(session.session_id)}
+            | {"step": number, "action_type": action_type(step.action), **asdict(step.action), **asdict(step)}
+            for session in self.sessions(split)
+            for number, step in enumerate(session.steps)
+        ]
+        return pandas.DataFrame(rows).drop(columns="action", errors="ignore")
 
     def index(self) -> list[IndexRow]:
         """The row of each session, in storage order; no session is read."""

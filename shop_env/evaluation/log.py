@@ -20,10 +20,11 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
+from replay_sessions.foundation.table import Table
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache
-from shop_env.evaluation.results import OrderCheck, ResultRow, sorted_rows
+from shop_env.evaluation.results import OrderCheck, ResultRow, results_table, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.action_likelihood import checked_distribution
 from shop_env.metrics.step_table import StepRecord, rescore
@@ -122,6 +123,21 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def rows(self) -> list[ResultRow]:
         """All rows of the table, best first."""
         return sorted_rows([*(entry.row for entry in self.entries), *self.ceilings])
+
+    @property
+    def table(self) -> Table:
+        """The rows as a table."""
+        return results_table(self.rows, title=f"{self.config.store}, split {self.config.split}")
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas.DataFrame, values unrounded (shares as shares)."""
+        return self.table.to_pandas()
+
+    def __repr__(self) -> str:
+        return f"EvaluationLog({', '.join(entry.label for entry in self.entries)} on {self.table.title})"
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
 
     @property
     def processes(self) -> dict[str, str]:

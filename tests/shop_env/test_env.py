@@ -229,7 +229,7 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     ("options", "message"),
     [
         ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
-        ({"render_mode": "human"}, "render_mode is 'human'; it must be one of None, ansi, html"),
+        ({"render_mode": "rgb"}, "render_mode is 'rgb'; it must be one of None, human, ansi, html"),
         ({"context": {"scop": "latest_step"}}, "context: unknown key 'scop'. Did you mean 'scope'?"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context: Expected `int \| null`.* at `\$\.budget`"),
@@ -357,6 +357,25 @@ def test_html_keeps_pages_in_a_sandbox(kettle_session: Session) -> None:
     shown = env.render()
     assert "<script>" not in shown
     assert '<iframe sandbox srcdoc="' in shown
+
+
+def test_human_mode_opens_one_page_and_writes_every_step_to_it(
+    kettle_session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="human")
+    env.reset(seed=0)
+    [file] = tmp_path.glob("shop-r1-*/step.html")
+    assert opened == [file.as_uri()]
+    assert "session kettle-1, step 2 of 4" in file.read_text(encoding="utf-8")
+    env.step("Nothing.")
+    assert "session kettle-1, step 3 of 4" in file.read_text(encoding="utf-8")
+    assert len(opened) == 1
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    with pytest.warns(UserWarning, match="each step is written to"):
+        ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="human").reset(seed=0)
 
 
 def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:

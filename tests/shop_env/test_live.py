@@ -225,7 +225,7 @@ def test_a_visit_can_be_rendered_before_and_after_its_end(mode: str) -> None:
         ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, purchase, shopper"),
         ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, lenient"),
         ({"context": {"persona": "alien"}}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
-        ({"render_mode": "human"}, "render_mode is 'human'"),
+        ({"render_mode": "rgb"}, "render_mode is 'rgb'"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:

@@ -4,14 +4,15 @@
 --resume, --extend         ─► the configuration of the run that is there
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import tyro
 
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
+from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import REWARD_PRESETS
@@ -69,7 +70,37 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
             others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
             raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
         return options, options.resume, read_config(options.resume)
-    config = _parse_config(options, words, text)
+    return _with_folder(options, _parse_config(options, words, text))
+
+
+def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConfig]:
+    """The same from Python: fields of RunOptions and keys of the configuration, tables as dicts.
+
+    Raises:
+        BadConfig: As `prepare`.
+    """
+    own = set(RunOptions.__struct_fields__) - {"reward"}  # which may be a table here
+    options = convert_fields({key: value for key, value in fields.items() if key in own}, RunOptions, "train")
+    if options.resume:
+        return options, options.resume, read_config(options.resume)
+    preset = msgspec.to_builtins(load_preset(options.preset, options.rows, options.only))
+    changed = _merge(preset, {key: value for key, value in fields.items() if key not in own})
+    return _with_folder(options, convert_fields(changed, TrainConfig, "train").settled())
+
+
+def _merge(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {
+        key for key, value in changes.items() if isinstance(value, Mapping) and isinstance(table.get(key), Mapping)
+    }
+    return {**table, **changes, **{key: _merge(table[key], changes[key]) for key in inner}}
+
+
+def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, Path, TrainConfig]:
+    """With the folder of the run, and with the configuration of a run that is extended.
+
+    Raises:
+        BadConfig: The folder holds a run that this is not.
+    """
     preset = Path(options.preset).stem
     folder = Path("runs") / f"{preset}-seed{config.seed}"
     for trainer, phase in (("verl", options.for_verl), ("trl", options.for_trl)):
