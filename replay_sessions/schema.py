@@ -153,7 +153,8 @@ class Session(Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """For notebooks: who wants what, and the steps, each of which opens."""
-        who = " · ".join(filter(None, (self.session_id, self.goal, self.persona and self.persona.text)))
+        persona = self.persona.text if self.persona else None
+        who = " · ".join(filter(None, (self.session_id, self.goal, persona)))
         steps = (
             f"<details><summary>{number}. {escape(repr(step))}</summary>{step._repr_html_()}</details>"
             for number, step in enumerate(self.steps)

@@ -65,7 +65,8 @@ def importer_class(name: str) -> "type[Importer]":
     """
     if ":" in name:
         try:
-            return load_own(name, importable=True)
+            own: type[Importer] = load_own(name, importable=True)
+            return own
         except Exception as error:
             raise ImportFailed(f"importer {name!r} cannot be loaded: {error_with_line(error)}") from error
     module, _, kind = _CLASSES[name].partition(":")
