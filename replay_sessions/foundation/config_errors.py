@@ -55,7 +55,7 @@ def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -
         BadConfig: That of the Struct's own checks, or what is wrong there.
     """
     try:
-        return msgspec.convert(fields, kind)
+        return msgspec.convert(fields, kind, dec_hook=lambda path, value: path(value))  # Path is the only other type
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, BadConfig):
             raise error.__cause__ from None
