@@ -26,7 +26,7 @@ import tyro
 
 from agents.conformance import TIME_LIMIT_S, check_agent
 from agents.registry import AGENTS, EXTRAS, GROUPS, agent_class, installed_agents, parse_spec
-from replay_sessions.foundation.command_line import choose, parse_options, run_command
+from replay_sessions.foundation.command_line import choose, parse_options, program_of
 from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
@@ -83,23 +83,17 @@ class Check(msgspec.Struct, frozen=True):
     time_limit_s: float = TIME_LIMIT_S
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 the check found faults, 2 the call was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
-    program = f"{PROGRAM} {name}"
+    called = f"{PROGRAM} {name}"
     match name:
         case "list":
-            parse_options(List, rest, program=program)
+            parse_options(List, rest, program=called)
             return _list()
         case "new":
-            return _new(parse_options(New, rest, program=program))
+            return _new(parse_options(New, rest, program=called))
         case _:
-            return _check(parse_options(Check, rest, program=program))
+            return _check(parse_options(Check, rest, program=called))
 
 
 def _list() -> int:
@@ -208,6 +202,8 @@ def _check(command: Check) -> int:
         os._exit(1)  # threads of the agent's own may hold the process back for ever
     return 0 if report.passed else 1
 
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

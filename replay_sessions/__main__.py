@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from replay_sessions.foundation.command_line import choose, run_command
+from replay_sessions.foundation.command_line import choose, program_of
 
 COMMANDS = {
     "generate": "Make sessions of the embedded demo shop.",
@@ -29,18 +29,14 @@ COMMANDS = {
 _MODULES = {"import": "import_logs"}  # the others are called as their command
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 the check found faults, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
     # Each command is imported alone: together they would take a second to start.
     run: Callable[[Sequence[str]], int] = import_module(f"replay_sessions.commands.{_MODULES.get(name, name)}").run
     return run(rest)
 
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

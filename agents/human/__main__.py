@@ -32,7 +32,7 @@ import tyro
 from agents.human.introduction import Introduction, read_consent
 from agents.human.recording import Questions, Recording
 from agents.human.sitting import Sitting
-from replay_sessions.foundation.command_line import command, parse_options, run_command
+from replay_sessions.foundation.command_line import command, parse_options, program_of
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
@@ -95,13 +95,10 @@ class CompareAnswers(Record):
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] != ["agreement"]:
-        return command(Ask, _ask)(words)
-    program = "python -m agents.human agreement"
-    return run_command(lambda: _compare(parse_options(CompareAnswers, words[1:], program=program)))
+def _run(words: Sequence[str]) -> int | None:
+    if words[:1] == ["agreement"]:
+        return _compare(parse_options(CompareAnswers, words[1:], program="python -m agents.human agreement"))
+    return command(Ask, _ask)(words)
 
 
 def _compare(options: CompareAnswers) -> None:
@@ -226,6 +223,8 @@ def _ask(options: Ask) -> int:
         print(f"{options.person}: {steps} answered, in {options.out}")
     return 130 if stopped else 0
 
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

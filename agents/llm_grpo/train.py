@@ -24,7 +24,7 @@ from functools import cache, partial
 from typing import Any
 
 from agents.llm_grpo import run_agents
-from replay_sessions.foundation.command_line import run_command
+from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.log import EvaluationLog, read_log
 from train.machine import get_world_size
@@ -47,12 +47,6 @@ def train(**options: Any) -> EvaluationLog:
     return read_log(prepared[1])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
 def _run(words: Sequence[str]) -> int:
     asked_for = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
@@ -61,6 +55,8 @@ def _run(words: Sequence[str]) -> int:
         from train.run import command  # noqa: PLC0415 - an extra that may be missing
     return command.run(words, asked_for, run_agents)
 
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -44,7 +44,7 @@ from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_tab
 from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, notes_of, run_leaderboard
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import submit, verify
-from replay_sessions.foundation.command_line import parse_options, run_command
+from replay_sessions.foundation.command_line import parse_options, program_of
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
@@ -103,12 +103,6 @@ class Submit(Verify, frozen=True, kw_only=True):
 
     name: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="NAME")]]
     results: Path = Path("benchmarks/results")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 1 verify found a mismatch, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
 
 
 def _run(words: Sequence[str]) -> int:
@@ -209,6 +203,8 @@ COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
     "merge": (Merge, _merge),
     "submit": (Submit, _submit),
 }
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

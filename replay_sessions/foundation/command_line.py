@@ -77,13 +77,21 @@ def command(
     name = (module.__spec__.name if module.__spec__ else module.__name__).removesuffix(".__main__")
     called = program or f"python -m {name}"
 
+    def run(words: Sequence[str]) -> int | None:
+        return body(parse_options(options, words, program=called, text=module.__doc__, can_be_none=can_be_none))
+
+    run.__module__ = body.__module__
+    return program_of(run)
+
+
+def program_of(run: Callable[[Sequence[str]], int | None]) -> Callable[..., int]:
+    """The `main` of a program: calls `run` with the words, those of the process by default; returns the exit code."""
+
     def main(arguments: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if arguments is None else arguments
-        return run_command(
-            lambda: body(parse_options(options, words, program=called, text=module.__doc__, can_be_none=can_be_none))
-        )
+        return run_command(lambda: run(words))
 
-    main.__module__ = body.__module__
+    main.__module__ = run.__module__
     return main
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.command_line import choose, parse_options, run_command
+from replay_sessions.foundation.command_line import choose, parse_options, program_of
 from replay_sessions.foundation.durable_files import replacing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
@@ -68,12 +68,6 @@ class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     prompt: PromptConfig = PromptConfig()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong, 130 stopped."""
-    words = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _run(words))
-
-
 def _run(words: Sequence[str]) -> int:
     name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
     if name == "tasks":
@@ -109,6 +103,8 @@ def _write_tasks(options: TaskFile) -> int:
     print(f"{count:,} tasks in {out}")
     return 0
 
+
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from benchmarks.studies.page_names.__main__ import numbered
 from benchmarks.studies.page_names.visit import MARK
 from benchmarks.studies.page_visibility.browser import VIEWPORTS, chromium, states_by_mark, viewing
 from benchmarks.studies.page_visibility.marks import mark_controls, named_marks
-from replay_sessions.foundation.command_line import choose, command, run_command
+from replay_sessions.foundation.command_line import choose, command, program_of
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.errors import BadConfig, ImportFailed, MissingExtra
 from replay_sessions.foundation.provenance import provenance
@@ -190,16 +190,12 @@ COMMANDS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs a subcommand; returns the exit code."""
+def _run(words: Sequence[str]) -> int:
+    name, rest = choose("command", {"build": build, "measure": measure}, words, program=PROGRAM, text=__doc__)
+    return COMMANDS[name](rest)
 
-    def body() -> int:
-        given = sys.argv[1:] if arguments is None else arguments
-        name, words = choose("command", {"build": build, "measure": measure}, given, program=PROGRAM, text=__doc__)
-        return COMMANDS[name](words)
 
-    return run_command(body)
-
+main = program_of(_run)
 
 if __name__ == "__main__":
     sys.exit(main())
