@@ -1,4 +1,4 @@
-"""How far a long task is: a bar on a terminal's error stream; elsewhere, in a log, a line a minute.
+"""How far a long task is: a bar on a terminal's error stream or in a notebook; in a log, a line a minute.
 
 On a narrow terminal the bar gives way, and a long title; how much is done, of how much, and the times stay. What else
 there is to say (training's figures) is a second line.
@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import TypeVar
 
 from rich.console import Console, RenderableType
@@ -78,7 +79,8 @@ def progress_bar(title: str | None, total: int | None, unit: str = "") -> Iterat
         return
     title = plain_text(title)
     console = Console(stderr=True)
-    if not console.is_terminal:  # older versions of rich write a line even where a bar is disabled
+    in_notebook = console.is_jupyter and find_spec("ipywidgets")
+    if not (console.is_terminal or in_notebook):  # older versions of rich write a line even where a bar is disabled
         with _lines(title, total, unit) as advance:
             yield advance
         return

@@ -1,0 +1,39 @@
+"""docs/quickstart.ipynb runs in a real kernel, and prints what is kept in it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "quickstart.ipynb"
+
+
+def texts_of(notebook: Path) -> list[list[Any]]:
+    """What each cell printed or returned, as text; progress bars come and go."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [
+        [
+            output.get("text") or output["data"]["text/plain"]
+            for output in cell["outputs"]
+            if output["output_type"] != "display_data"
+        ]
+        for cell in cells
+        if cell["cell_type"] == "code"
+    ]
+
+
+def test_the_notebook_runs_and_prints_what_is_kept_in_it(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient", reason="needs the extra notebook")
+    ran = tmp_path / "ran.ipynb"
+    ran.write_text(NOTEBOOK.read_text(encoding="utf-8"), encoding="utf-8")
+    words = [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", ran.name]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    assert texts_of(ran) == texts_of(NOTEBOOK)
+    assert all(texts_of(NOTEBOOK))
+    assert NOTEBOOK.stat().st_size < 100_000
