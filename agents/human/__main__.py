@@ -95,9 +95,10 @@ class CompareAnswers(Record):
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DIR")]]
 
 
-def _run(words: Sequence[str]) -> int | None:
+def _run(words: Sequence[str]) -> int:
     if words[:1] == ["agreement"]:
-        return _compare(parse_options(CompareAnswers, words[1:], program="python -m agents.human agreement"))
+        _compare(parse_options(CompareAnswers, words[1:], program="python -m agents.human agreement"))
+        return 0
     return command(Ask, _ask)(words)
 
 
