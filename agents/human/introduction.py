@@ -19,7 +19,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Click, Persona, Session, Step, TypeAndSubmit, reply_action
+from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAndSubmit, reply_action
 from shop_env.observation import ContextConfig, ObservedSession
 
 CONSENT = """\
@@ -45,7 +45,10 @@ _PAGES = (
     '<li><a name="results.red_glass_kettle.title">Red glass kettle, 1.7 l</a> $58 '
     '<button name="results.red_glass_kettle.add_to_cart">Add to cart</button></li></ul>',
 )
-_ACTIONS = (TypeAndSubmit(name="search", text="red kettle"), Click(name="results.red_enamel_kettle.title"))
+_ACTIONS: tuple[Action, ...] = (
+    TypeAndSubmit(name="search", text="red kettle"),
+    Click(name="results.red_enamel_kettle.title"),
+)
 _REASONS = (
     "The goal names a product, and nothing on this page leads to it faster than the search field.",
     "It is the one red kettle that costs at most 30 dollars, and this shopper looks at a product before buying it. "

@@ -136,7 +136,7 @@ class PredictionServer(Server):
         self._check_headers(request)
         try:
             async with asyncio.timeout(_SLOWEST_S):
-                sent = msgspec.json.decode(await request.body(), type=Answer if path == "consent" else Prediction)
+                sent: Any = msgspec.json.decode(await request.body(), type=Answer if path == "consent" else Prediction)
         except TimeoutError as error:
             raise HTTPException(408, f"A prediction takes at most {_SLOWEST_S} s to send.") from error
         except ClientDisconnect:
