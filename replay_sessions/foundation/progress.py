@@ -54,7 +54,7 @@ class ProgressLines(Progress):
             TextColumn("<"),
             TimeRemainingColumn(table_column=fixed),
             console=console,
-            disable=not console.is_terminal,
+            disable=not (console.is_terminal or console.is_jupyter),
             transient=transient,
         )
 

@@ -302,4 +302,4 @@ def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Ba
             first, end = replaced.start - reply.start, replaced.stop - reply.start
             mask[row, :, end:, first:end] = False
         bias = torch.zeros(mask.shape, device=device).masked_fill_(~mask, -torch.inf)
-    return _Batch(longest, *tensors, bias)
+    return _Batch(longest, *tensors, bias=bias)

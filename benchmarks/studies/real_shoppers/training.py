@@ -71,8 +71,9 @@ def differences(record: dict[str, Any]) -> list[Series]:
             continue
         decoding = next((each for each in DECODINGS if row["first"].endswith(f" {each}")), None)
         if decoding:
-            ends = [None if row[key] is None else 100 * row[key] for key in ("difference", "low", "high")]
-            estimates[decoding][row["first"].removesuffix(f" {decoding}")] = Estimate(*ends)
+            low, high = (None if row[key] is None else 100 * row[key] for key in ("low", "high"))
+            policy = row["first"].removesuffix(f" {decoding}")
+            estimates[decoding][policy] = Estimate(100 * row["difference"], low, high)
     return [
         Series(decoding, *SERIES[index], estimates[decoding])
         for index, decoding in enumerate(DECODINGS)
