@@ -294,7 +294,8 @@ def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Ba
     is_own = [column < len(reply) for reply in replies for column in range(longest)]
     indices = ([index for index, own in enumerate(is_own) if own == kind] for kind in (True, False))
     own_positions = [position for reply in replies for position in reply]
-    tensors = (torch.tensor(each, dtype=torch.long, device=device) for each in (positions, *indices, own_positions))
+    columns = (positions, *indices, own_positions)
+    in_pack, own, padding, own_in_pack = (torch.tensor(each, dtype=torch.long, device=device) for each in columns)
     bias = None
     if any(replaced.stop < reply.stop for reply, replaced in branches):
         mask = torch.ones(longest, longest, dtype=torch.bool, device=device).tril().repeat(len(replies), 1, 1, 1)
@@ -302,4 +303,4 @@ def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Ba
             first, end = replaced.start - reply.start, replaced.stop - reply.start
             mask[row, :, end:, first:end] = False
         bias = torch.zeros(mask.shape, device=device).masked_fill_(~mask, -torch.inf)
-    return _Batch(longest, *tensors, bias=bias)
+    return _Batch(longest, in_pack, own, padding, own_in_pack, bias)
