@@ -44,7 +44,7 @@ def train(**options: Any) -> EvaluationLog:
     with requires_extra("train"):
         from train.run import command  # noqa: PLC0415 - an extra that may be missing
     command.run((), lambda: prepared, run_agents)
-    return read_log(prepared[1])
+    return read_log(prepared[1], trusted=True)
 
 
 def _run(words: Sequence[str]) -> int:

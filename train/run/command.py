@@ -183,7 +183,7 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         evaluate_run(config, store, folder, agents, ranks, training.results)
         if ranks.is_main:
             report = f"Every session, step by step: python -m benchmarks.report {shlex.quote(str(folder))}"
-            print_results(*training_sentences(read_log(folder)), report)
+            print_results(*training_sentences(read_log(folder, trusted=True)), report)
         return 0
 
 
