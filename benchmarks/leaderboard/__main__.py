@@ -1,4 +1,4 @@
-"""Ranks agents on the logged steps of a split.
+"""Ranks agents on the logged steps of a split; the commands `verify`, `compare`, `merge` and `submit` take the result.
 
   python -m benchmarks.leaderboard --agents random,oracle --out runs/first
   python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m

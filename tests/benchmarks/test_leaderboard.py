@@ -363,6 +363,9 @@ def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert "python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m" in shown
+    assert "`verify`" in shown
+    assert main(["--help-all"]) == 0
+    shown = capsys.readouterr().out
     assert "verify runs/first" in shown
 
 

@@ -165,7 +165,7 @@ class JsonlImporter(MappedImporter):
         keys = listed(first) or "no JSON object on any of the first lines"
         raise ImportFailed(
             f"'{file}' is of no known form (first line: {keys}): give --mapping, one of "
-            f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help`)"
+            f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help-all`)"
         )
 
 

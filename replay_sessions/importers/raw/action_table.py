@@ -23,7 +23,7 @@ from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sources.record_files import ParquetSource, read_lines
 from replay_sessions.store.manifest import Rejected
 
-# Column -> what it holds. This table is the importer's documentation too (`import raw --help`).
+# Column -> what it holds. This table is the importer's documentation too (`import raw --help-all`).
 REQUIRED_COLUMNS = {
     "session_id": "which visit; a pseudonym",
     "page": "the file of the page as it was before the action: home.html, a/b.html.gz; of captured pages the file of "
@@ -135,7 +135,7 @@ def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> Ac
 def _check_columns(path: Path, columns: list[str], required: list[str], ignored: frozenset[str]) -> None:
     if missing := [name for name in required if name not in columns]:
         raise ImportFailed(
-            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help` lists them all, and "
+            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all, and "
             "--mapping says where they stand in another log"
         )
     for name in columns:

@@ -213,6 +213,6 @@ def _find_actions(folder: Path) -> Path:
     if path is None:
         raise ImportFailed(
             f"'{folder}' holds no table of actions ({', '.join(_ACTION_FILES[:3])}): give it by --actions FILE; "
-            "`import raw --help` says what stands in it"
+            "`import raw --help-all` says what stands in it"
         )
     return path

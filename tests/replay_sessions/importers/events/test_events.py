@@ -190,7 +190,7 @@ def test_text_of_the_log_is_escaped(tmp_path: Path) -> None:
 
 
 def test_events_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", "events", "--help"]) == 0
+    assert main(["import", "events", "--help-all"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("clothing_shop", "ga4_ecommerce", "merchandise", "--mapping"))
 

@@ -270,7 +270,7 @@ class TestRows:
         assert "has no column 'type'" in told[2]
 
     def test_help_teaches_the_columns(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["import", "raw", "--help"]) == 0
+        assert main(["import", "raw", "--help-all"]) == 0
         told = capsys.readouterr().out
         for column in ("session_id*", "page*", "type*", "selector", "element_text", "rationale", "timestamp"):
             assert f"  {column} " in told
