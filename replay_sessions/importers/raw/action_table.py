@@ -135,8 +135,8 @@ def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> Ac
 def _check_columns(path: Path, columns: list[str], required: list[str], ignored: frozenset[str]) -> None:
     if missing := [name for name in required if name not in columns]:
         raise ImportFailed(
-            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all, and "
-            "--mapping says where they stand in another log"
+            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all, "
+            "and --mapping says where they stand in another log"
         )
     for name in columns:
         if name not in (*COLUMNS, *ignored, ROW):

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from replay_sessions import SessionStore
@@ -29,7 +30,7 @@ def folders(collecting: Collecting, tmp_path: Path) -> list[str]:
 def held(folders: list[str]) -> str:
     """All that any file says."""
     store, recordings = map(Path, folders)
-    sessions = [json.dumps(str(session)) for session in SessionStore.open(store).sessions()]
+    sessions = [json.dumps(str(msgspec.to_builtins(session))) for session in SessionStore.open(store).sessions()]
     plain = [path.read_text() for path in (*recordings.glob("*.jsonl"), store / "set_aside.jsonl")]
     return "".join([*sessions, *plain, *(path.name for path in recordings.iterdir())])
 
