@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.private_data.around import find_around, is_role
+from replay_sessions.private_data.evidence import find_people
 from replay_sessions.private_data.people import is_person, leading_name, small_name
 from replay_sessions.private_data.phrases import ADDRESSES, SIGNS, SPOKEN, Phrase, is_at, phrases_on
 from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
@@ -76,6 +77,7 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
                 yield from _address(text, end, weak=phrase.kind != "address_labels")
         elif phrase.kind in _ANNOUNCING and (hit := _announced(page, phrase, start, end)):
             hits.append(hit)
+    hits += find_people(page, others, [hit.name for hit in hits if hit.signs >= TO_REMOVE])
     ways: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
         ways[hit.name].add(hit.words)

@@ -45,7 +45,7 @@ def signs_of(page: PageText, name: str) -> int:
     if is_person(name) and not word_set("not_private").issuperset(lowered):
         return 1 + is_full
     bare = {_POSSESSIVE.sub("", word) for word in lowered if len(word) > 1}
-    if not _interface_words().isdisjoint(bare):
+    if not interface_words().isdisjoint(bare):
         return -2
     if name[0].lower() == name[0]:  # a script without capitals
         return 0 if name < EAST_ASIAN or len(name) <= _LONGEST_EAST_ASIAN else -2
@@ -54,7 +54,7 @@ def signs_of(page: PageText, name: str) -> int:
 
 
 @functools.cache
-def _interface_words() -> frozenset[str]:
+def interface_words() -> frozenset[str]:
     """Words of shops' own language, which are no names though they are written like them."""
     labels = word_list(
         "name_labels", "weak_name_labels", "address_labels", "weak_address_labels", "order_labels", "phone_labels",
@@ -63,7 +63,8 @@ def _interface_words() -> frozenset[str]:
     )  # fmt: skip
     words = {lower(word.strip(AROUND_WORDS)) for label in labels for word in label.split()}
     names = word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields")
-    return frozenset(word for word in words | names if len(word) > 1 and not is_given(word))
+    no_names = word_set("not_private")
+    return frozenset(word for word in words | names if len(word) > 1 and (word in no_names or not is_given(word)))
 
 
 def says_who_it_is(page: PageText) -> bool:

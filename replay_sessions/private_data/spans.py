@@ -79,6 +79,10 @@ class PageText:
                 position += 1
         return {position: _edited(self.texts[position], changes) for position, changes in edits.items()}
 
+    def text_at(self, offset: int) -> int:
+        """The position of the text in which a place lies."""
+        return bisect_right(self.starts, offset) - 1
+
     def piece_around(self, offset: int) -> tuple[int, int]:
         """Where the text, or the attribute, begins and ends in which a place lies; of a long one only what is near."""
         start = max(self.joined.rfind(mark, max(0, offset - _LONGEST_PIECE), offset) for mark in GAP) + 1
