@@ -28,6 +28,7 @@ from replay_sessions.private_data.around import find_companions, find_shopper
 from replay_sessions.private_data.fields import find_fields
 from replay_sessions.private_data.numbers import find_numbers
 from replay_sessions.private_data.people import is_brand, name_parts
+from replay_sessions.private_data.shops import is_shops
 from replay_sessions.private_data.spans import SURE, PageText, Span
 from replay_sessions.private_data.urls import find_credentials, without_credentials, without_private_parts
 
@@ -190,7 +191,9 @@ def _removal(page: PageText, span: Span) -> Removal:
 
 def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
     others = [*find_credentials(page.joined), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
-    return [*find_fields(page), *find_announced(page, others), *others]
+    others = others if is_speech else [span for span in others if not is_shops(page, span)]
+    announced = (span for span in find_announced(page, others) if not is_shops(page, span))
+    return [*find_fields(page), *announced, *others]
 
 
 def _without_overlaps(spans: list[Span]) -> list[Span]:

@@ -211,7 +211,8 @@ def find_shopper(page: PageText, positions: Iterable[int]) -> Iterator[Span]:
             piece = match[0].strip()
             begin = match.start() + match[0].index(piece)
             name = leading_name(piece)
-            if name and _SUFFIX.fullmatch(piece, len(name)):
+            is_code = name.isupper() and " " not in name
+            if name and not is_code and _SUFFIX.fullmatch(piece, len(name)):
                 span = Span(begin, begin + len(name), "name", "label")
                 if is_person(name):
                     yield span

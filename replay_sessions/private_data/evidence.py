@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.gazetteer import read_gazetteer
+from replay_sessions.private_data.gazetteer import fold, read_gazetteer
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_given, is_person
 from replay_sessions.private_data.signs import CAPITAL, TO_REMOVE, Hit, interface_words
 from replay_sessions.private_data.spans import (
@@ -34,12 +34,16 @@ _TOKEN = re.compile(rf"[^\W\d_][\w’'{VOWEL_SIGNS}-]*")
 _CASELESS_RUN = re.compile(rf"{_TOKEN.pattern}(?: {_TOKEN.pattern})*")
 _SHORTEST = 3
 _NEAR = 2  # texts before and after a name
+_REACH = 10  # texts before and after a name that may speak of an order
+_DENSE = 0.34  # of them do where an order is shown
 _LONGEST_LABEL = 5  # words
 _LONGEST_SENTENCE = 30  # words of a text that may speak of an order
 _MOST_CANDIDATES = 2_000
-_FEWEST_SMALL = 3  # words in small letters that make a sentence
 _WHOLE_STEM = 3  # letters of a stem that only stands for itself
-_OF_NAME = 0.6  # of the letters of a text
+_SPEAKING_LISTS = (
+    "name_labels", "order_stems", "person_phrases", "maybe_person_phrases",
+    "exits", "owned", "kin", "greetings", "closings", "introductions",
+)  # fmt: skip
 
 
 class _Candidate(NamedTuple):
@@ -58,20 +62,39 @@ def find_people(page: PageText, others: Collection[Span], found: Iterable[str]) 
         others: What else is private on the page.
         found: The names that are announced on it.
     """
-    candidates = list(_candidates(page))
+    if page.is_speech:  # who types a brand has no labels and no neighbors
+        return
+    named = _by_word(found)
+    candidates = list(_candidates(page, named))
     if not candidates:
         return
     emails = [page.joined[span.start : span.end] for span in others if span.kind == "email"]
     clues = _Clues(
         {page.text_at(span.start) for span in others if span.kind != "secret"},
         [email.partition("@")[0].lower() for email in emails],
-        {bare for name in found for word in name.split() if len(bare := _bare(word)) >= _SHORTEST},
+        named,
         _relatives(candidates),
     )
-    for candidate in candidates:
-        signs = _signs(page, candidate, clues)
-        if signs and candidate.strength + signs > TO_REMOVE:
-            yield Hit(candidate.start, candidate.name, candidate.strength + signs - 1, "evidence")
+    hits: list[Hit] = []
+    for _ in range(2):  # relatives of those who are found at first are found then
+        hits = [
+            Hit(candidate.start, candidate.name, candidate.strength + signs - 1, "evidence")
+            for candidate in candidates
+            if (signs := _signs(page, candidate, clues)) and candidate.strength + signs > TO_REMOVE
+        ]
+        for word, names in _by_word(hit.name for hit in hits).items():
+            named.setdefault(word, set()).update(names)
+    yield from hits
+
+
+def _by_word(names: Iterable[str]) -> dict[str, set[str]]:
+    """Names by their words."""
+    named: dict[str, set[str]] = {}
+    for name in names:
+        for word in map(_bare, re.split("[ -]", name)):
+            if len(word) >= _SHORTEST:
+                named.setdefault(word, set()).add(name)
+    return named
 
 
 class _Clues(NamedTuple):
@@ -80,15 +103,15 @@ class _Clues(NamedTuple):
 
     private: set[int]
     mailboxes: list[str]
-    found: set[str]
+    named: dict[str, set[str]]
     relatives: Counter[str]
 
 
-def _candidates(page: PageText) -> Iterator[_Candidate]:
+def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
     names = read_gazetteer()
     likely = {
         word for word in page.capitalised
-        if len(word) >= 2 and ((bare := lower(word)) in names.given or bare in names.family or word >= EAST_ASIAN)
+        if len(word) >= 2 and ((bare := fold(word)) in names.given or bare in names.family or bare in named or word >= EAST_ASIAN)
     }
     texts = {page.text_at(offset) for offset, _ in page.offsets_of(likely)}
     for text in sorted(texts)[:_MOST_CANDIDATES]:
@@ -107,8 +130,8 @@ def _place(text: str, start: int, end: int) -> str:
     before, after = text[:start].rstrip(), text[end:].lstrip()
     if (not before or not before[-1].isalnum()) and (not after or not after[0].isalnum()):
         return "apart"
-    small = sum(word[0].islower() for word in (*before.split(), *after.split()))
-    is_in_sentence = small >= _FEWEST_SMALL and 2 * small >= len(before.split()) + len(after.split())
+    words = [*before.split(), *after.split()]
+    is_in_sentence = 2 * sum(word[0].islower() for word in words) >= len(words)
     return "sentence" if is_in_sentence and not after[:1].isdigit() and not before[-1:].isdigit() else ""
 
 
@@ -125,7 +148,7 @@ def _trimmed(run: str) -> tuple[str, int]:
 
 def _is_idle(word: str) -> bool:
     bare = _bare(word)
-    return bare in interface_words() or bare in word_set("titles", "second_person") or bare in read_gazetteer().words
+    return bare in interface_words() or bare in word_set("titles", "second_person") or fold(bare) in read_gazetteer().words
 
 
 def _bare(word: str) -> str:
@@ -138,9 +161,10 @@ def _strength(page: PageText, name: str, place: str) -> int:
     if is_brand(name):
         return -1
     names = read_gazetteer()
-    words = [part for word in name.split() for part in [_bare(word)] if part and part not in PARTICLES]
-    if not words or (name < CASELESS and any(word in page.words for word in words)):  # in small letters too
+    written = [part for word in name.split() for part in [_bare(word)] if part and part not in PARTICLES]
+    if not written or (name < CASELESS and any(word in page.words for word in written)):  # in small letters too
         return -1
+    words = list(map(fold, written))
     given = [word in names.given or (word in names.both and len(words) > 1) for word in words]
     family = [word in names.family or word in names.both or len(word) == 1 for word in words]
     if len(words) == 1:
@@ -148,7 +172,9 @@ def _strength(page: PageText, name: str, place: str) -> int:
     unknown = sum(not any(pair) for pair in zip(given, family, strict=True))
     is_initial = min(map(len, words)) == 1
     if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
-        return -1
+        return 0
+    if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
+        return 0
     is_written_so = not any(len(word) > 1 and word.isupper() for word in name.split())
     return 2 if is_written_so and (unknown == 0 or place == "sentence") else 1
 
@@ -169,16 +195,35 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
     tokens = [lower(token) for token in _TOKEN.findall(around)]
     before = [lower(token) for token in _TOKEN.findall(page.texts[position - 1])] if position else []
     is_whole = not tokens
+    if is_whole and not word_set("makers").isdisjoint(before):
+        return 0
     near = 1 if is_whole else _NEAR
     return sum((
         not clues.private.isdisjoint(range(position - near, position + near + 1)),
         len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(tokens),
+        # A by-line, or the label above.
         is_whole and len(before) <= _LONGEST_LABEL and _speaks_of_order(before),
+        candidate.strength > 1 and _near_order(page, position),
         2 * any(len(word) >= _SHORTEST and word in mailbox for mailbox in clues.mailboxes for word in words),
-        2 * (not clues.found.isdisjoint(words)),
-        len(words) > 1 and clues.relatives[words[-1]] > 1,
+        2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
+        candidate.strength > 0 and clues.relatives[words[-1]] > 1,
         len(words) > 1 and "".join(word[0] for word in words if word).upper() in page.words,
     ))
+
+
+def _near_order(page: PageText, position: int) -> bool:
+    """Whether many of the texts around a place speak of an order."""
+    around = [text for text in page.texts[max(0, position - _REACH) : position + _REACH + 1] if text.strip()]
+    return sum(map(_is_of_order, around)) >= _DENSE * len(around)
+
+
+@functools.lru_cache(4096)
+def _is_of_order(text: str) -> bool:
+    tokens = _TOKEN.findall(text)
+    spoken = word_set("second_person")
+    return len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(
+        token for token in map(lower, tokens) if token not in spoken
+    )
 
 
 def _relatives(candidates: Iterable[_Candidate]) -> Counter[str]:
@@ -189,11 +234,17 @@ def _relatives(candidates: Iterable[_Candidate]) -> Counter[str]:
 
 def _speaks_of_order(tokens: Iterable[str]) -> bool:
     """Whether any word is about an order, an account, or somebody spoken to."""
-    spoken, (whole, stems) = word_set("second_person"), _stems()
-    return any(token in spoken or token in whole or token.startswith(stems) for token in tokens)
+    words, stems = _order_words()
+    return any(token in words or token.startswith(stems) for token in tokens)
 
 
 @functools.cache
-def _stems() -> tuple[frozenset[str], tuple[str, ...]]:
+def _order_words() -> tuple[frozenset[str], tuple[str, ...]]:
+    phrases = word_list(*_SPEAKING_LISTS)
+    words = {_bare(word) for phrase in phrases for word in phrase.split()}
+    small = word_set("told_before_people", "prepositions", "and_words", "openers") | PARTICLES
     stems = word_list("roles")
-    return frozenset(stems), tuple(stem for stem in stems if len(stem) > _WHOLE_STEM)
+    long = {word for word in words if len(word) > _WHOLE_STEM and word not in small | word_set("not_private")}
+    return frozenset({*long, *stems, *word_list("second_person")}), tuple(
+        stem for stem in stems if len(stem) > _WHOLE_STEM
+    )

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Iterator
 
+from replay_sessions.private_data.labelled import is_called
 from replay_sessions.private_data.spans import SEPARATOR, SURE, PageText, Span, is_unspaced, word_list, word_set
 from replay_sessions.private_data.urls import kind_by_name
 
@@ -14,9 +15,8 @@ _ATTRIBUTE = re.compile(r'<\w+|type="\w*"|[\w-]+="|"')
 _NO_WORD = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _LONGEST_NAME = 60
 # By what their labels hold, the first that fits.
+_STEMS = {"birth_date": "birth_stems", "id_number": "id_stems"}
 _LABELS = {
-    "birth_date": ("birth_date_labels",),
-    "id_number": ("id_number_labels",),
     "phone": ("phone_labels",),
     "address": ("weak_address_labels", "address_fields"),
     "name": ("name_labels", "name_fields"),
@@ -40,6 +40,7 @@ def _kinds_of(words: str) -> Iterator[str]:
     yield from filter(None, map(kind_by_name, words.split()))
     padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
     is_own = "mail" not in padded and word_set("no_name_fields").isdisjoint(padded.split())
+    yield from (kind for kind, stems in _STEMS.items() if is_called(padded, stems))
     for kind in _LABELS:
         if (is_own or kind not in ("name", "address")) and any(phrase in padded for phrase in _phrases(kind)):
             yield kind

@@ -8,6 +8,8 @@ among others (`signs.py`), never enough by itself.
 import functools
 import json
 import pkgutil
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import import_module, resources
@@ -15,8 +17,9 @@ from typing import Any, NamedTuple
 
 from faker.providers import lorem, person
 
-from replay_sessions.private_data.spans import word_list
+from replay_sessions.private_data.spans import lower, word_list
 
+_ACCENT = re.compile("[\u0300-\u036f]")
 _LANGUAGES_OF_NAMES = 4  # from so many on a name counts though it is a word too
 
 
@@ -29,26 +32,34 @@ class Gazetteer(NamedTuple):
     both: frozenset[str]
 
 
+@functools.lru_cache(1 << 16)
+def fold(word: str) -> str:
+    """A word in small letters and without accents, by which people may write a name or leave them out."""
+    if word.isascii():
+        return word.lower()
+    return _ACCENT.sub("", unicodedata.normalize("NFD", lower(word)))
+
+
 @functools.cache
 def read_gazetteer() -> Gazetteer:
     """All names, read once."""
     given: Counter[str] = Counter()
     family: Counter[str] = Counter()
     words: set[str] = set()
-    own = {word.lower() for word in word_list("words_and_names", "surnames_and_words")}
+    own = {fold(word) for word in word_list("words_and_names", "surnames_and_words")}
     for lists in (*_mimesis(), *_faker()):
         names: dict[bool, set[str]] = {True: set(), False: set()}
         for key, texts in lists:
             if key in ("words", "word_list", "color", "city"):
-                words.update(text.lower() for text in _texts(texts))
+                words.update(fold(text) for text in _texts(texts))
             elif key == "country":
-                words.update(word for text in _texts(texts) for word in text.lower().split())
+                words.update(word for text in _texts(texts) for word in fold(text).split())
             elif "first_name" in key or key == "names":
                 names[True].update(_texts(texts))
             elif "last_name" in key or key == "surnames":
                 names[False].update(_texts(texts))
         for is_given, counts in ((True, given), (False, family)):
-            counts.update({word for name in names[is_given] for word in name.lower().split() if word[-1] != "."})
+            counts.update({word for name in names[is_given] for word in fold(name).split() if word[-1] != "."})
     sure = [
         frozenset(
             name for name, count in counts.items()

@@ -1,47 +1,137 @@
-"""Numbers and dates that only a label tells from others: of orders and customers, identity cards, dates of birth."""
+"""Numbers and dates that only a word near them tells from others: of orders and customers, identity cards, births.
 
+A word that begins as orders are called in some language is enough, with at most three others between: "Order no.",
+"Ihre Bestellung mit der Nummer", "Numéro de suivi". Product codes have words of their own.
+"""
+
+import functools
 import re
 from collections.abc import Iterator
 
-from replay_sessions.private_data.phrases import NUMBERS, phrases_on
-from replay_sessions.private_data.spans import SEPARATOR, VOWEL_SIGNS, PageText, Span
-
-_AFTER_LABEL = re.compile(
-    rf"[ .:：#№°º({SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}})?"
-    rf"([A-Z0-9]{{1,40}}+"
-    rf"(?:[-/ ](?=[A-Z]{{0,20}}[0-9]|[A-Z]{{1,4}}[-/])[A-Z0-9]{{1,40}}+){{0,8}}(?:[-/][A-Z])?)(?!\w)"
+from replay_sessions.private_data.spans import (
+    AROUND_WORDS,
+    EAST_ASIAN,
+    SEPARATOR,
+    VOWEL_SIGNS,
+    PageText,
+    Span,
+    is_unspaced,
+    lower,
+    word_list,
+    word_set,
 )
-_AFTER_ID_LABEL = re.compile(
-    rf"[ .:：#№°º\"'>{SEPARATOR}]{{0,6}}(?:(?:is|ist|est|es|è|é|no|nr|n)[ :.°º]{{1,3}}(?:(?:o|a|el|la|le|il) )?)?"
-    r"((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}"
-    r"(?:-?[A-Z](?!\w))?)(?!\w)"
+
+# Groups behind a blank are digits only: "2024 1105 8831", not "800W 23L".
+_CODE = re.compile(
+    r"(?<![\w.,$€£/-])((?=[A-Z/-]{0,12}[0-9])[A-Z0-9]{1,40}+"
+    r"(?:[-/](?=[A-Z]{0,20}[0-9]|[A-Z]{1,4}[-/])[A-Z0-9]{1,40}+|[ .][0-9]{2,40}+){0,8}(?:[-/][A-Z])?)(?![\w])"
+)
+# What says that a number follows: a sign, or a word that is one or ends as one.
+_MARK = re.compile(
+    r"[#№:：º°(]|(?<![^\W_])(?:no|nr|nro|num|id|kod|code|cod|is|ist|est|es|är|er)(?![^\W_])\.?"
+    r"|n[uúů]m+[eé]r|nombor|nomor|n[uo]m[aă]r|szám|numara|αριθμ|номер|číslo|broj|štev|numură|numer"
+    r"|[^\W\d_](?:nr|nro|nummer|numero)(?![^\W_])|số|mã|नंबर|संख्या|रقم|مسر|رقم|מספר|מס׳|หมายเลข|เลข|รหัส|番号|號|号|번호"
 )
 _MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
-_BIRTH_YEAR = r"(?:(?:19|20|25)\d\d)"
-_BIRTH_DATE = re.compile(
-    rf"[ .:：>{SEPARATOR}]{{0,6}}(?:(?:on|am|le|el|il|em|op|la|den|dnia) )?"
-    rf"({_BIRTH_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?"
-    rf"(?:{_BIRTH_YEAR}|\d\d)"
-    rf"|{_MONTH} \d{{1,2}},? {_BIRTH_YEAR})(?!\w)"
+_YEAR = r"(?:(?:19|20|25)\d\d)"
+_DATE = re.compile(
+    rf"(?<![\w.,])({_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?(?:{_YEAR}|\d\d)"
+    rf"|{_MONTH} \d{{1,2}},? {_YEAR})(?!\w)"
 )
+_BEFORE = re.compile(r"(?<!\S)([A-Z0-9]{1,20}(?:[-/][A-Z0-9]{1,20}){0,4})(?: \w+)? \Z")
+_ANY_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(?:\d\d){1,2}|\d{4}([./-])\d{1,2}\2\d{1,2}")
+_FREE_PHONE = re.compile(r"0\d{1,3}[ .-]|[01]?-?800[ .-]")
 _AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
-_MIN_DIGITS = 5
 _PRICE = re.compile(r"\d+[.,]\d\d")
-_LONGEST_BEFORE = 12  # characters of such words
-_AFTER_LABELS = {"order": _AFTER_LABEL, "id_number": _AFTER_ID_LABEL, "birth_date": _BIRTH_DATE}
+_MONEY = re.compile(r" ?(?:[%$€£¥₹₪₩₽฿₺₴₫×]|[A-Z]{3}(?!\w)|kr|zł|Kč|Ft|lei|TL)")
+_SENTENCE_END = re.compile(rf"[!?;|]|\. [^\W\d_a-z]|{SEPARATOR}.*{SEPARATOR}")
+_ELISION = re.compile(r"^\w{1,4}['’]")
+_WHOLE = 4  # letters of a stem that is a word of its own
+_MIN_DIGITS = 5
+_REACH = 60
+_MOST_BETWEEN = 3  # words
+_LONGEST_LABEL = 5  # words of a text whose number stands in the next one
+_KINDS = {"order": ("order_stems", _CODE), "id_number": ("id_stems", _CODE), "birth_date": ("birth_stems", _DATE)}
 
 
 def find_labelled(page: PageText) -> Iterator[Span]:
-    """Numbers of five digits and more that a label calls an order, an identity card or the like, and dates of birth."""
+    """Numbers of five digits and more beside a word for an order, an identity card or the like, and dates of birth."""
     text = page.joined
-    for phrase, start in phrases_on(page):
-        kind = NUMBERS.get(phrase.kind)
-        code = _AFTER_LABELS[kind].match(text, start + len(phrase.words)) if kind else None
-        if not kind or not code or (_AMOUNT if kind == "order" else _PRICE).fullmatch(code[1]):
-            continue
-        is_long = sum(map(str.isdigit, code[1])) >= _MIN_DIGITS - (not code[1].isdigit())
-        # In a cell of its own a label has few words before it.
-        is_cell = SEPARATOR not in text[start : code.start(1)] or start - page.piece_around(start)[0] <= _LONGEST_BEFORE
-        if is_long and is_cell:
-            yield Span(*code.span(1), kind)
+    for kind, (stems, pattern) in _KINDS.items():
+        for start, end in _stems_on(page, stems):
+            after = _value_after(page, start, end, pattern)
+            if after:
+                if kind == "birth_date" or _is_number(after, kind):
+                    yield Span(*after.span(1), kind)
+            elif kind == "order" and (before := _BEFORE.search(text, max(0, start - _REACH), start)):
+                if _is_number(before, kind) and not before[1].isdigit():
+                    yield Span(*before.span(1), kind)
+
+
+def is_called(words: str, stems: str) -> bool:
+    """Whether any of some words, in small letters and apart by blanks, begins as one of a list does."""
+    _, unspaced = _stems(stems)
+    return any(_begins(word, stems) for word in words.split()) or any(stem in words for stem in unspaced)
+
+
+def _begins(word: str, stems: str) -> bool:
+    spaced, _ = _stems(stems)
+    return word.startswith(spaced) or word in word_set(stems)
+
+
+def _stems_on(page: PageText, stems: str) -> Iterator[tuple[int, int]]:
+    """Where the words of a page stand that begin as a list says."""
+    _, unspaced = _stems(stems)
+    words = [word for word in page.words if _begins(_ELISION.sub("", lower(word)), stems)]
+    for offset, word in page.offsets_of(words):
+        yield offset, offset + len(word)
+    for stem in unspaced if page.is_unspaced else ():
+        for match in re.finditer(stem, page.joined):
+            yield match.span()
+
+
+def _value_after(page: PageText, start: int, end: int, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """The first value behind a word, if little stands between them."""
+    text = page.joined
+    match = pattern.search(text, end, end + _REACH)
+    while match and pattern is _CODE and not any(map(str.isdigit, match[1])):
+        match = pattern.search(text, match.end(), end + _REACH)
+    if match is None:
+        return None
+    between = text[end : match.start(1)]
+    words = [lower(word.strip(AROUND_WORDS)) for word in between.split() if any(map(str.isalpha, word))]
+    if len(words) > _MOST_BETWEEN or _SENTENCE_END.search(between) or any(map(str.isdigit, between)):
+        return None
+    piece = page.piece_around(start)[0]
+    label = text[piece:end].split()
+    own = {lower(word.strip(AROUND_WORDS)) for word in label[-2:]}
+    if not word_set("code_words").isdisjoint(own.union(words)):
+        return None
+    if SEPARATOR in between and len(label) + len(words) > _LONGEST_LABEL:
+        return None
+    is_marked = _MARK.search(lower(text[max(piece, start - _REACH // 3) : match.start(1)])) is not None
+    return match if is_marked or pattern is _DATE or _is_long(match[1]) else None
+
+
+def _is_long(written: str) -> bool:
+    """Whether a number that nothing says to be one has the form of one."""
+    digits = sum(map(str.isdigit, written))
+    is_split = not written.isalnum() and not written[0].isdigit()
+    return " " not in written and "." not in written and digits + is_split > _MIN_DIGITS
+
+
+def _is_number(match: re.Match[str], kind: str) -> bool:
+    written = match[1]
+    is_money = _PRICE.fullmatch(written) or _AMOUNT.fullmatch(written) or _MONEY.match(match.string, match.end())
+    is_other = is_money or _ANY_DATE.fullmatch(written) or (kind == "order" and _FREE_PHONE.match(written))
+    return sum(map(str.isdigit, written)) >= _MIN_DIGITS - (not written.isdigit()) and not is_other
+
+
+@functools.cache
+def _stems(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    stems = [stem.lower() for stem in word_list(name)]
+    return (
+        tuple(stem for stem in stems if len(stem) > _WHOLE and not is_unspaced(stem[0])),
+        tuple(stem for stem in stems if is_unspaced(stem[0]) or stem >= EAST_ASIAN),
+    )

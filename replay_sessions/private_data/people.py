@@ -8,8 +8,8 @@ and it is none of the brands, authors and characters of words.toml.
 import functools
 import re
 
-from replay_sessions.private_data.gazetteer import read_gazetteer
-from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, lower, read_lists, word_list, word_set
+from replay_sessions.private_data.gazetteer import fold, read_gazetteer
+from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, read_lists, word_list, word_set
 
 _MAX_NAME_WORDS = 6
 _SHORTEST_PART = 3
@@ -130,7 +130,7 @@ def is_person(name: str) -> bool:
         return True
     words = [word.strip(".,'’") for word in name.split()]
     lowered = [word.lower() for word in words]
-    if not words or is_brand(name) or not read_gazetteer().words.isdisjoint(lowered):
+    if not words or is_brand(name) or not read_gazetteer().words.isdisjoint(map(fold, lowered)):
         return False
     if lowered[0] in word_set("titles"):
         return len(words) > 1
@@ -149,7 +149,7 @@ def is_person(name: str) -> bool:
 def is_given(word: str) -> bool:
     """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
     names = _given_names()
-    if lower(word) in read_gazetteer().given:
+    if fold(word) in read_gazetteer().given:
         return True
     word = word.capitalize() if word.isupper() or word.islower() else word
     return word in names or (

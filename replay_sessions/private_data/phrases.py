@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from replay_sessions.private_data.spans import AROUND_WORDS, PageText, is_unspaced, lower, word_list, word_set
 
-NUMBERS = {"order_labels": "order", "id_number_labels": "id_number", "birth_date_labels": "birth_date"}
 ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_addresses"})
 # How many signs of a name the words of each list are. After labels there is a colon, or the end of their text.
 SIGNS = {
@@ -16,7 +15,7 @@ SIGNS = {
     "weak_name_labels": 1, "titled": 1, "prepositions": 1, "told_before_people": 1,
 }  # fmt: skip
 SPOKEN = frozenset({"introductions", "person_phrases", "kin", "maybe_person_phrases", "told_before_people"})
-_ALL = (*SIGNS, *NUMBERS, *ADDRESSES, "owned", "entries")
+_ALL = (*SIGNS, *ADDRESSES, "owned", "entries")
 
 
 class Phrase(NamedTuple):

@@ -57,7 +57,7 @@ def signs_of(page: PageText, name: str) -> int:
 def interface_words() -> frozenset[str]:
     """Words of shops' own language, which are no names though they are written like them."""
     labels = word_list(
-        "name_labels", "weak_name_labels", "address_labels", "weak_address_labels", "order_labels", "phone_labels",
+        "name_labels", "weak_name_labels", "address_labels", "weak_address_labels", "phone_labels",
         "card_labels", "code_labels", "owned", "owned_after_s", "accounts", "entries", "exits", "closings",
         "greetings",
     )  # fmt: skip

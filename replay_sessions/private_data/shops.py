@@ -1,0 +1,32 @@
+"""A shop's own address and phone numbers, which are nobody's: its name or its customer service is near them."""
+
+import re
+from collections.abc import Iterable
+
+from replay_sessions.private_data.spans import PageText, Span, word_list
+
+_NEAR = 2  # texts before it
+_LONGEST_MARK = 3  # characters around a number that is all that a text says
+_LONGEST = 300  # characters of a text that may say whose number it is
+# Legal forms of companies, copyright, and the number of a company.
+_COMPANY = re.compile(
+    r"©|®|(?<!\w)(?:Ltd|Limited|Inc|LLC|L\.L\.C|PLC|GmbH|AG|KG|OHG|SAS|SARL|S\.A\.S|S\.A\.R\.L|S\.A|SpA|S\.p\.A|S\.?r\.?l"
+    r"|B\.V|BV|N\.V|A/S|ApS|AS|ASA|AB|Oy|Oyj|a\.s|s\.r\.o|Sp\. z o\.o|sp\. k|S\.L|S\.L\.U|Lda|Ltda|Kft|Zrt|Nyrt|d\.o\.o"
+    r"|S\.R\.L|A\.Ş|Ltd\. Şti|Pty|Pte|Co|Corp|EOOD|ЕООД|ООО|ОАО|ТОВ|ΑΕ|Α\.Ε|CNPJ|HRB|SIREN|RCS|USt-IdNr)(?![\w])"
+    r"|株式会社|有限会社|有限公司|股份|주식회사|\(주\)|㈜|บริษัท"
+)
+
+
+def is_shops(page: PageText, span: Span) -> bool:
+    """Whether an address or a number is the shop's by what stands around it."""
+    position = page.text_at(span.start)
+    own, before = page.texts[position], page.texts[max(0, position - _NEAR) : position]
+    if span.kind == "address":
+        return any(_COMPANY.search(text) for text in (own, *before) if len(text) <= _LONGEST)
+    is_alone = len(own) <= span.end - span.start + _LONGEST_MARK
+    return span.kind == "phone" and _speaks_of_service((own, *(before[-1:] if is_alone else ())))
+
+
+def _speaks_of_service(texts: Iterable[str]) -> bool:
+    lowered = [text.lower() for text in texts]
+    return any(words in text for words in word_list("services") for text in lowered)
