@@ -34,6 +34,7 @@ _TOKEN = re.compile(rf"[^\W\d_][\w’'{VOWEL_SIGNS}-]*")
 _CASELESS_RUN = re.compile(rf"{_TOKEN.pattern}(?: {_TOKEN.pattern})*")
 _SHORTEST = 3
 _NEAR = 2  # texts before and after a name
+_COLONS = (":", "：")
 _REACH = 10  # texts before and after a name that may speak of an order
 _DENSE = 0.34  # of them do where an order is shown
 _LONGEST_LABEL = 5  # words
@@ -128,6 +129,8 @@ def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
 def _place(text: str, start: int, end: int) -> str:
     """Where a name stands: "apart" in a text of its own or between punctuation, in a "sentence", or ""."""
     before, after = text[:start].rstrip(), text[end:].lstrip()
+    if before[-1:] == "&" or after[:1] == "&":
+        return ""
     if (not before or not before[-1].isalnum()) and (not after or not after[0].isalnum()):
         return "apart"
     words = [*before.split(), *after.split()]
@@ -168,7 +171,7 @@ def _strength(page: PageText, name: str, place: str) -> int:
     given = [word in names.given or (word in names.both and len(words) > 1) for word in words]
     family = [word in names.family or word in names.both or len(word) == 1 for word in words]
     if len(words) == 1:
-        return 0 if given[0] and len(words[0]) >= _SHORTEST else -1
+        return int(not name.isupper()) if given[0] and len(words[0]) >= _SHORTEST else -1
     unknown = sum(not any(pair) for pair in zip(given, family, strict=True))
     is_initial = min(map(len, words)) == 1
     if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
@@ -191,19 +194,19 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
     """How many things around a name say that it is somebody's."""
     position = candidate.text
     words = [_bare(word) for word in candidate.name.split()]
-    around = page.texts[position].replace(candidate.name, " ")
-    tokens = [lower(token) for token in _TOKEN.findall(around)]
-    before = [lower(token) for token in _TOKEN.findall(page.texts[position - 1])] if position else []
+    head, _, tail = page.texts[position].partition(candidate.name)
+    tokens, before = _tokens(head + " " + tail), _tokens(page.texts[position - 1]) if position else []
     is_whole = not tokens
-    if is_whole and not word_set("makers").isdisjoint(before):
+    if not word_set("makers").isdisjoint(before if is_whole else tokens):
         return 0
+    label = page.texts[position - 1] if is_whole and position else head
     near = 1 if is_whole else _NEAR
     return sum((
         not clues.private.isdisjoint(range(position - near, position + near + 1)),
         len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(tokens),
-        # A by-line, or the label above.
-        is_whole and len(before) <= _LONGEST_LABEL and _speaks_of_order(before),
-        candidate.strength > 1 and _near_order(page, position),
+        is_whole and len(before) <= _LONGEST_LABEL and (_speaks_of_order(before) or " ".join(before) in _weak_labels()),
+        candidate.strength > 1 and label.rstrip()[-1:] in _COLONS and len(label.split()) <= _LONGEST_LABEL,
+        _near_order(page, position),
         2 * any(len(word) >= _SHORTEST and word in mailbox for mailbox in clues.mailboxes for word in words),
         2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
         candidate.strength > 0 and clues.relatives[words[-1]] > 1,
@@ -219,17 +222,24 @@ def _near_order(page: PageText, position: int) -> bool:
 
 @functools.lru_cache(4096)
 def _is_of_order(text: str) -> bool:
-    tokens = _TOKEN.findall(text)
+    tokens = _tokens(text)
     spoken = word_set("second_person")
-    return len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(
-        token for token in map(lower, tokens) if token not in spoken
-    )
+    return len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(token for token in tokens if token not in spoken)
 
 
 def _relatives(candidates: Iterable[_Candidate]) -> Counter[str]:
     """How many different full names of the page end with a word."""
     names = {candidate.name for candidate in candidates if " " in candidate.name}
     return Counter(_bare(name.split()[-1]) for name in names)
+
+
+def _tokens(text: str) -> list[str]:
+    return [lower(token) for token in _TOKEN.findall(text)]
+
+
+@functools.cache
+def _weak_labels() -> frozenset[str]:
+    return frozenset(map(lower, word_list("weak_name_labels")))
 
 
 def _speaks_of_order(tokens: Iterable[str]) -> bool:

@@ -50,7 +50,7 @@ def read_gazetteer() -> Gazetteer:
     for lists in (*_mimesis(), *_faker()):
         names: dict[bool, set[str]] = {True: set(), False: set()}
         for key, texts in lists:
-            if key in ("words", "word_list", "color", "city"):
+            if key in ("words", "word_list", "color", "city", "day", "month"):
                 words.update(fold(text) for text in _texts(texts))
             elif key == "country":
                 words.update(word for text in _texts(texts) for word in fold(text).split())
@@ -72,7 +72,7 @@ def read_gazetteer() -> Gazetteer:
 
 def _mimesis() -> Iterator[Iterable[tuple[str, Any]]]:
     for locale in (resources.files("mimesis") / "datasets").iterdir():
-        for name in ("person", "text", "address"):
+        for name in ("person", "text", "address", "datetime"):
             file = locale / f"{name}.json"
             if file.is_file():
                 yield json.loads(file.read_bytes()).items()

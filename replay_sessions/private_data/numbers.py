@@ -12,9 +12,13 @@ import phonenumbers
 from phonenumbers import PhoneNumberType
 
 from replay_sessions.private_data.labelled import find_labelled
-from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list
+from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
+_SHOPS_MAILBOXES = frozenset({
+    "info", "contact", "kontakt", "contacto", "contatti", "support", "service", "kundenservice", "hello", "sales", "shop",
+    "office", "mail", "help", "orders", "order", "post", "eshop", "store", "web", "webshop", "cs", "care",
+})  # fmt: skip
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(
@@ -77,6 +81,7 @@ _MAX_JUDGED = 1_000
 _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _NEAR_PHONE = 60
+_LONGEST_TEXT = 40  # words
 _WORDS = re.compile(r"\w+")
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
@@ -89,10 +94,11 @@ def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
         is_speech: The text is what a shopper said: "call" and the like need not stand right before their number.
     """
     text = page.joined
-    yield from _emails(text)
+    emails = list(_emails(text))
+    yield from emails
     yield from find_labelled(page)
     yield from (Span(start, start + len(code), "id_number") for start, code in page.offsets_of(page.clues(_ITALIAN_ID)))
-    judge = _Judge(text, _SPEECH_REACH if is_speech else 0)
+    judge = _Judge(page, _SPEECH_REACH if is_speech else 0, _with_somebodys(page, emails))
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
         if start >= 0 and (kind := judge.kind(start, match.end())):
@@ -109,6 +115,15 @@ def _emails(text: str) -> Iterator[Span]:
             if mailbox is not None:
                 yield Span(mailbox.start(), domain.end(), "email")
         at = text.find("@", at + 1)
+
+
+def _with_somebodys(page: PageText, emails: list[Span]) -> set[int]:
+    """The texts that hold an e-mail address that is not a shop's."""
+    return {
+        page.text_at(email.start)
+        for email in emails
+        if page.joined[email.start : email.end].partition("@")[0].lower() not in _SHOPS_MAILBOXES
+    }
 
 
 def _number_start(text: str, start: int) -> int:
@@ -148,8 +163,10 @@ def _bank_accounts(page: PageText) -> Iterator[Span]:
 class _Judge:
     """Says of the runs of digits of a page what they are."""
 
-    def __init__(self, text: str, reach: int) -> None:
-        self._text = text
+    def __init__(self, page: PageText, reach: int, personal: set[int]) -> None:
+        self._page = page
+        self._text = page.joined
+        self._personal = personal  # texts with an e-mail address
         self._reach = reach  # how far before a number a word for phones may stand
         self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
 
@@ -183,7 +200,7 @@ class _Judge:
         is_labelled = _is_labelled(text, start, "phone_labels")
         if not is_international and not is_labelled and _is_labelled(text, start, "code_labels"):
             return False
-        is_near = not written.isdigit() and self._is_near_phone(start)
+        is_near = not written.isdigit() and (self._is_near_phone(start) or self._is_personal(start))
         is_written_as_phone = is_international or _NORTH_AMERICAN.fullmatch(_EXTENSION.sub("", written)) is not None
         before = text[max(0, start - self._reach) : start].lower()
         is_announced = is_labelled or not _phone_words().isdisjoint(_WORDS.findall(before))
@@ -207,6 +224,14 @@ class _Judge:
         before = text[max(first, start - _NEAR_PHONE) : start].lower()
         is_unspaced_word = not before.isascii() and any(label in before for label in _unspaced_phone_words())
         return is_unspaced_word or not _phone_words().isdisjoint(_WORDS.findall(before))
+
+    def _is_personal(self, start: int) -> bool:
+        """Whether its text holds an e-mail address or speaks to somebody, or the text beside it is an address."""
+        position = self._page.text_at(start)
+        if not self._personal.isdisjoint(range(position - 1, position + 2)):
+            return True
+        words = _WORDS.findall(self._page.texts[position].lower())
+        return len(words) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(words)
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from replay_sessions.private_data.spans import AROUND_WORDS, PageText, is_unspaced, lower, word_list, word_set
 
-ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_addresses"})
+ADDRESSES = frozenset({"address_labels", "weak_address_labels", "changed_addresses", "address_fields"})
 # How many signs of a name the words of each list are. After labels there is a colon, or the end of their text.
 SIGNS = {
     "greetings": 1, "letter_greetings": 1, "introductions": 2, "closings": 1, "person_phrases": 2, "kin": 2,

@@ -62,8 +62,8 @@ def interface_words() -> frozenset[str]:
         "greetings",
     )  # fmt: skip
     words = {lower(word.strip(AROUND_WORDS)) for label in labels for word in label.split()}
-    names = word_set("menu_words", "not_private", "after_names", "and_words", "name_fields", "address_fields")
-    no_names = word_set("not_private")
+    no_names = word_set("not_private", "menu_words", "after_names", "order_stems")
+    names = no_names | word_set("and_words", "name_fields", "address_fields")
     return frozenset(word for word in words | names if len(word) > 1 and (word in no_names or not is_given(word)))
 
 
