@@ -199,6 +199,12 @@ def without_private_data(session: Session) -> Session:
     return without_removed(replace(session, steps=tuple(pages)), removed)
 
 
+def without_secrets(session: Session) -> Session:
+    """The session with `[secret]` in the place of credentials in the addresses of its pages, and all else left in."""
+    steps = (replace(step, url=step.url and without_credentials(step.url)) for step in session.steps)
+    return replace(session, steps=tuple(steps))
+
+
 def without_removed(session: Session, removed: Sequence[Removal]) -> Session:
     """The session without what was removed from any of its pages: from the others too, from the names of elements, and
     from what the shopper said and typed."""

@@ -25,7 +25,6 @@ _UNSPACED_NAME = re.compile(r"[^\W\d_a-zA-Z]{1,6}(?:[ 　・·][^\W\d_a-zA-Z]{1,
 _LONGEST_UNSPACED = 12
 # Beside these somebody's name may stand; beside the others only what people are called.
 _BESIDE_NAMES = frozenset({"address", "order", "birth_date", "id_number"})
-_MOST_MAILBOXES = 20  # each is looked for on the whole page
 _MOST_LINES = 2  # between it and the name
 _BEFORE_NAME = re.compile(r" [–—|·] |: ")
 _BRACKETS = re.compile(r"\([^()]{0,40}\)\Z")
@@ -54,11 +53,6 @@ def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
     yield from _owners(page)
     for span in others:
         yield from _beside(page, span)
-    mailboxes = {
-        page.joined[span.start : span.end].partition("@")[0].lower() for span in others if span.kind == "email"
-    }
-    for mailbox in sorted(mailboxes)[:_MOST_MAILBOXES]:
-        yield from _of_mailbox(page, mailbox)
     yield from _addressed(page)
     yield from _roles(page)
     yield from _spoken_to(page)
@@ -108,15 +102,6 @@ def _beside(page: PageText, span: Span) -> Iterator[Hit]:
             if is_person(name) or (span.kind in _BESIDE_NAMES and signs >= TO_REMOVE):
                 yield Hit(text.rindex(line, begin, end), line, signs, span.kind)
             return
-
-
-def _of_mailbox(page: PageText, mailbox: str) -> Iterator[Hit]:
-    """The full names that an e-mail address is made of."""
-    words = [word for word in re.split(r"[\W\d_]+", mailbox) if word]
-    if len(words) == len(("given", "family")) and len(words[1]) > len("li"):
-        given = words[0] if len(words[0]) > 1 else rf"{words[0]}[^ ]{{1,15}}"
-        for match in re.finditer(rf"\b{given} {words[1]}\b", page.joined, re.IGNORECASE):
-            yield Hit(match.start(), match[0], SURE, mailbox)
 
 
 def _addressed(page: PageText) -> Iterator[Hit]:

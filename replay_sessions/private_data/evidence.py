@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from replay_sessions.private_data.gazetteer import fold, read_gazetteer
-from replay_sessions.private_data.people import PARTICLES, is_brand, is_given, is_person
+from replay_sessions.private_data.people import PARTICLES, is_brand, is_person
 from replay_sessions.private_data.signs import CAPITAL, TO_REMOVE, Hit, interface_words
 from replay_sessions.private_data.spans import (
     AROUND_WORDS,
     EAST_ASIAN,
-    SEPARATOR,
     VOWEL_SIGNS,
     PageText,
     Span,
@@ -111,8 +110,10 @@ class _Clues(NamedTuple):
 def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
     names = read_gazetteer()
     likely = {
-        word for word in page.capitalised
-        if len(word) >= 2 and ((bare := fold(word)) in names.given or bare in names.family or bare in named or word >= EAST_ASIAN)
+        word
+        for word in page.capitalised
+        if len(word) >= 2
+        and ((bare := fold(word)) in names.given or bare in names.family or bare in named or word >= EAST_ASIAN)
     }
     texts = {page.text_at(offset) for offset, _ in page.offsets_of(likely)}
     for text in sorted(texts)[:_MOST_CANDIDATES]:
@@ -151,7 +152,9 @@ def _trimmed(run: str) -> tuple[str, int]:
 
 def _is_idle(word: str) -> bool:
     bare = _bare(word)
-    return bare in interface_words() or bare in word_set("titles", "second_person") or fold(bare) in read_gazetteer().words
+    return (
+        bare in interface_words() or bare in word_set("titles", "second_person") or fold(bare) in read_gazetteer().words
+    )
 
 
 def _bare(word: str) -> str:
@@ -185,9 +188,7 @@ def _strength(page: PageText, name: str, place: str) -> int:
 def _is_split(name: str) -> bool:
     """Whether a name without blanks is a surname and a given name."""
     names = read_gazetteer()
-    return any(
-        name[:end] in names.family and name[end:].strip() in names.given for end in range(1, len(name))
-    )
+    return any(name[:end] in names.family and name[end:].strip() in names.given for end in range(1, len(name)))
 
 
 def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
@@ -201,17 +202,21 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
         return 0
     label = page.texts[position - 1] if is_whole and position else head
     near = 1 if is_whole else _NEAR
-    return sum((
-        not clues.private.isdisjoint(range(position - near, position + near + 1)),
-        len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(tokens),
-        is_whole and len(before) <= _LONGEST_LABEL and (_speaks_of_order(before) or " ".join(before) in _weak_labels()),
-        candidate.strength > 1 and label.rstrip()[-1:] in _COLONS and len(label.split()) <= _LONGEST_LABEL,
-        _near_order(page, position),
-        2 * any(len(word) >= _SHORTEST and word in mailbox for mailbox in clues.mailboxes for word in words),
-        2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
-        candidate.strength > 0 and clues.relatives[words[-1]] > 1,
-        len(words) > 1 and "".join(word[0] for word in words if word).upper() in page.words,
-    ))
+    return sum(
+        (
+            not clues.private.isdisjoint(range(position - near, position + near + 1)),
+            len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(tokens),
+            is_whole
+            and len(before) <= _LONGEST_LABEL
+            and (_speaks_of_order(before) or " ".join(before) in _weak_labels()),
+            candidate.strength > 1 and label.rstrip()[-1:] in _COLONS and len(label.split()) <= _LONGEST_LABEL,
+            _near_order(page, position),
+            2 * any(len(word) >= _SHORTEST and word in mailbox for mailbox in clues.mailboxes for word in words),
+            2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
+            candidate.strength > 0 and clues.relatives[words[-1]] > 1,
+            len(words) > 1 and "".join(word[0] for word in words if word).upper() in page.words,
+        )
+    )
 
 
 def _near_order(page: PageText, position: int) -> bool:

@@ -62,7 +62,8 @@ def read_gazetteer() -> Gazetteer:
             counts.update({word for name in names[is_given] for word in fold(name).split() if word[-1] != "."})
     sure = [
         frozenset(
-            name for name, count in counts.items()
+            name
+            for name, count in counts.items()
             if name not in own and (name not in words or count >= _LANGUAGES_OF_NAMES)
         )
         for counts in (given, family)

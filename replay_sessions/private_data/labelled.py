@@ -26,6 +26,10 @@ _CODE = re.compile(
     r"(?<![\w.,$€£/-])((?=[A-Z/-]{0,12}[0-9])[A-Z0-9]{1,40}+"
     r"(?:[-/](?=[A-Z]{0,20}[0-9]|[A-Z]{1,4}[-/])[A-Z0-9]{1,40}+|[ .][0-9]{2,40}+){0,8}(?:[-/][A-Z])?)(?![\w])"
 )
+_ID = re.compile(
+    r"(?<![\w.,$€£/-])((?=[A-Z]{0,6}[. ]?[0-9])[A-Z0-9]{1,20}+(?:[-/. ](?=[A-Z]{0,2}[0-9])[A-Z0-9]{1,20}+){0,8}"
+    r"(?:[ -]?[A-Z](?!\w))?)(?!\w)"
+)
 # What says that a number follows: a sign, or a word that is one or ends as one.
 _MARK = re.compile(
     r"[#№:：º°(]|(?<![^\W_])(?:no|nr|nro|num|id|kod|code|cod|is|ist|est|es|är|er)(?![^\W_])\.?"
@@ -36,7 +40,8 @@ _MONTH = rf"[^\W\d_](?:[^\W\d_]|[{VOWEL_SIGNS}]){{2,15}}\.?"
 _YEAR = r"(?:(?:19|20|25)\d\d)"
 _DATE = re.compile(
     rf"(?<![\w.,])({_YEAR}[.,]? ?[./年년-]? ?(?:\d{{1,2}}|{_MONTH}) ?[./月월-]? ?\d{{1,2}}[日일]?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?(?:{_YEAR}|\d\d)"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er|º)?[., /-]{{1,2}}(?:de )?(?:\d{{1,2}}|{_MONTH})[., /-]{{1,2}}(?:de )?"
+    rf"(?:{_YEAR}|\d\d)"
     rf"|{_MONTH} \d{{1,2}},? {_YEAR})(?!\w)"
 )
 _BEFORE = re.compile(r"(?<!\S)([A-Z0-9]{1,20}(?:[-/][A-Z0-9]{1,20}){0,4})(?: \w+)? \Z")
@@ -52,7 +57,7 @@ _MIN_DIGITS = 5
 _REACH = 60
 _MOST_BETWEEN = 3  # words
 _LONGEST_LABEL = 5  # words of a text whose number stands in the next one
-_KINDS = {"order": ("order_stems", _CODE), "id_number": ("id_stems", _CODE), "birth_date": ("birth_stems", _DATE)}
+_KINDS = {"order": ("order_stems", _CODE), "id_number": ("id_stems", _ID), "birth_date": ("birth_stems", _DATE)}
 
 
 def find_labelled(page: PageText) -> Iterator[Span]:
@@ -60,13 +65,14 @@ def find_labelled(page: PageText) -> Iterator[Span]:
     text = page.joined
     for kind, (stems, pattern) in _KINDS.items():
         for start, end in _stems_on(page, stems):
-            after = _value_after(page, start, end, pattern)
+            after = _value_after(page, start, end, pattern, needs_mark=kind == "order")
             if after:
                 if kind == "birth_date" or _is_number(after, kind):
                     yield Span(*after.span(1), kind)
-            elif kind == "order" and (before := _BEFORE.search(text, max(0, start - _REACH), start)):
-                if _is_number(before, kind) and not before[1].isdigit():
-                    yield Span(*before.span(1), kind)
+                continue
+            before = _BEFORE.search(text, max(0, start - _REACH), start) if kind == "order" else None
+            if before and not before[1].isdigit() and _is_number(before, kind):
+                yield Span(*before.span(1), kind)
 
 
 def is_called(words: str, stems: str) -> bool:
@@ -91,11 +97,13 @@ def _stems_on(page: PageText, stems: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-def _value_after(page: PageText, start: int, end: int, pattern: re.Pattern[str]) -> re.Match[str] | None:
+def _value_after(
+    page: PageText, start: int, end: int, pattern: re.Pattern[str], *, needs_mark: bool
+) -> re.Match[str] | None:
     """The first value behind a word, if little stands between them."""
     text = page.joined
     match = pattern.search(text, end, end + _REACH)
-    while match and pattern is _CODE and not any(map(str.isdigit, match[1])):
+    while match and pattern is not _DATE and not any(map(str.isdigit, match[1])):
         match = pattern.search(text, match.end(), end + _REACH)
     if match is None:
         return None
@@ -111,7 +119,7 @@ def _value_after(page: PageText, start: int, end: int, pattern: re.Pattern[str])
     if SEPARATOR in between and len(label) + len(words) > _LONGEST_LABEL:
         return None
     is_marked = _MARK.search(lower(text[max(piece, start - _REACH // 3) : match.start(1)])) is not None
-    return match if is_marked or pattern is _DATE or _is_long(match[1]) else None
+    return match if is_marked or not needs_mark or _is_long(match[1]) else None
 
 
 def _is_long(written: str) -> bool:
@@ -123,9 +131,10 @@ def _is_long(written: str) -> bool:
 
 def _is_number(match: re.Match[str], kind: str) -> bool:
     written = match[1]
-    is_money = _PRICE.fullmatch(written) or _AMOUNT.fullmatch(written) or _MONEY.match(match.string, match.end())
+    is_amount = kind == "order" and _AMOUNT.fullmatch(written)
+    is_money = is_amount or _PRICE.fullmatch(written) or _MONEY.match(match.string, match.end())
     is_other = is_money or _ANY_DATE.fullmatch(written) or (kind == "order" and _FREE_PHONE.match(written))
-    return sum(map(str.isdigit, written)) >= _MIN_DIGITS - (not written.isdigit()) and not is_other
+    return sum(map(str.isdigit, written)) >= _MIN_DIGITS - (kind == "order" and not written.isdigit()) and not is_other
 
 
 @functools.cache

@@ -16,8 +16,8 @@ from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, i
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
 _SHOPS_MAILBOXES = frozenset({
-    "info", "contact", "kontakt", "contacto", "contatti", "support", "service", "kundenservice", "hello", "sales", "shop",
-    "office", "mail", "help", "orders", "order", "post", "eshop", "store", "web", "webshop", "cs", "care",
+    "info", "contact", "kontakt", "contacto", "contatti", "support", "service", "kundenservice", "hello", "sales",
+    "shop", "office", "mail", "help", "orders", "order", "post", "eshop", "store", "web", "webshop", "cs", "care",
 })  # fmt: skip
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
@@ -81,7 +81,7 @@ _MAX_JUDGED = 1_000
 _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _NEAR_PHONE = 60
-_LONGEST_TEXT = 40  # words
+_LONGEST_TEXT = 300  # characters of one that speaks to somebody
 _WORDS = re.compile(r"\w+")
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
@@ -228,10 +228,10 @@ class _Judge:
     def _is_personal(self, start: int) -> bool:
         """Whether its text holds an e-mail address or speaks to somebody, or the text beside it is an address."""
         position = self._page.text_at(start)
+        text = self._page.texts[position]
         if not self._personal.isdisjoint(range(position - 1, position + 2)):
             return True
-        words = _WORDS.findall(self._page.texts[position].lower())
-        return len(words) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(words)
+        return len(text) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(_WORDS.findall(text.lower()))
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether nothing else stands in its text or attribute."""

@@ -1,7 +1,7 @@
 """What looks like a person's name: by its shape where something announces one, else by what people are called.
 
 Brands and books are named like people ("Tom Ford", "Jane Eyre"). So where nothing but a weak word such as "Name" or
-"for" stands before it, a name counts only if part of it is a given name of `given_names.toml` or ends as surnames do,
+"for" stands before it, a name counts only if part of it is a given name of the gazetteer or ends as surnames do,
 and it is none of the brands, authors and characters of words.toml.
 """
 
@@ -9,7 +9,7 @@ import functools
 import re
 
 from replay_sessions.private_data.gazetteer import fold, read_gazetteer
-from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, read_lists, word_list, word_set
+from replay_sessions.private_data.spans import EAST_ASIAN, VOWEL_SIGNS, word_list, word_set
 
 _MAX_NAME_WORDS = 6
 _SHORTEST_PART = 3
@@ -44,12 +44,6 @@ _KOREAN_NAME = re.compile(
 )
 _SMALL_NAME = re.compile(r"([^\W\d_]{2,20})(?:( [^\W\d_]{2,20}(?![\w’']))( ?\S*))?")
 _PATRONYM = re.compile(r"\w+(?:вич|вна|ична|овна)")
-
-
-@functools.cache
-def _given_names() -> frozenset[str]:
-    lists = read_lists("given_names").values()
-    return frozenset(name for names in lists for name in names.split()) - word_set("words_and_names")
 
 
 @functools.cache
@@ -148,10 +142,7 @@ def is_person(name: str) -> bool:
 
 def is_given(word: str) -> bool:
     """Whether a word is a given name, or the form for the other sex of one that is long enough to tell."""
-    names = _given_names()
-    if fold(word) in read_gazetteer().given:
-        return True
-    word = word.capitalize() if word.isupper() or word.islower() else word
-    return word in names or (
-        len(word) > _TELLING and word[-1] in "ao" and word[:-1] + ("o" if word[-1] == "a" else "a") in names
+    names, bare = read_gazetteer().given, fold(word)
+    return bare in names or (
+        len(bare) > _TELLING and bare[-1] in "ao" and bare[:-1] + ("o" if bare[-1] == "a" else "a") in names
     )

