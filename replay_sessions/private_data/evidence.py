@@ -135,7 +135,8 @@ def _place(text: str, start: int, end: int) -> str:
     if (not before or not before[-1].isalnum()) and (not after or not after[0].isalnum()):
         return "apart"
     words = [*before.split(), *after.split()]
-    is_in_sentence = 2 * sum(word[0].islower() for word in words) >= len(words)
+    small = sum(word[0].islower() for word in words)
+    is_in_sentence = small > 1 and 2 * small >= len(words)  # not "Ben Sherman shirt"
     return "sentence" if is_in_sentence and not after[:1].isdigit() and not before[-1:].isdigit() else ""
 
 
@@ -210,7 +211,7 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
             and len(before) <= _LONGEST_LABEL
             and (_speaks_of_order(before) or " ".join(before) in _weak_labels()),
             candidate.strength > 1 and label.rstrip()[-1:] in _COLONS and len(label.split()) <= _LONGEST_LABEL,
-            _near_order(page, position),
+            len(words) > 1 and _near_order(page, position),
             2 * any(len(word) >= _SHORTEST and word in mailbox for mailbox in clues.mailboxes for word in words),
             2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
             candidate.strength > 0 and clues.relatives[words[-1]] > 1,
