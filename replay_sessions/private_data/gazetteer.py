@@ -68,7 +68,7 @@ def read_gazetteer() -> Gazetteer:
         )
         for counts in (given, family)
     ]
-    return Gazetteer(*sure, frozenset(words.difference(own, *sure)), frozenset(own))
+    return Gazetteer(sure[0], sure[1], frozenset(words.difference(own, *sure)), frozenset(own))
 
 
 def _mimesis() -> Iterator[Iterable[tuple[str, Any]]]:

@@ -15,10 +15,10 @@ from replay_sessions.private_data.labelled import find_labelled
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
-_SHOPS_MAILBOXES = frozenset({
-    "info", "contact", "kontakt", "contacto", "contatti", "support", "service", "kundenservice", "hello", "sales",
-    "shop", "office", "mail", "help", "orders", "order", "post", "eshop", "store", "web", "webshop", "cs", "care",
-})  # fmt: skip
+_SHOPS_MAILBOXES = frozenset(
+    "info contact kontakt contacto contatti support service kundenservice hello sales shop office mail help orders "
+    "order post eshop store web webshop cs care".split()
+)
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
 _DIGITS = re.compile(
@@ -119,11 +119,8 @@ def _emails(text: str) -> Iterator[Span]:
 
 def _with_somebodys(page: PageText, emails: list[Span]) -> set[int]:
     """The texts that hold an e-mail address that is not a shop's."""
-    return {
-        page.text_at(email.start)
-        for email in emails
-        if page.joined[email.start : email.end].partition("@")[0].lower() not in _SHOPS_MAILBOXES
-    }
+    mailboxes = {page.text_at(span.start): page.joined[span.start : span.end].partition("@")[0] for span in emails}
+    return {position for position, mailbox in mailboxes.items() if mailbox.lower() not in _SHOPS_MAILBOXES}
 
 
 def _number_start(text: str, start: int) -> int:
