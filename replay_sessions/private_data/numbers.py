@@ -15,9 +15,18 @@ from replay_sessions.private_data.labelled import find_labelled
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
-_SHOPS_MAILBOXES = frozenset(
-    "info contact kontakt contacto contatti support service kundenservice hello sales shop office mail help orders "
-    "order post eshop store web webshop cs care".split()
+_SHOPS_MAILBOXES = (
+    "info",
+    "contact",
+    "kontakt",
+    "support",
+    "service",
+    "hello",
+    "sales",
+    "shop",
+    "office",
+    "mail",
+    "help",
 )
 _MAX_MAILBOX = 64
 _MAIL_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}[^\W\d_]{2,24}")
