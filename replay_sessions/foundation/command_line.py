@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from inspect import getdoc
-from textwrap import fill, shorten
+from textwrap import fill
 from types import FrameType, MappingProxyType
 from typing import Any, TypeVar
 
@@ -34,6 +34,7 @@ import tyro
 
 from replay_sessions.foundation.config_errors import REMOVED
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
+from replay_sessions.foundation.help_text import HELP_ALL, HELP_WIDTH, get_head, shorten_flags, wrap
 from replay_sessions.foundation.table import plain_text
 
 OptionsT = TypeVar("OptionsT")
@@ -42,13 +43,8 @@ _MARKERS = (
     tyro.conf.FlagCreatePairsOff,  # --overwrite alone, without --no-overwrite beside it
     tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
 )
-_HELP_ALL = "--help-all"
-_HELP = {"-h", "--help", _HELP_ALL}
-_HELP_WIDTH = 80  # tyro's own
+_HELP = {"-h", "--help", HELP_ALL}
 _HELP_LINES = 40  # a screen
-# In tyro's help without boxes: the head of a group; and a flag, its values, and what it means, beside it or below.
-_GROUP = re.compile(r"^ (?=\S.*\n -{9})", re.MULTILINE)
-_FLAG = re.compile(r"^  (--[\w-]+|[^\s-]\S*)(?: .*?)?(?: {2,}(\S.*?))? *$((?:\n {4}.*$)*)", re.MULTILINE)
 _names: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))
 STOPS = (signal.SIGINT, signal.SIGTERM)
 Handler = Callable[[int, FrameType | None], None]
@@ -178,12 +174,12 @@ def choose(
     if name not in _HELP:
         problem = f"unknown {kind} {name!r}. {did_you_mean(name, entries)}" if name else f"missing: {kind.upper()}"
         raise BadConfig(f"{problem} (see `{program} --help`)")
-    sys.stdout.write(as_typed(f"{_wrap(text)}usage: {program} {kind.upper()} ...\n\n"))
+    sys.stdout.write(as_typed(f"{wrap(text)}usage: {program} {kind.upper()} ...\n\n"))
     indent = " " * (max(map(len, entries)) + 4)
     for name, entry in entries.items():
         summary = entry if isinstance(entry, str) else getdoc(entry) or ""
         first = f"  {name}".ljust(len(indent))
-        sys.stdout.write(fill(summary, _HELP_WIDTH, initial_indent=first, subsequent_indent=indent) + "\n")
+        sys.stdout.write(fill(summary, HELP_WIDTH, initial_indent=first, subsequent_indent=indent) + "\n")
     raise SystemExit
 
 
@@ -222,10 +218,10 @@ def parse_options(
     text = text or (getdoc(options) or "").partition("\n\nAttributes:")[0]
     with contextlib.redirect_stdout(io.StringIO()) as flags, contextlib.suppress(SystemExit):
         call(["--help"])
-    if _HELP_ALL not in words and (_wrap(text) + flags.getvalue()).count("\n") > _HELP_LINES:
-        sys.stdout.write(as_typed(_wrap(_head(text)) + _shorten(flags.getvalue())))
+    if HELP_ALL not in words and (wrap(text) + flags.getvalue()).count("\n") > _HELP_LINES:
+        sys.stdout.write(as_typed(wrap(get_head(text)) + shorten_flags(flags.getvalue())))
         raise SystemExit
-    sys.stdout.write(as_typed(_wrap(text)))
+    sys.stdout.write(as_typed(wrap(text)))
     return call(["--help"])
 
 
@@ -259,37 +255,6 @@ def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: An
             raise BadConfig("; ".join(removed)) from None
         sys.stderr.write(errors.getvalue())
         raise
-
-
-def _wrap(text: str | None) -> str:
-    """Prose is wrapped; a paragraph with indented lines, such as examples, stays as it is."""
-    paragraphs = (text or "").strip("\n").split("\n\n")
-    wrapped = (each if "\n " in f"\n{each}" else fill(each, _HELP_WIDTH) for each in paragraphs)
-    return "".join(f"{each}\n\n" for each in wrapped)
-
-
-def _head(text: str) -> str:
-    """The first paragraph, and the first examples."""
-    first, *others = text.strip("\n").split("\n\n")
-    return "\n\n".join([first, *[other for other in others if other.startswith("  ")][:1]])
-
-
-def _shorten(flags: str) -> str:
-    """Of tyro's help the usage, the command's own flags in a line each, and the tables whose keys are flags too."""
-    usage, *groups = _GROUP.split(flags)
-    lines = [f"{usage.strip()}\n\n"]
-    own = "\n".join(group for group in groups if group.startswith(("positional ", "options ")))
-    for flag, beside, below in _FLAG.findall(own):
-        text = " ".join([beside, *below.split()]).strip()
-        meaning, _, default = text.removesuffix(")").rpartition(" (")
-        default = "" if default in ("default: None", "default: False", "default: ") else f" ({default})"
-        sentence = re.split(r"[.;](?: |$)", meaning)[0]
-        line = f"  {flag:<18} "
-        room = _HELP_WIDTH - len(line) - len(default)
-        lines.append(line + shorten(sentence, room, placeholder=" …") + default + "\n")
-    tables = ", ".join(f"--{table}.*" for table in dict.fromkeys(re.findall(r"^  --([\w-]+)\.", flags, re.M)))
-    further = f"Further flags: {tables}. " if tables else ""
-    return "".join([*lines, "\n", fill(f"{further}{_HELP_ALL} explains every flag.", _HELP_WIDTH), "\n"])
 
 
 class Terminated(KeyboardInterrupt):

@@ -11,6 +11,13 @@ from collections.abc import Iterator
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
+from replay_sessions.private_data.check_digits import (
+    BRAZILIAN_ID,
+    FRENCH_ID,
+    is_card_number,
+    is_gtin,
+    is_identity_number,
+)
 from replay_sessions.private_data.labelled import find_labelled
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
@@ -60,8 +67,6 @@ _IBAN = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A
 _SHORTEST_IBAN = 15
 _IBAN_START = re.compile(r"\n([A-Z]{2}[0-9]{2}[0-9A-Z]*)(?=\n)")
 # Identity numbers that need no label: Brazil's and France's, with their check digits, and Italy's by its form.
-_BRAZILIAN_ID = re.compile(r"\d{3}\.\d{3}\.\d{3}-\d\d")
-_FRENCH_ID = re.compile(r"([12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3}) ?(\d\d)")
 _ITALIAN_ID = re.compile(r"\n([A-Z]{6}\d\d[A-EHLMPR-T]\d\d[A-Z]\d{3}[A-Z])(?=\n)")
 _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # Amazon's and eBay's
 _NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
@@ -181,7 +186,7 @@ class _Judge:
         written = self._text[start:end]
         if _KNOWN_ORDER.fullmatch(written):
             return "order"
-        if _is_identity_number(written):
+        if is_identity_number(written):
             return "id_number"
         if self._is_card(written, start, end):
             return "card"
@@ -194,9 +199,9 @@ class _Judge:
         around = self._text[max(0, start - self._reach) : end + self._reach]
         if _is_labelled(self._text, start, "card_labels") or "card" in around:
             return True
-        if not _CARD.fullmatch(digits) or not _has_check_digit(digits):
+        if not _CARD.fullmatch(digits) or not is_card_number(digits):
             return False
-        return len(digits) not in _GTIN_LENGTHS or (not _is_gtin(digits) and self._is_alone(start, end))
+        return len(digits) not in _GTIN_LENGTHS or (not is_gtin(digits) and self._is_alone(start, end))
 
     def _is_phone(self, written: str, start: int, end: int) -> bool:
         """Whether it is a phone number: by the + or the brackets of its country, by a word before it, or because it
@@ -281,15 +286,6 @@ def _phone_words() -> frozenset[str]:
     )
 
 
-def _is_identity_number(written: str) -> bool:
-    if _BRAZILIAN_ID.fullmatch(written):
-        digits = [int(digit) for digit in written if digit.isdigit()]
-        sums = [sum(digit * (count + 1 - at) for at, digit in enumerate(digits[:count])) for count in (9, 10)]
-        return [total * 10 % 11 % 10 for total in sums] == digits[9:]
-    french = _FRENCH_ID.fullmatch(written)
-    return french is not None and int(french[1].replace(" ", "")) % 97 == 97 - int(french[2])
-
-
 @functools.cache
 def _labels(name: str) -> tuple[str, ...]:
     return tuple(label.rstrip(_BETWEEN).lower() for label in word_list(name))
@@ -309,14 +305,3 @@ def _is_labelled(text: str, start: int, labels: str) -> bool:
             if not rest[-1:].isalnum() and not (is_cell_before and len(own_words) > _MOST_BEFORE_LABEL):
                 return True
     return False
-
-
-def _is_gtin(digits: str) -> bool:
-    """Whether the last digit is the check digit of a bar code."""
-    return (sum(map(int, digits[::-2])) + 3 * sum(map(int, digits[-2::-2]))) % 10 == 0
-
-
-def _has_check_digit(digits: str) -> bool:
-    """Luhn's check, which every card number passes and one in ten other numbers."""
-    doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
-    return (sum(map(int, digits[::-2])) + sum(doubled)) % 10 == 0

@@ -204,10 +204,7 @@ def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
 
 
 def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
-    """The log of a finished leaderboard or training run.
-
-    Args:
-        trusted: This process has just made it: it may name a user's own reward or metric.
+    """The log of a finished leaderboard or training run; a trusted one, just made here, may name the user's functions.
 
     Raises:
         BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.

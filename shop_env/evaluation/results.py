@@ -5,11 +5,8 @@
 The leaderboard, the training run, series and the report show their rows with this, so the same records give the same
 row in all of them.
 
-The ceiling: the best that any agent can reach on the demo shop, whose shoppers' policy is known.
-
-The demo shop's shoppers draw their actions from probabilities p(a | observation). An agent that always gives the
-likeliest action is right with probability max p; one that samples from p sharpened to q ∝ p^(1/T) is right with
-probability Σ p·q. No agent that sees the same observation can do better than the first.
+The ceiling is the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p. The
+likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q.
 """
 
 import math

@@ -5,25 +5,12 @@ other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
 
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
-The rows of Table 1, and the exact match that its baselines and Customer-R1 reward, are pure functions:
-
-| row | function |
-|---|---|
-| format | none needed: `RewardConfig.format` for every reply that can be read, and nothing at all for others |
-| type | none needed: `RewardConfig.action_type` where the types are the same |
-| click | `click_terms` |
-| type_and_submit | `type_and_submit_terms` |
-| terminate | nothing beyond its type |
-| exact match (baselines, Customer-R1) | `similarity.exact_match`, `exact_weight` |
-
 Texts are compared by ROUGE-L (similarity.py); one below the threshold τ earns nothing ("only when that similarity
 exceeds a preset threshold"; reaching it is enough here, in floating point as `rouge_score` computes it: precision 1 and
 recall 3/5 give 0.7499999999999999).
 
-A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy), so it
-is handed in; None means that it was not measured, which is not the same as 0. An empty rationale has no token to
-measure, and the papers do not say what it earns. Here it is 0 (`EMPTY_RATIONALE`), the least there is: no reward for no
-rationale.
+A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy), so it is handed
+in; None means that it was not measured. An empty rationale has no token to measure, and earns 0 (`EMPTY_RATIONALE`).
 
 The papers' rewards by name (`REWARD_PRESETS`):
 
@@ -39,11 +26,9 @@ The papers' rewards by name (`REWARD_PRESETS`):
 | `customer_r1` | exact match weighed by kind of action, a wrong click -1, format 1 | Customer-R1, section 4.3 |
 | `customer_r1_rl_only` | the same with a wrong click 0, for RL without SFT | Customer-R1, section 4.3 |
 
-`LOG_LIKELIHOOD` is a reward of GRPO's alone: the policy in training measures it (train/grpo/likelihood.py), and no text
-can be scored by it.
-
-In place of a preset, "module:function" or "file.py:function" is a reward of one's own: a function of the Reply and of the
-logged Action that returns a number, all that a readable reply earns (docs/your_reward.md).
+`LOG_LIKELIHOOD` is GRPO's alone: the policy in training measures it (train/grpo/likelihood.py). In place of a preset,
+"module:function" or "file.py:function" is a function of the Reply and of the logged Action that returns a number, all
+that a readable reply earns (docs/your_reward.md).
 
 Table 4's first row (no SFT) trains with `shop_r1`. Its row "binary" has a tick at "Reward Scale" and does not say what is
 scaled where nothing is long text: hence two presets.

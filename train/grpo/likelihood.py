@@ -20,11 +20,12 @@ A group's differences in reward are log-likelihoods, whose size means something:
 them as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
 from train.session_tree import Continuation
@@ -84,3 +85,14 @@ def likelihood_reward(log_probs: Tensor) -> float:
     [-1.5, -8.0, 0.0, -8.0]
     """
     return max(LEAST, min(MOST, log_probs.mean().item())) if len(log_probs) else LEAST
+
+
+def check_rationales(metrics: Mapping[str, float]) -> None:
+    """Refuses a likelihood behind rationales that are never written: it is the same for all replies to a step."""
+    unreadable = metrics["malformed"] + metrics["cut"]
+    if metrics["no_rationale"] > 0 and metrics["no_rationale"] + unreadable > 1 - 1e-6:
+        raise BadConfig(
+            "reward log_likelihood compares rationales, and no reply of the first batch has one "
+            f"({metrics['no_rationale']:.0%} are readable and without, {unreadable:.0%} are malformed). Start from a "
+            "policy that writes rationales; without them SFT maximizes the same likelihood."
+        )

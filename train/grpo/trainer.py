@@ -40,7 +40,7 @@ from train.grpo.groups import (
     score_group,
     tokens_processed,
 )
-from train.grpo.likelihood import likelihood_reward
+from train.grpo.likelihood import check_rationales, likelihood_reward
 from train.grpo.loss import (
     grpo_loss,
     importance_weights,
@@ -97,7 +97,7 @@ class GrpoTrainer:
         own = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
         metrics = rollout_metrics(self._gather(own))
         if self._is_likelihood and step == 0:
-            _check_rationales(metrics)
+            check_rationales(metrics)
         used_P = [group for group in groups_P if not config.filter_zero_variance or group.is_informative]
         metrics["groups_used"] = self._ranks.all_reduce_sum(len(used_P))
         batch = list(micro_batches(used_P, config.max_batch_tokens))
@@ -263,17 +263,6 @@ def likelihood_rewards(rollouts_R: Sequence[Rollout], log_probs_R: Sequence[Tens
             reward = shared.setdefault(key, reward)
         rewards.append(reward)
     return rewards
-
-
-def _check_rationales(metrics: Mapping[str, float]) -> None:
-    """Refuses a likelihood behind rationales that are never written: it is the same for all replies to a step."""
-    unreadable = metrics["malformed"] + metrics["cut"]
-    if metrics["no_rationale"] > 0 and metrics["no_rationale"] + unreadable > 1 - 1e-6:
-        raise BadConfig(
-            "reward log_likelihood compares rationales, and no reply of the first batch has one "
-            f"({metrics['no_rationale']:.0%} are readable and without, {unreadable:.0%} are malformed). Start from a "
-            "policy that writes rationales; without them SFT maximizes the same likelihood."
-        )
 
 
 def rationale_certainty(

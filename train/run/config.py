@@ -81,7 +81,7 @@ class PhaseConfig(Config):
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
         same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
             tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
-        several_seeds: What several seeds of it showed, for whoever trains one: printed below the table.
+        several_seeds: What several seeds of it showed: printed below the table.
         seed: Added to the run's; phases with the same number see the same batches.
         sft: Numbers of this phase alone, in place of the run's [sft].
         grpo: Numbers of this phase alone, in place of the run's [grpo].
