@@ -12,8 +12,6 @@ import phonenumbers
 from phonenumbers import PhoneNumberType
 
 from replay_sessions.private_data.check_digits import (
-    BRAZILIAN_ID,
-    FRENCH_ID,
     is_card_number,
     is_gtin,
     is_identity_number,

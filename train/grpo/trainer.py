@@ -14,7 +14,7 @@ that is updated, so the ratio is 1 and clipping never acts. `importance_sampling
 numerics differ.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
