@@ -78,6 +78,7 @@ class Extra(msgspec.Struct, frozen=True):
 EXTRAS = {
     "logistic": Extra("baselines", ("sklearn",), "Logistic regression over crossed words."),
     "boosting": Extra("baselines", ("sklearn",), "Gradient-boosted trees."),
+    "boosted_choice": Extra("baselines", ("sklearn",), "Gradient-boosted trees over the facts of `choice`."),
     "sb3": Extra(
         "sb3",
         ("stable_baselines3", "sb3_contrib", "torch", "safetensors"),
@@ -243,6 +244,10 @@ def _load_own(name: str) -> Build:
                 from agents.baselines.classifiers import Boosting  # noqa: PLC0415 - see above
 
                 return Boosting
+            case "boosted_choice":
+                from agents.baselines.classifiers import BoostedChoice  # noqa: PLC0415 - see above
+
+                return BoostedChoice
             case "sb3":
                 from agents.sb3.saved import Sb3Agent  # noqa: PLC0415 - see above
 

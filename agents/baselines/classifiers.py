@@ -1,4 +1,4 @@
-"""Baselines that score each choice by itself with scikit-learn: `logistic` and `boosting` (the extra `baselines`).
+"""Baselines that score each choice with scikit-learn: `logistic`, `boosting`, `boosted_choice` (the extra `baselines`).
 
     examples ─► sampled rows, 1 for what was chosen ─► a classifier's log-odds ─► softmax over the page at a temperature
 
@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 from agents.adapted import Floats
 from agents.baselines.choices import Choice, Example, Page
+from agents.baselines.facts import OfferReader
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 
 NOT_TAKEN = 10  # rows of each step, beside the one that was
@@ -159,8 +160,20 @@ class Boosting(ScoredBaseline):
             step = [len(page.choices), len(page.past), *(word in context for word in self._words)]
             for choice in choices:
                 pairs = zip(self._codes, _categories(page, choice), strict=True)
-                table.append([*(codes.get(word, MOST_CATEGORIES) for codes, word in pairs), *choice.numbers, *step])
+                table.append(
+                    [
+                        *(codes.get(word, MOST_CATEGORIES) for codes, word in pairs),
+                        *(choice.facts or choice.numbers),
+                        *step,
+                    ]
+                )
         return np.array(table, dtype=np.float32)
+
+
+class BoostedChoice(Boosting):
+    """Gradient-boosted trees over the facts of `choice`: its nonlinear sibling."""
+
+    reader = OfferReader
 
 
 def _categories(page: Page, choice: Choice) -> tuple[str, ...]:

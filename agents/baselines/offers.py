@@ -101,7 +101,7 @@ def _cards(body: LexborNode) -> list[LexborNode]:
     for node in body.traverse(include_text=True):
         if node.tag == "-text" and MONEY.search(node.text_content or ""):
             card = next((around for around in _around(node) if inside[around.mem_id]), body)
-            if inside[card.mem_id] <= _MOST_IN_CARD:
+            if inside[card.mem_id] <= _MOST_IN_CARD and card.tag not in ("body", "main"):
                 cards.setdefault(card.mem_id, card)
     return [*cards.values()]
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from agents.adapted import TrainView
-from agents.baselines.choice_model import FEATURES, ChoiceModel
+from agents.baselines.choice_model import OTHERS, ChoiceModel, _sampled
+from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
@@ -67,7 +68,7 @@ def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float
 
 def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
     pages = [model._reader.read(next(iter(observe_session(session)))) for session in planted_sessions(12)]
-    batches = model._batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
+    batches = model.batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.1, len(model._penalty))
     _, slope = model.objective(weights, batches, 3.0)
@@ -145,6 +146,41 @@ def test_what_stands_outside_of_cards_is_the_product_or_what_the_cart_costs() ->
     assert main == Offer(price=39.5, rating=4.5, reviews=1204, has_badge=True)
     cart = read_offers(f"<p>Shipping: $5.90</p><p>Total: $45.40</p><nav>{links}</nav>")
     assert (cart.total, cart.shipping, cart.main) == (45.4, 5.9, Offer())
+
+
+def facts_of(model: ChoiceModel, page: str, name: str, **about: str) -> dict[str, float]:
+    choices = model._reader.read(observation(page, **about)).choices
+    [facts] = [choice.facts for choice in choices if choice.action == Click(name=name)]
+    return dict(zip(FEATURES, facts, strict=True))
+
+
+def test_a_product_page_says_whether_it_is_what_was_wanted(model: ChoiceModel) -> None:
+    page = '<h1>Zelkova Kettle</h1><p>$40</p><button name="product.buy_now">Buy</button>'
+    for goal, words, other in [
+        ("Find a zelkova kettle for at most $100.", 1, 0),
+        ("Find a tent for at most $100.", 0, 1),
+    ]:
+        facts = facts_of(model, page, "product.buy_now", goal=goal)
+        assert (facts["product: wanted words"], facts["product: another kind"]) == (words, other)
+        assert (facts["leads to a purchase"], facts["leads back"], facts["price / budget"]) == (1, 0, 0.4)
+
+
+def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
+    """Without ratings an offer is as likely as one of the mean rating, and others do not matter."""
+    mean = model._neutral[FEATURES.index("rating")]
+    rated = card("a", 50, round(mean, 1)) + card("b", 50, 3.0)
+    unrated = rated.replace(f"{round(mean, 1)} out of 5 stars", "")
+    name = Click(name="results.a.view")
+    assert shares_on(model, unrated)[name] == pytest.approx(shares_on(model, rated)[name], abs=0.03)
+
+
+def test_choices_that_are_left_out_of_the_fit_are_stood_for(model: ChoiceModel) -> None:
+    links = "".join(f'<a name="menu.n{number}">{number}</a>' for number in range(40))
+    page = model._reader.read(observation(card("a", 20, 4.0) + links))
+    chosen = next(index for index, choice in enumerate(page.choices) if choice.action == Click(name="menu.n7"))
+    few, taken, counts = _sampled(page, chosen, np.random.default_rng(0))
+    assert few.choices[taken] == page.choices[chosen] and len(few.choices) == OTHERS + 2  # terminate and the offer
+    assert counts.sum() == pytest.approx(len(page.choices))
 
 
 def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:

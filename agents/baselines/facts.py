@@ -1,0 +1,125 @@
+"""The facts of a choice: numbers of its offer, the goal, the cart and the visit so far, and the words of its name.
+
+    observation ─► Page of choices (choices.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
+
+What a page does not say about an offer's rating and reviews is NaN: a model takes it for neutral. Read by the
+conditional logit (choice_model.py) and, where asked, by boosting (classifiers.py).
+"""
+
+import re
+from collections.abc import Sequence
+from math import log1p, log10, nan
+from statistics import median
+
+from selectolax.lexbor import LexborHTMLParser
+
+from agents.baselines.choices import Choice, Page, Reader
+from agents.baselines.offers import Offer, amounts, read_offers
+from replay_sessions.schema import Click
+from shop_env.observation import Observation
+from shop_env.words import content_words, past_actions, words_of
+
+FEATURES = (
+    "constant", "has its own price", "price / budget", "price over budget", "rating", "reviews, log", "badge",
+    "out of stock", "place", "place, log", "wanted words", "wanted kind", "another kind", "other words typed",
+    "product: wanted words", "product: another kind", "done before", "done since the product", "is set",
+    "its group is set", "leads to a purchase", "purchase, nothing else wanted", "leads back", "total / budget",
+    "total over budget", "shipping / budget", "kinds still wanted", "steps so far", "words matched", "best match",
+    "goal words", "share of goal words", "times done",
+)  # fmt: skip
+_ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
+_LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
+_BUYS = re.compile(
+    "buy|checkout|purchase|order|pay|kaufen|kasse|bestell|bezahl|achat|achet|command|compra|pedido|acquist|ordin"
+)
+_BACK = re.compile("back|return|previous|continue_shopping|zurück|retour|volver|indietro")
+
+
+class OfferReader(Reader):
+    """Reads observations as pages of choices with their facts."""
+
+    def read(self, observation: Observation) -> Page:
+        page = super().read(observation)
+        facts = _StepFacts(observation, page)
+        return page._replace(choices=[facts.of(choice) for choice in page.choices])
+
+
+class _StepFacts:
+    """What all choices of a step share."""
+
+    def __init__(self, observation: Observation, page: Page) -> None:
+        goal, past = observation["goal"], past_actions(observation["history"])
+        self._offers = read_offers(observation["page"])
+        document = LexborHTMLParser(observation["page"])
+        heading = document.css_first("h1")
+        self._heading = {*words_of(heading.text(separator=" ") if heading else "")}
+        self._set = {node.attributes.get("name") or "" for node in document.css("[aria-checked=true]")}
+        self._groups = {name.rpartition(".")[0] for name in self._set}
+        opened = max((index + 1 for index, role in enumerate(page.past) if "*" in role), default=0)
+        self._since = {*page.past[opened:]}
+        prices = [offer.price for offer in self._offers.by_name.values() if offer.price]
+        content = {word for word in content_words(goal) if not word.isdigit()} - _LIMITS
+        things = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
+        kinds = [thing[-1] for thing in things if thing]
+        self._wanted = {word for thing in things for word in thing[:-1]}
+        left = _kinds_left(kinds, past)
+        self._kind, self._is_last = (left or kinds or [""])[0], not left
+        limit = max(amounts(goal), default=0.0)
+        budget = limit or (median(prices) if prices else 1.0)
+        self._budget = budget / max(1, len(kinds)) if limit else budget
+        total = self._offers.total / budget
+        self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), len(past) / 10)
+
+    def of(self, choice: Choice) -> Choice:
+        """The choice with its facts, as FEATURES, and the words of its name's last part."""
+        name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
+        own = self._offers.by_name.get(name, Offer())
+        is_of_page = is_click and name not in self._offers.by_name
+        offer = self._offers.main if is_of_page else own
+        ratio = min(4.0, offer.price / self._budget)
+        last = name.rpartition(".")[2]
+        typed = words_of(getattr(choice.action, "text", ""))
+        words = {*words_of(name), *typed}
+        about = self._heading if is_of_page and offer.price else set[str]()
+        is_back, wanted = bool(_BACK.search(last)), self._wanted | {self._kind}
+        is_buying = is_click and not is_back and bool(_BUYS.search(last))
+        _, again, _, _, times, rank = choice.numbers
+        facts = (
+            1.0,
+            own.price > 0,
+            ratio,
+            max(0.0, ratio - 1),
+            nan if offer.rating is None else offer.rating,
+            log10(offer.reviews) if offer.reviews else nan,
+            offer.has_badge,
+            offer.is_out_of_stock,
+            min(rank, 30) / 10,
+            log1p(rank),
+            len(words & self._wanted),
+            self._kind in words,
+            own.price > 0 and self._kind not in words,
+            len(set(typed) - wanted),
+            len(about & self._wanted),
+            len(about) > 0 and self._kind not in about,
+            (times if is_click else again) > 0,
+            choice.role in self._since,
+            name in self._set,
+            name.rpartition(".")[0] in self._groups,
+            is_buying,
+            is_buying and self._is_last,
+            is_back,
+            *self._shared,
+            *(min(number, 10.0) for number in choice.numbers[:-1]),
+        )
+        return choice._replace(facts=tuple(map(float, facts)), words=tuple(sorted({*words_of(last)})))
+
+
+def _kinds_left(kinds: Sequence[str], past: Sequence[dict[str, object]]) -> list[str]:
+    """The kinds of product in the goal that were not put into the cart."""
+    left, last = list(kinds), ""
+    for action in past:
+        words = words_of(str(action.get("name", "")))
+        last = next((kind for kind in kinds if kind in words), last)
+        if _ADDS.intersection(words) and last in left and action.get("type") == "click":
+            left.remove(last)
+    return left
