@@ -8,7 +8,8 @@ the goal, the cart's total, steps so far. p describes the persona: 1, then the f
 recurring words. t are categories: the role after the last role, the traits of choices.py, and the words of the element.
 
 Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that what holds everywhere is learnt
-by `w`: an element of an unknown role on an unknown kind of page has the weights of its words and of elements at large.
+by `w`: an element of an unknown role on an unknown kind of page has the weights of its words and of elements at large,
+a purchase step or a way back also those of the role that is most like it.
 The strength of the penalty is chosen on sessions that are held out of the fit.
 
     python -m benchmarks.leaderboard --agents choice,boosting,ngram --likelihood --store STORE --out boards/choice
@@ -27,16 +28,18 @@ from agents.adapted import Floats
 from agents.baselines.choices import Choice, Example, Page
 from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
+from shop_env.words import words_of
 
 BATCH_STEPS = 256
-MOST_ITERATIONS = 40
-RIDGES = (30.0, 10.0, 3.0)
+MOST_ITERATIONS = 60
+RIDGES = (30.0, 10.0)
 PERSONA_AXES = 6
-OTHERS = 12  # choices without an offer that enter the fit, of each step
+OTHERS = 30  # choices without an offer that enter the fit, of each step
 LEAST_ROWS = 5  # a category that fewer rows have is no category
+BUYS, LEADS_BACK = FEATURES.index("leads to a purchase"), FEATURES.index("leads back")
 # How strongly each level is drawn to 0: what holds everywhere least.
-ALL, ROLE, KIND, WORD, TRAIT = 0.3, 1.0, 3.0, 0.3, 1.0
-PERSONA_SCALE = 3**-0.5  # so small, a persona's components have three times the penalty of the 1 beside them
+ALL, ROLE, KIND, WORD, TRAIT = 0.1, 1.0, 3.0, 0.1, 1.0
+PERSONA_SCALE = 1 / 3  # so small, a persona's components have nine times the penalty of the 1 beside them
 
 
 class Rows(NamedTuple):
@@ -90,6 +93,7 @@ class ChoiceModel(FittedBaseline):
         """Gives roles, kinds and categories their numbers, personas their axes, and every weight its penalty."""
         choices = [(page, choice) for page in pages for choice in page.choices]
         self.roles = _numbers(choice.role for _, choice in choices)
+        self._meanings = {choice.role: _meaning(choice) for _, choice in choices}
         self._kinds = _numbers((choice.role, page.kind) for page, choice in choices)
         counts = Counter(category for page, choice in choices for category in _categories(page, choice))
         self._categories = _numbers(name for name, count in counts.items() if count >= LEAST_ROWS)
@@ -130,8 +134,16 @@ class ChoiceModel(FittedBaseline):
             batches.append((rows, rows.starts + np.array(chosen)))
         return batches
 
+    def _known(self, choice: Choice) -> Choice:
+        """A purchase step or a way back whose role the fit did not have, in the role of the most alike one."""
+        meaning, words = _meaning(choice), {*words_of(choice.role)}
+        if choice.role in self.roles or not any(meaning):
+            return choice
+        alike = [role for role, meant in self._meanings.items() if meant == meaning]
+        return choice._replace(role=max(alike, key=lambda role: len(words & {*words_of(role)}), default=choice.role))
+
     def _rows(self, pages: Sequence[Page]) -> Rows:
-        choices = [(page, choice) for page in pages for choice in page.choices]
+        choices = [(page, self._known(choice)) for page in pages for choice in page.choices]
         sizes = [len(page.choices) for page in pages]
         columns = [
             [number for name in _categories(page, choice) if (number := self._categories.get(name)) is not None]
@@ -191,6 +203,10 @@ def _sampled(page: Page, chosen: int, draw: np.random.Generator) -> tuple[Page, 
     counts = np.ones(len(left))
     counts[np.isin(left, others)] = len(others) / max(1, len(drawn) + (chosen in others))
     return page._replace(choices=[page.choices[index] for index in left]), left.index(chosen), counts
+
+
+def _meaning(choice: Choice) -> tuple[float, float]:
+    return choice.facts[BUYS], choice.facts[LEADS_BACK]
 
 
 def _numbers(values: Iterable[Hashable]) -> dict[Hashable, int]:

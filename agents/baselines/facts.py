@@ -8,10 +8,10 @@ conditional logit (choice_model.py) and, where asked, by boosting (classifiers.p
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log1p, log10, nan
 from statistics import median
-
-from selectolax.lexbor import LexborHTMLParser
+from typing import NamedTuple
 
 from agents.baselines.choices import Choice, Page, Reader
 from agents.baselines.offers import Offer, amounts, read_offers
@@ -50,11 +50,8 @@ class _StepFacts:
     def __init__(self, observation: Observation, page: Page) -> None:
         goal, past = observation["goal"], past_actions(observation["history"])
         self._offers = read_offers(observation["page"])
-        document = LexborHTMLParser(observation["page"])
-        heading = document.css_first("h1")
-        self._heading = {*words_of(heading.text(separator=" ") if heading else "")}
-        self._set = {node.attributes.get("name") or "" for node in document.css("[aria-checked=true]")}
-        self._groups = {name.rpartition(".")[0] for name in self._set}
+        self._heading = {*words_of(self._offers.heading)}
+        self._groups = {name.rpartition(".")[0] for name in self._offers.chosen}
         opened = max((index + 1 for index, role in enumerate(page.past) if "*" in role), default=0)
         self._since = {*page.past[opened:]}
         prices = [offer.price for offer in self._offers.by_name.values() if offer.price]
@@ -77,12 +74,10 @@ class _StepFacts:
         is_of_page = is_click and name not in self._offers.by_name
         offer = self._offers.main if is_of_page else own
         ratio = min(4.0, offer.price / self._budget)
-        last = name.rpartition(".")[2]
-        typed = words_of(getattr(choice.action, "text", ""))
-        words = {*words_of(name), *typed}
+        named, typed = _read_name(name), words_of(getattr(choice.action, "text", ""))
+        words = named.words.union(typed)
         about = self._heading if is_of_page and offer.price else set[str]()
-        is_back, wanted = bool(_BACK.search(last)), self._wanted | {self._kind}
-        is_buying = is_click and not is_back and bool(_BUYS.search(last))
+        is_buying = is_click and named.is_buying
         _, again, _, _, times, rank = choice.numbers
         facts = (
             1.0,
@@ -98,20 +93,39 @@ class _StepFacts:
             len(words & self._wanted),
             self._kind in words,
             own.price > 0 and self._kind not in words,
-            len(set(typed) - wanted),
+            len({*typed} - self._wanted - {self._kind}),
             len(about & self._wanted),
             len(about) > 0 and self._kind not in about,
             (times if is_click else again) > 0,
             choice.role in self._since,
-            name in self._set,
+            name in self._offers.chosen,
             name.rpartition(".")[0] in self._groups,
             is_buying,
             is_buying and self._is_last,
-            is_back,
+            named.is_back,
             *self._shared,
             *(min(number, 10.0) for number in choice.numbers[:-1]),
         )
-        return choice._replace(facts=tuple(map(float, facts)), words=tuple(sorted({*words_of(last)})))
+        return choice._replace(facts=tuple(map(float, facts)), words=named.last)
+
+
+class _Name(NamedTuple):
+    words: frozenset[str]
+    last: tuple[str, ...]  # the words of its last part
+    is_back: bool
+    is_buying: bool
+
+
+@lru_cache(maxsize=65_536)
+def _read_name(name: str) -> _Name:
+    last = name.rpartition(".")[2]
+    is_back = bool(_BACK.search(last))
+    return _Name(
+        words=frozenset(words_of(name)),
+        last=tuple(sorted({*words_of(last)})),
+        is_back=is_back,
+        is_buying=not is_back and bool(_BUYS.search(last)),
+    )
 
 
 def _kinds_left(kinds: Sequence[str], past: Sequence[dict[str, object]]) -> list[str]:

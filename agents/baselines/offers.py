@@ -45,12 +45,16 @@ class PageOffers(NamedTuple):
         by_name: Those of its elements.
         main: The product that the page is about.
         total, shipping: What the cart costs; 0 where the page does not say.
+        heading: Of the page.
+        chosen: The names of boxes and options that are set.
     """
 
     by_name: dict[str, Offer]
     main: Offer
     total: float = 0.0
     shipping: float = 0.0
+    heading: str = ""
+    chosen: frozenset[str] = frozenset()
 
 
 def amount(text: str) -> float:
@@ -91,7 +95,14 @@ def read_offers(page: str) -> PageOffers:
         name = next((name for name, label in _COSTS.items() if label.search(rest[: match.start()])), "")
         if name:
             costs[name] = amounts(match[0])[0]
-    return PageOffers(by_name, Offer() if costs else _offer(rest), **costs)
+    heading, chosen = body.css_first("h1"), body.css("[aria-checked=true]")
+    return PageOffers(
+        by_name,
+        Offer() if costs else _offer(rest),
+        **costs,
+        heading=heading.text(separator=" ") if heading else "",
+        chosen=frozenset(node.attributes.get("name") or "" for node in chosen),
+    )
 
 
 def _cards(body: LexborNode) -> list[LexborNode]:
