@@ -30,9 +30,9 @@ FEATURES = (
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
 _LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
 _BUYS = re.compile(
-    "buy|checkout|purchase|order|pay|kaufen|kasse|bestell|bezahl|achat|achet|command|compra|pedido|acquist|ordin"
+    r"\b(?:buy|check ?out|purchase|order|pay|kaufen|kasse|bestell\w*|bezahl\w*|achet\w*|command\w*|compr\w*|acquist\w*)\b"
 )
-_BACK = re.compile("back|return|previous|continue_shopping|zurück|retour|volver|indietro")
+_BACK = re.compile(r"\b(?:back|return|previous|continue shopping|zurück|retour|volver|indietro)\b")
 
 
 class OfferReader(Reader):
@@ -118,13 +118,13 @@ class _Name(NamedTuple):
 
 @lru_cache(maxsize=65_536)
 def _read_name(name: str) -> _Name:
-    last = name.rpartition(".")[2]
-    is_back = bool(_BACK.search(last))
+    last = words_of(name.rpartition(".")[2])
+    is_back = bool(_BACK.search(" ".join(last)))
     return _Name(
         words=frozenset(words_of(name)),
-        last=tuple(sorted({*words_of(last)})),
+        last=tuple(sorted({*last})),
         is_back=is_back,
-        is_buying=not is_back and bool(_BUYS.search(last)),
+        is_buying=not is_back and bool(_BUYS.search(" ".join(last))),
     )
 
 
