@@ -30,7 +30,8 @@ FEATURES = (
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
 _LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
 _BUYS = re.compile(
-    r"\b(?:buy|check ?out|purchase|order|pay|kaufen|kasse|bestell\w*|bezahl\w*|achet\w*|command\w*|compr\w*|acquist\w*)\b"
+    r"\b(?:buy|check ?out|purchase|order|pay|kaufen|kasse|bestell\w*|bezahl\w*|achet\w*|command\w*"
+    r"|compr\w*|acquist\w*)\b"
 )
 _BACK = re.compile(r"\b(?:back|return|previous|continue shopping|zurück|retour|volver|indietro)\b")
 
