@@ -1,0 +1,167 @@
+"""What the conditional logit `choice` says about prices, ratings and places: its coefficients with standard errors.
+
+  python -m benchmarks.coefficients --store stores/mine --out coefficients/mine
+
+Fits `choice` to the train split, and reports for each kind of action that is taken often how its log-odds
+change, all else equal, with one more unit of what a page shows. Intervals are clustered by user (sandwich). Writes
+coefficients.json, .md, .csv and .png to OUT. Needs the extra report.
+Exit codes: 0 done, 2 the call or its input was wrong.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from agents.adapted import Floats, TrainView
+from agents.baselines.choice_model import Batch, ChoiceModel, sum_rows
+from agents.baselines.facts import FEATURES, OfferReader
+from agents.baselines.fitted import Labelled, train_steps
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replace_file, write_results
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Config
+from replay_sessions.foundation.table import Estimate, Table, columns, print_results
+from shop_env.metrics.statistics import cluster_sums
+
+OFTEN = 0.02  # of all steps; what is taken less often is left out
+NORMAL_95 = 1.96
+# An effect is a sum of features, each so many units.
+EFFECTS = {
+    "price up by 10% of the budget": {"price / budget": 0.1},
+    "the same, above the budget": {"price / budget": 0.1, "price over budget": 0.1},
+    "one star more": {"rating": 1.0},
+    "ten times the reviews": {"reviews, log": 1.0},
+    "with a badge": {"badge": 1.0},
+    "out of stock": {"out of stock": 1.0},
+    "from the first place to the second": {"place": 0.1, "place, log": float(np.log(2))},
+    "from the fifth place to the sixth": {"place": 0.1, "place, log": float(np.log(6 / 5))},
+    "one more of the wanted words": {"wanted words": 1.0},
+    "another kind of product": {"another kind": 1.0},
+    "the product has one more of the wanted words": {"product: wanted words": 1.0},
+    "shipping up by 10% of the budget": {"shipping / budget": 0.1, "total / budget": 0.1},
+    "the total 10% further above the budget": {"total / budget": 0.1, "total over budget": 0.1},
+    "done before": {"done before": 1.0},
+    "one step later": {"steps so far": 0.1},
+}
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """How the log-odds of a kind of action change, with its standard error over users."""
+
+    role: str
+    effect: str
+    log_odds: float
+    standard_error: float
+
+    @property
+    def estimate(self) -> Estimate:
+        """With its 95% interval."""
+        half = NORMAL_95 * self.standard_error
+        return Estimate(self.log_odds, self.log_odds - half, self.log_odds + half)
+
+
+def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]) -> Iterator[Effect]:
+    """The effects that vary within the roles that are taken often.
+
+    The coefficients of these roles are taken together; those of personas, categories and other roles are held at the
+    fit, so that intervals are somewhat too short where these say the same.
+
+    Args:
+        users: Whose each step is, (steps,).
+    """
+    batches = model.batches(labelled)
+    taken = Counter(page.choices[chosen].role for page, chosen in labelled)
+    roles = [role for role, count in taken.most_common() if count >= OFTEN * len(labelled) and role != "terminate"]
+    numbers = [model.roles[role] for role in roles]
+    slopes, curvature = _information(model, batches, numbers)
+    by_user = cluster_sums(slopes, np.unique(users, return_inverse=True)[1])
+    bread = np.linalg.pinv(curvature)
+    spread = len(by_user) / (len(by_user) - 1) * bread @ by_user.T @ by_user @ bread
+    rows = [rows for rows, _ in batches]
+    facts, of_role = np.concatenate([own.facts for own in rows]), np.concatenate([own.role for own in rows])
+    kinds = np.concatenate([own.kind for own in rows])
+    shared, role_weights, kind_weights, _ = model.levels(model.weights)
+    for position, (role, number) in enumerate(zip(roles, numbers, strict=True)):
+        own = of_role == number
+        weights = shared[0] + role_weights[number, 0] + kind_weights[kinds[own]].mean(axis=0)
+        varies = np.ptp(facts[own], axis=0) > 0
+        block = slice(position * len(FEATURES), (position + 1) * len(FEATURES))
+        for effect, units in EFFECTS.items():
+            amounts = np.array([units.get(name, 0.0) for name in FEATURES]) / model.scale
+            if varies[amounts != 0].all():
+                error = float(np.sqrt(amounts @ spread[block, block] @ amounts))
+                yield Effect(role, effect, float(amounts @ weights), error)
+
+
+def _information(model: ChoiceModel, batches: Sequence[Batch], roles: Sequence[int]) -> tuple[Floats, Floats]:
+    """The gradient of each step's log-likelihood, (steps, roles * features), and the sum of its curvature."""
+    slopes, curvature = [], np.zeros((len(roles) * len(FEATURES),) * 2)
+    for rows, taken in batches:
+        shares = model.shares(rows, model.levels(model.weights))
+        error = -shares
+        error[taken] += 1
+        parts: list[tuple[Floats, Floats]] = []
+        for number, role in enumerate(roles):
+            own = np.flatnonzero(rows.role == role)
+            facts, steps = rows.facts[own], sum_rows(rows.step[own], len(rows.starts))
+            weighted = facts * shares[own, None]
+            parts.append((steps @ (facts * error[own, None]), steps @ weighted))
+            block = slice(number * len(FEATURES), (number + 1) * len(FEATURES))
+            curvature[block, block] += weighted.T @ facts
+        slope, mean = map(np.hstack, zip(*parts, strict=True))
+        curvature -= mean.T @ mean
+        slopes.append(slope)
+    return np.concatenate(slopes), curvature
+
+
+class Coefficients(Config):
+    """Reports the coefficients of `choice`, with intervals over users.
+
+    Attributes:
+        store: Whose train split it is fitted to.
+        out: The folder for coefficients.json, .md, .csv and .png.
+        max_steps: Fit to at most so many steps.
+    """
+
+    store: str
+    out: Path
+    max_steps: int = 30_000
+
+
+def _run(config: Coefficients) -> None:
+    with requires_extra("report"):
+        from train.show.plot_style import SERIES, Series, draw_forest  # noqa: PLC0415 - matplotlib may be missing
+    store = TrainView.of(config.store)
+    model = ChoiceModel(store, skip_first_action=False, max_steps=config.max_steps)
+    _, examples = train_steps(store, False, config.max_steps, OfferReader)
+    users = [session.user_id for session in store.sessions() for _ in session.steps]
+    labelled = [(page, chosen, user) for (page, _, chosen), user in zip(examples, users) if chosen is not None]  # noqa: B905 - max_steps ends the examples
+    effects = [*estimate_effects(model, [step[:2] for step in labelled], [user for _, _, user in labelled])]
+    table = Table(
+        columns=columns("action", "change", nats=("log-odds",)),
+        rows=[(effect.role, effect.effect, effect.estimate) for effect in effects],
+        title="How the log-odds of an action change, all else equal, with 95% intervals over users",
+        name="coefficients",
+    )
+    record = {"results": effects, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}
+    write_results(config.out, "coefficients", record, table.markdown())
+    replace_file(config.out / "coefficients.csv", table.csv())
+    roles = dict.fromkeys(effect.role for effect in effects)
+    series = [
+        Series(role, colour, mark, {own.effect: own.estimate for own in effects if own.role == role})
+        for role, (colour, mark) in zip(roles, SERIES * 9)  # noqa: B905 - more than are needed
+    ]
+    used = [name for name in EFFECTS if any(name == effect.effect for effect in effects)]
+    draw_forest(used, series, config.out / "coefficients.png", "change of the log-odds")
+    print_results(table, f"written: {config.out / 'coefficients.json'}, .md, .csv, .png")
+
+
+main = command(Coefficients, _run)
+
+if __name__ == "__main__":
+    sys.exit(main())
