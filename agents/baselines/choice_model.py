@@ -34,7 +34,7 @@ BATCH_STEPS = 256
 MOST_ITERATIONS = 60
 RIDGES = (30.0, 10.0)
 PERSONA_AXES = 6
-OTHERS = 30  # choices without an offer that enter the fit, of each step
+OTHERS = 400  # choices without an offer that enter the fit, of each step
 LEAST_ROWS = 5  # a category that fewer rows have is no category
 BUYS, LEADS_BACK = FEATURES.index("leads to a purchase"), FEATURES.index("leads back")
 # How strongly each level is drawn to 0: what holds everywhere least.

@@ -146,10 +146,12 @@ class Boosting(ScoredBaseline):
             early_stopping=False,
             random_state=0,
         )
-        self._model.fit(self._table(rows.pages), rows.taken, sample_weight=rows.weights)
+        table = self._table(rows.pages)
+        self._columns = ~np.isnan(table).all(axis=0)  # the model cannot be fitted to what is never known
+        self._model.fit(table[:, self._columns], rows.taken, sample_weight=rows.weights)
 
     def scores(self, rows: Rows) -> Floats:
-        scores: Floats = self._model.decision_function(self._table(rows))
+        scores: Floats = self._model.decision_function(self._table(rows)[:, self._columns])
         return scores
 
     def _table(self, rows: Rows) -> NDArray[np.float32]:

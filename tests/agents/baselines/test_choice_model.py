@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from agents.adapted import TrainView
-from agents.baselines.choice_model import OTHERS, ChoiceModel, _sampled
+from agents.baselines import choice_model
+from agents.baselines.choice_model import ChoiceModel, _sampled
 from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAndSubmit
@@ -174,12 +175,15 @@ def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
     assert shares_on(model, unrated)[name] == pytest.approx(shares_on(model, rated)[name], abs=0.03)
 
 
-def test_choices_that_are_left_out_of_the_fit_are_stood_for(model: ChoiceModel) -> None:
+def test_choices_that_are_left_out_of_the_fit_are_stood_for(
+    model: ChoiceModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice_model, "OTHERS", 10)
     links = "".join(f'<a name="menu.n{number}">{number}</a>' for number in range(40))
     page = model._reader.read(observation(card("a", 20, 4.0) + links))
     chosen = next(index for index, choice in enumerate(page.choices) if choice.action == Click(name="menu.n7"))
     few, taken, counts = _sampled(page, chosen, np.random.default_rng(0))
-    assert few.choices[taken] == page.choices[chosen] and len(few.choices) == OTHERS + 2  # terminate and the offer
+    assert few.choices[taken] == page.choices[chosen] and len(few.choices) == 10 + 2  # terminate and the offer
     assert counts.sum() == pytest.approx(len(page.choices))
 
 

@@ -26,7 +26,7 @@ from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
 
-BASELINES = GROUPS["baselines"]
+BASELINES = (*GROUPS["baselines"], "boosted_choice")
 PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'
 
 
