@@ -99,8 +99,8 @@ class ChoiceModel(FittedBaseline):
         self._categories = _numbers(name for name, count in counts.items() if count >= LEAST_ROWS)
         facts = np.array([choice.facts for _, choice in choices])
         unknown = np.isnan(facts)  # neutral: as what is known is on average
-        counts = np.where(unknown.any(axis=0), np.maximum(1, (~unknown).sum(axis=0)), np.inf)
-        self._neutral = np.nan_to_num(facts).sum(axis=0) / counts
+        known = np.where(unknown.any(axis=0), np.maximum(1, (~unknown).sum(axis=0)), np.inf)
+        self._neutral = np.nan_to_num(facts).sum(axis=0) / known
         self.scale = np.maximum(1e-6, np.sqrt(np.nan_to_num((facts - self._neutral) ** 2).mean(axis=0)))
         personas = Counter(map(_persona_words, pages))
         self._persona_words = sorted({word for persona in personas for word in persona})
