@@ -1,4 +1,4 @@
-"""The README's own code runs."""
+"""The code of the README and of the pages that it leads to first runs."""
 
 import json
 import re
@@ -13,8 +13,17 @@ from replay_sessions.__main__ import main as replay_sessions
 
 pytestmark = pytest.mark.long
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = dict(zip(("env", "agent", "ppo"), re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL), strict=False))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+ENV, AGENT = blocks("README.md", "python")
+OUTPUT = re.findall(r"^# (.*)", ENV, flags=re.MULTILINE)
+(PPO,) = blocks("docs/sb3.md", "python")
+(SESSION,) = blocks("docs/json_lines.md", "json")
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -29,17 +38,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_ten_lines_replay_a_session(folder: Path) -> None:
-    done = run("-c", BLOCKS["env"].replace('store="demo"', 'store="./demo"'), folder=folder)
+def test_the_ten_lines_print_what_the_readme_shows(folder: Path) -> None:
+    done = run("-c", ENV, folder=folder)
     assert done.returncode == 0, done.stderr
-    assert "'type'" in done.stdout
+    assert done.stdout.splitlines() == OUTPUT
 
 
 def test_the_agent_of_a_few_lines_runs_in_the_leaderboard(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    (folder / "my_agent.py").write_text(BLOCKS["agent"], encoding="utf-8")
+    (folder / "my_agent.py").write_text(AGENT, encoding="utf-8")
     agents = "my_agent.py:FirstElement,random"
     assert leaderboard(["--agents", agents, "--store", "./demo", "--split", "test", "--out", "first"]) == 0
     assert "my_agent.py:FirstElement" in capsys.readouterr().out
@@ -49,7 +58,7 @@ def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    quicker = BLOCKS["ppo"].replace('store="demo"', 'store="./demo"').replace("gamma=0.0", "gamma=0.0, n_steps=64")
+    quicker = PPO.replace('store="demo"', 'store="./demo"').replace("gamma=0.0", "gamma=0.0, n_steps=64")
     (folder / "my_ppo.py").write_text(quicker.replace("50_000", "64"), encoding="utf-8")
     done = run("my_ppo.py", folder=folder)
     assert done.returncode == 0, done.stderr
@@ -59,7 +68,6 @@ def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
 
 
 def test_the_session_in_json_imports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"```json\n(.*?)```", README, flags=re.DOTALL)
-    (folder / "logs.jsonl").write_text(json.dumps(json.loads(block)) + "\n", encoding="utf-8")
+    (folder / "logs.jsonl").write_text(json.dumps(json.loads(SESSION)) + "\n", encoding="utf-8")
     assert replay_sessions(["import", "jsonl", str(folder / "logs.jsonl"), "--out", str(folder / "mine")]) == 0
     assert "1 session" in capsys.readouterr().out
