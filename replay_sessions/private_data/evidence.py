@@ -180,8 +180,6 @@ def _strength(page: PageText, name: str, place: str) -> int:
     is_initial = min(map(len, words)) == 1
     if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
         return 0
-    if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
-        return 0
     is_written_so = not any(len(word) > 1 and word.isupper() for word in name.split())
     return 2 if is_written_so and (unknown == 0 or place == "sentence") else 1
 
@@ -234,9 +232,13 @@ def _is_of_order(text: str) -> bool:
 
 
 def _relatives(candidates: Iterable[_Candidate]) -> Counter[str]:
-    """How many different full names of the page end with a word."""
+    """How many different full names of the page end with a surname; a shop's products end with their kind."""
     names = {candidate.name for candidate in candidates if " " in candidate.name}
-    return Counter(_bare(name.split()[-1]) for name in names)
+    gazetteer = read_gazetteer()
+    last = Counter(_bare(name.split()[-1]) for name in names)
+    return Counter(
+        {word: count for word, count in last.items() if fold(word) in gazetteer.family or fold(word) in gazetteer.both}
+    )
 
 
 def _tokens(text: str) -> list[str]:

@@ -43,10 +43,11 @@ def _build_earned(store: StoreRecord) -> Iterator[Table]:
         ],
         dim=[index for index, row in enumerate(store.earned) if not row.trivial],
     )
+    parts = {name: text for name, text in TERM_NAMES.items() if name != "own"}  # no preset has a user's function
     yield Table(
         title="By part of the reward, `shop_r1`, in points a step without self-certainty",
-        columns=columns("policy", nats=TERM_NAMES.values()),
-        rows=[[row.label, *(row.paid["shop_r1"].terms.get(name, 0.0) for name in TERM_NAMES)] for row in store.earned],
+        columns=columns("policy", nats=parts.values()),
+        rows=[[row.label, *(row.paid["shop_r1"].terms.get(name, 0.0) for name in parts)] for row in store.earned],
     )
 
 

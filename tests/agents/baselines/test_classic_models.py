@@ -189,7 +189,7 @@ def test_a_baseline_without_steps_to_learn_from_says_so(tmp_path: Path) -> None:
 
 
 def test_baselines_names_all_of_them_on_a_leaderboard() -> None:
-    assert [spec.target for spec in agent_specs(("baselines", "random"))] == [*BASELINES, "random"]
+    assert [spec.target for spec in agent_specs(("baselines", "random"))] == [*GROUPS["baselines"], "random"]
 
 
 def test_the_former_name_of_the_group_is_met_with_the_new_one() -> None:
