@@ -78,7 +78,9 @@ class Extra(msgspec.Struct, frozen=True):
 EXTRAS = {
     "logistic": Extra("baselines", ("sklearn",), "Logistic regression over crossed words."),
     "boosting": Extra("baselines", ("sklearn",), "Gradient-boosted trees."),
-    "boosted_choice": Extra("baselines", ("sklearn",), "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling."),
+    "boosted_choice": Extra(
+        "baselines", ("sklearn",), "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling."
+    ),
     "sb3": Extra(
         "sb3",
         ("stable_baselines3", "sb3_contrib", "torch", "safetensors"),
