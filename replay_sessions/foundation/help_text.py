@@ -34,6 +34,8 @@ def shorten_flags(flags: str) -> str:
         default = "" if default in ("default: None", "default: False", "default: ") else f" ({default})"
         sentence = re.split(r"[.;](?: |$)", meaning)[0]
         line = f"  {flag:<18} "
+        if len(line) + len(default) > HELP_WIDTH // 2:  # a long default, which --help-all has
+            default = ""
         room = HELP_WIDTH - len(line) - len(default)
         lines.append(line + shorten(sentence, room, placeholder=" …") + default + "\n")
     tables = ", ".join(f"--{table}.*" for table in dict.fromkeys(re.findall(r"^  --([\w-]+)\.", flags, re.M)))

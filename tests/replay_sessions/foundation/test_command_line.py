@@ -9,6 +9,7 @@ import pytest
 
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
+from replay_sessions.foundation.command_line import parse_options
 from tests.replay_sessions.conftest import make_session
 
 ROOT = Path(__file__).parents[3]
@@ -161,3 +162,23 @@ def test_the_commands_in_processes_of_their_own(tmp_path: Path) -> None:
     assert damaged.returncode == 2
     assert damaged.stderr.count("\n") == 1
     assert f"{shard.name}' has 100 bytes where" in damaged.stderr
+
+
+def test_a_default_that_fills_a_line_is_left_to_help_all(capsys: pytest.CaptureFixture[str]) -> None:
+    class Options(msgspec.Struct, frozen=True, kw_only=True):
+        """Much.
+
+        Attributes:
+            words: What is read.
+            others: What else is read, of which there is enough that all of it together does not fit a screen.
+        """
+
+        words: tuple[str, ...] = ("a" * 60, "b" * 60)
+        others: tuple[str, ...] = tuple(f"{number} " + "c" * 70 for number in range(40))
+
+    for flag, is_whole in (("--help", False), ("--help-all", True)):
+        with pytest.raises(SystemExit):
+            parse_options(Options, [flag], program="much")
+        text = capsys.readouterr().out
+        assert "What is read" in text
+        assert ("b" * 60 in text) == is_whole
