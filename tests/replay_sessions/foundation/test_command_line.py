@@ -181,4 +181,4 @@ def test_a_default_that_fills_a_line_is_left_to_help_all(capsys: pytest.CaptureF
             parse_options(Options, [flag], program="much")
         text = capsys.readouterr().out
         assert "What is read" in text
-        assert ("b" * 60 in text) == is_whole
+        assert ("bbbb" in text) == is_whole
