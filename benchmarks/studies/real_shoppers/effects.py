@@ -198,10 +198,13 @@ def error_of(influences: Floats, clusters: Codes) -> ClusteredError | None:
     return clustered_error(sums, np.bincount(clusters) / len(clusters))
 
 
-def estimates(effects: Effects) -> list[Estimate]:
-    """Each effect with its interval."""
+def estimates(effects: Effects) -> list[Estimate | None]:
+    """Each effect with its interval; None where an agent's probabilities are too extreme to identify it."""
     errors = [error_of(own, effects.sessions) for own in effects.influences.T]
-    return [estimate(float(value), error) for value, error in zip(effects.values, errors, strict=True)]
+    return [
+        estimate(float(value), error) if np.isfinite(value) else None
+        for value, error in zip(effects.values, errors, strict=True)
+    ]
 
 
 def difference(people: Effects, other: Effects, *, paired: bool) -> Effects:
