@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from agents.local.policy_agent import Decode, PolicyAgent, Sources, usual_device
+import numpy as np
+
+from agents.local.policy_agent import Decode, PolicyAgent, Seeds, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
@@ -137,9 +139,7 @@ class VllmAgent(PolicyAgent):
         """vLLM gives none."""
         return
 
-    def _replies(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
-    ) -> list[str]:
-        seeds = [int(source.integers(LARGEST_SEED)) for source in sources]
-        replies = self._engine.generate(prompts, self._sampling, seed=seeds)
+    def _replies(self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds) -> list[str]:
+        of_engine = [int(np.random.default_rng(seed).integers(LARGEST_SEED)) for seed in seeds]
+        replies = self._engine.generate(prompts, self._sampling, seed=of_engine)
         return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])

@@ -35,7 +35,7 @@ import numpy as np
 import torch
 
 from agents.adapted import SeededAgent
-from agents.local.weighed_actions import stratified_uniforms, weigh_actions, weigh_without_draws
+from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_choice
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
@@ -45,8 +45,7 @@ from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import draw_uniforms, generate
 from train.tokens import decode_replies, prompt_tokens, stop_token
 
-Sources = Sequence[np.random.Generator]
-NO_RATIONALE = 0.95  # a policy writes none where its replies without one are so probable together
+Seeds = Sequence[int | None]
 Decode = Literal["tokens", "most_probable_action", "sample_action"]
 
 
@@ -81,6 +80,7 @@ class PolicyAgent(SeededAgent):
         self._prepare(tokenizer, info, temperature, max_new_tokens)
         _check_decoding(decode, temperature, self._sampling.temperature, rationales)
         self._decode, self._rationales = decode, rationales
+        self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
 
     def _prepare(
         self,
@@ -114,53 +114,52 @@ class PolicyAgent(SeededAgent):
         """The policy's probability of each candidate action of each page."""
         return self._each(self._probabilities, observations, seeds)
 
-    def _replies(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
-    ) -> list[str]:
-        if self._decode != "tokens":
-            return self._choices(prompts, observations, sources)
-        uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
-        replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
-        return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
+    def _replies(self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds) -> list[str]:
+        sources = list(map(np.random.default_rng, seeds))
+        if self._decode == "tokens":
+            uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
+            replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
+            return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
+        pages = self._weigh(prompts, observations, sources)
+        self._weighed = (observations, seeds, pages)
+        temperature = self._sampling.temperature if self._decode == "sample_action" else 0.0
+        return [page.reply(temperature, source) for page, source in zip(pages, sources, strict=True)]
 
-    def _choices(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
-    ) -> list[str]:
-        """Replies with whole actions that are chosen by their probabilities."""
-        least = NO_RATIONALE if self._rationales else 0.0
-        pages = weigh_without_draws(self._policy, self._tokenizer, prompts, observations, least)
+    def _probabilities(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds
+    ) -> list[dict[Action, float]]:
+        *weighed, pages = self._weighed  # an evaluation wants them right after the replies, which follow from the same
+        if [observations, seeds] != weighed:
+            pages = self._weigh(prompts, observations, list(map(np.random.default_rng, seeds)))
+        return [page.probabilities(self._rationales) for page in pages]
+
+    def _weigh(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
+    ) -> list[WeighedActions]:
+        pages: dict[int, WeighedActions] = {}
+        draw = draw_uniforms
+        if self._decode != "tokens":
+            pages = weigh_without_draws(self._policy, self._tokenizer, prompts, observations, self._rationales)
+            draw = stratified_uniforms
         rest = [index for index in range(len(prompts)) if index not in pages]
-        uniforms = stratified_uniforms(
-            [sources[index] for index in rest], self._rationales, self._sampling.max_new_tokens
-        )
         drawn = weigh_actions(
             self._policy,
             self._tokenizer,
             [prompts[index] for index in rest],
             [observations[index] for index in rest],
-            uniforms,
+            draw([sources[index] for index in rest], self._rationales, self._sampling.max_new_tokens),
         )
         pages |= zip(rest, drawn, strict=True)
-        temperature = self._sampling.temperature if self._decode == "sample_action" else 0.0
-        return [pages[index].reply(temperature, source) for index, source in enumerate(sources)]
+        return [pages[index] for index in range(len(prompts))]
 
-    def _probabilities(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sources
-    ) -> list[dict[Action, float]]:
-        uniforms = draw_uniforms(sources, self._rationales, self._sampling.max_new_tokens)
-        pages = weigh_actions(self._policy, self._tokenizer, prompts, observations, uniforms)
-        return [page.probabilities(self._rationales) for page in pages]
-
-    def _each(
-        self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Sequence[int | None]
-    ) -> list[Any]:
+    def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
         """The results for the observations that fit; AgentFailed in place of the others."""
         results: list[Any] = [self._prompt(observation) for observation in observations]
         fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, AgentFailed)]
         answers = answer(
             [results[index] for index in fitting],
             [observations[index] for index in fitting],
-            [np.random.default_rng(seeds[index]) for index in fitting],
+            [seeds[index] for index in fitting],
         )
         for index, result in zip(fitting, answers, strict=True):
             results[index] = result

@@ -32,6 +32,7 @@ from train.tokens import decode_replies, reply_tokens, stop_token
 Page = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
 PASS_TOKENS = 4096  # in one pass, or one page
 MOST_CANDIDATES = 64  # of a page, beside what a policy proposes
+NO_RATIONALE = 0.95  # a policy writes none where its replies without one are so probable together
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,14 @@ def weigh_without_draws(
     tokenizer: Any,
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
-    least: float,
+    rationales: int,
 ) -> dict[int, WeighedActions]:
     """The pages to which draws would add nothing, by index: all that can be done there is among the candidates.
 
     Args:
-        least: How probable an empty rationale must be.
+        rationales: How many draws there would be, all of an empty rationale.
     """
-    listed = {}
+    listed, least = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
         candidates = candidate_actions(observation, MOST_CANDIDATES)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
@@ -86,7 +87,7 @@ def weigh_without_draws(
             listed[index] = candidates
     pages = [(prompts[index], ("",), candidates) for index, candidates in listed.items()]
     return {
-        index: WeighedActions(candidates, {"": 1}, shares)
+        index: WeighedActions(candidates, {"": rationales or 1}, shares)
         for (index, candidates), (shares, (empty,)) in zip(
             listed.items(), compute_shares(policy, tokenizer, pages), strict=True
         )

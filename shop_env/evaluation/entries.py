@@ -10,6 +10,9 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
+
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent, build_records, fill_cache
@@ -19,6 +22,8 @@ from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, ScoredStep, StepKey, steps_at
+from shop_env.metrics.action_likelihood import checked_distribution
+from shop_env.metrics.skill import calibration_of
 from shop_env.metrics.step_table import StepRecord
 from shop_env.observation import ContextConfig
 
@@ -200,6 +205,7 @@ def computed_fields(
     """
     keys = [record.key for record in records]
     row = summarise(records, label=spec.label, preset=config.metrics, cluster=config.cluster, order_check=order_check)
+    row = msgspec.structs.replace(row, figures=row.figures | _calibration_figures(records, cache))
     dominant = dominant_type(records)
     computed = [dominant.sentence] if dominant else []
     # Between two runs an agent can leave itself notes, unless it is sandboxed.
@@ -217,6 +223,20 @@ def computed_fields(
         "time_s": round(cache.seconds(keys), 6),
         "remarks": [*own, *computed],
     }
+
+
+def _calibration_figures(records: Sequence[StepRecord], cache: ReplyCache) -> dict[str, Estimate]:
+    """ECE and Brier score over all that the agent names; what it does not name, with probability 0, adds nothing."""
+    distributions = []
+    for record in records:
+        given = None if record.logged_probability is None else cache.probabilities(record.key)
+        if given is not None:
+            held = {tuple(record.logged.values()): 0.0} | checked_distribution(given)  # the logged action first
+            distributions.append(np.array(list(held.values())))
+    calibration = calibration_of(distributions, [0] * len(distributions))
+    if calibration is None:
+        return {}
+    return {"calibration_error": Estimate(calibration.error), "brier": Estimate(calibration.brier)}
 
 
 def remarks_of(log: EvaluationLog) -> list[str]:

@@ -51,9 +51,12 @@ LIKELIHOOD_COLUMNS = _by_name(
     Column("top-1", "percent", "top1_accuracy"),
     Column("top-3", "percent", "top3_accuracy"),
 )
+# Of whole distributions, which records have not: computed with an entry (entries.py).
+CALIBRATION_COLUMNS = _by_name(Column("ECE", "ratio", "calibration_error"), Column("Brier", "ratio", "brier"))
 METRIC_COLUMNS = (
     COLUMNS
     | LIKELIHOOD_COLUMNS
+    | CALIBRATION_COLUMNS
     | _by_name(
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
     )
@@ -94,7 +97,8 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent on one split.
 
     Attributes:
-        figures: By the names of shop_env.metrics.all_metrics; one without a step to count is absent.
+        figures: By the names of shop_env.metrics.all_metrics and CALIBRATION_COLUMNS; one without a step to count is
+            absent.
         steps: How many steps were scored.
         errors: At how many steps the agent gave no reply. They are in no figure but `coverage` and
             `exact_accuracy_errors_as_misses`, and a row with any is not ranked: who keeps silent when unsure would win.

@@ -152,7 +152,7 @@ class EvaluationConfig(Config):
         temperature: Of sampling.
         greedy: Each policy also without sampling.
         most_probable_action: Each policy also by its most probable action, after so many sampled rationales, 0 for an
-            empty one (agents/local/policy_agent.py); None: not.
+            empty one (agents/local/policy_agent.py), with NLL, ECE and Brier score; None: not.
         agents: Who stands beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
             Every policy is held against the best of them.
     """
@@ -273,6 +273,7 @@ class TrainConfig(Config):
             sessions=self.evaluation.sessions,
             context=self.context,
             reward=self.reward,
+            likelihood=self.evaluation.most_probable_action is not None,
         )
 
     def sft_of(self, name: str) -> SftConfig:

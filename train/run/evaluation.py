@@ -8,7 +8,8 @@ Every process runs the agents on its share of the sessions; a step's seed is its
 records are those of one process that runs all of them.
 
 Decoding is the paper's (temperature 0.6), greedy and by the most probable action beside it
-(agents/local/policy_agent.py). The table has no part in choosing weights: that is done on the validation split.
+(agents/local/policy_agent.py), whose row also has the likelihood and the calibration of the distribution that it is
+chosen from. The table has no part in choosing weights: that is done on the validation split.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,6 +132,7 @@ def evaluate_rows(
             config=evaluation,
             store=store,
             folder=folder,
+            probabilities="decode" in spec.arguments,  # the pass that decides its replies gives them
             process=agents.process(runnable),
             order_check=0 if agents.process(runnable) == "evaluator's" else ORDER_CHECK,
         )
