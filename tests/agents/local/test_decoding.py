@@ -1,6 +1,7 @@
 """Decoding by the most probable action, or by one drawn from the distribution over actions, against unpacked rows."""
 
 import copy
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.local import policy_agent
 from agents.local.policy_agent import PolicyAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions
 from agents.registry import make_agent
@@ -178,6 +180,43 @@ def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_
         reply = reply_of(policy, closed, decode="most_probable_action", rationales=rationales)
         assert reply == expected and reply.action == Terminate()
     assert not any(prompts for _, prompts, *_ in asked)
+
+
+@pytest.mark.parametrize("decoding", ["most_probable_action", "sample_action"])
+def test_a_reply_and_its_probabilities_come_from_one_pass(
+    decoding: str, shopper: Tiny, observation: Observation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = []
+    weigh = policy_agent.weigh_actions
+    monkeypatch.setattr(policy_agent, "weigh_actions", lambda *args: passes.append(args) or weigh(*args))
+    choosing = agent(shopper, decode=decoding, rationales=2)
+    replies = choosing.act_batch([observation] * 2, seeds=[1, 2])
+    first, second = choosing.probabilities([observation] * 2, seeds=[1, 2])
+    assert len(passes) == 1
+    assert isinstance(first, dict) and math.fsum(first.values()) == pytest.approx(1)
+    assert choosing.probabilities([observation], seeds=[2]) == [pytest.approx(second)]
+    assert len(passes) == 2  # another call is another pass
+    assert choosing.act_batch([observation] * 2, seeds=[1, 2]) == replies
+    if decoding == "most_probable_action":
+        for text, held in zip(replies, (first, second), strict=True):
+            reply = parse_reply(str(text))
+            assert isinstance(reply, Reply) and isinstance(held, dict)
+            assert held[reply.action] == max(held.values())
+
+
+def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationales(
+    tiny: Tiny, observation: Observation
+) -> None:
+    page = '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'
+    closed: Observation = {**observation, "page": page}
+    policy = taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
+    shares, smoothed = (
+        agent(policy, decode="most_probable_action", rationales=rationales).probabilities([closed], seeds=[0])[0]
+        for rationales in (0, 3)
+    )
+    assert isinstance(shares, dict) and isinstance(smoothed, dict) and len(shares) == 3
+    assert math.fsum(shares.values()) == pytest.approx(1)
+    assert smoothed == pytest.approx({action: (3 * share + 1 / 3) / 4 for action, share in shares.items()})
 
 
 def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +14,14 @@ from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.log import Entry
 from shop_env.evaluation.results import errors_as_misses, results_table, summarise
-from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.evaluation.scored_steps import EvaluationConfig, scored_steps
 from shop_env.metrics import step_metrics
-from shop_env.observation import Observation, observe_session
+from shop_env.observation import ContextConfig, Observation, observe_session
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from tests.train.conftest import Tiny
@@ -65,6 +69,44 @@ def test_a_planted_agent_has_the_likelihoods_counted_by_hand(planted_store: Sess
     assert metrics["stop_brier"] == pytest.approx((4 * 0.25**2 + 0.75**2) / 5)
     table = results_table([summarise(records, label="planted")]).markdown()
     assert "| NLL | top-1 | top-3 |" in table
+
+
+def entry_of(agent: Planted, store: SessionStore, folder: Path, *, probabilities: bool) -> Entry:
+    planted = AgentToEvaluate(
+        spec=AgentSpec(target="planted", label="planted"),
+        name="planted",
+        context=ContextConfig(),
+        identity={"target": "planted"},
+        build=lambda: agent,
+        config=EvaluationConfig(likelihood=True),
+        store=store,
+        folder=folder,
+        probabilities=probabilities,
+    )
+    filled = fill_entry_cache(planted, planted.config.keys(store), progress=False)
+    return build_entry(planted, filled)[0]
+
+
+def test_a_row_has_the_calibration_counted_by_hand(planted_store: SessionStore, tmp_path: Path) -> None:
+    agent = Planted({RED: 0.5, BLUE: 0.25, Terminate(): 0.25})
+    row = entry_of(agent, planted_store, tmp_path, probabilities=True).row
+    # p = 0.5 five times, of which 2 came true; p = 0.25 ten times, 2; the typed text, p = 0, once, 1.
+    assert row.figures["calibration_error"].value == pytest.approx((0.5 + 0.5 + 1) / 5)
+    # red, twice; terminate and blue; the typed text.
+    assert row.figures["brier"].value == pytest.approx((2 * 0.375 + 2 * 0.875 + 1.375) / 5)
+    nll = -(2 * math.log(0.5) + 2 * math.log(0.25) + math.log(1e-6)) / 5
+    heading, _, cells = (line.split("|") for line in results_table([row]).markdown().splitlines() if "|" in line)
+    shown = dict(zip(map(str.strip, heading), map(str.strip, cells), strict=True))
+    assert [shown[name] for name in ("NLL", "ECE", "Brier")] == [f"{nll:.2f}", "0.40", "0.78"]
+
+
+def test_a_row_without_probabilities_has_neither_figures_nor_columns_of_them(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    agent = Planted({RED: 1.0})
+    row = entry_of(agent, planted_store, tmp_path, probabilities=False).row
+    assert not row.figures.keys() & {"nll", "calibration_error", "brier"}
+    assert not {column.heading for column in results_table([row]).columns} & {"NLL", "ECE", "Brier"}
 
 
 def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStore) -> None:

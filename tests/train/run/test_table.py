@@ -100,6 +100,18 @@ def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none()
     assert "oracle, most probable action" not in rows
 
 
+def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> None:
+    assert CONFIG.evaluation_config.likelihood
+    without = msgspec.structs.replace(
+        CONFIG, evaluation=msgspec.structs.replace(CONFIG.evaluation, most_probable_action=None)
+    )
+    assert without.evaluation_config == msgspec.structs.replace(CONFIG.evaluation_config, likelihood=False)
+    rows, fewer = (
+        {label.label: label for _, label, _ in table_rows(config, [], demo_shop=True)} for config in (CONFIG, without)
+    )
+    assert fewer == {label: spec for label, spec in rows.items() if "decode" not in spec.arguments}
+
+
 def test_a_number_of_rationales_below_none_is_refused() -> None:
     with pytest.raises(BadConfig, match=r"evaluation\.most_probable_action is -1; it is a number of rationales"):
         msgspec.structs.replace(CONFIG.evaluation, most_probable_action=-1)
