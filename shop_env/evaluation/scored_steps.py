@@ -136,7 +136,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         cluster: What intervals and tests count: users with all their sessions, or sessions.
         batch_size: Steps in one call of the project's own language models; no row depends on it.
         likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
-            (nats), top-1 and top-3. Language models take many times as long.
+            (nats), top-1, top-3, ECE and Brier. Language models take many times as long.
     """
 
     store: str = "demo"

@@ -45,7 +45,18 @@ def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         arguments = "&".join(f"{name}={value}" for name, value in entry.spec.arguments.items())
         agents.append(f"{entry.label.replace(',', '')}={entry.spec.within(run).target}?{arguments}")
     config = read_log(run).config
-    call = ["--store", str(store), "--seed", str(config.seed), "--sessions", str(config.sessions), "--out", str(out)]
+    assert config.likelihood
+    call = [
+        "--likelihood",
+        "--store",
+        str(store),
+        "--seed",
+        str(config.seed),
+        "--sessions",
+        str(config.sessions),
+        "--out",
+        str(out),
+    ]
     assert leaderboard(["--agents", *agents, *call]) == 0
     return out
 
@@ -56,8 +67,14 @@ def folders(run: Path, board: Path) -> dict[str, Path]:
 
 
 def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
+    """A run asks for probabilities only where a row is by the most probable action, a leaderboard everywhere."""
     rows, others = ([entry.row for entry in read_log(folder).entries] for folder in (run, board))
-    assert rows == [msgspec.structs.replace(other, label=row.label) for row, other in zip(rows, others, strict=True)]
+    for row, other in zip(rows, others, strict=True):
+        figures = {name: other.figures[name] for name in row.figures}
+        assert row == msgspec.structs.replace(other, label=row.label, figures=figures)
+        likelihood = {"nll", "calibration_error", "brier"} & row.figures.keys()
+        assert len(likelihood) == (3 if row.label.endswith("most probable action") else 0), row.label
+    assert "| NLL | top-1 | top-3 | ECE | Brier |" in (run / "results.md").read_text()
     assert read_log(run).ceilings == read_log(board).ceilings != []
 
 
