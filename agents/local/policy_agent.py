@@ -25,7 +25,7 @@ shop_env.candidates and the actions of the draws themselves; a typed text that n
 
 With `rationales=0` the probability is the action's share after an empty rationale, for policies that write none:
 nothing is sampled, and the greedy reply proposes what is typed. Where a page takes no text, decoding finds by itself
-whether the policy writes an empty rationale there, and then draws none.
+whether the policy writes an empty rationale there, and then draws none: it counts as K draws of the empty one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -137,10 +137,9 @@ class PolicyAgent(SeededAgent):
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[WeighedActions]:
         pages: dict[int, WeighedActions] = {}
-        draw = draw_uniforms
         if self._decode != "tokens":
             pages = weigh_without_draws(self._policy, self._tokenizer, prompts, observations, self._rationales)
-            draw = stratified_uniforms
+        draw = draw_uniforms if self._decode == "tokens" else stratified_uniforms
         rest = [index for index in range(len(prompts)) if index not in pages]
         drawn = weigh_actions(
             self._policy,
