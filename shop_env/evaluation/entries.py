@@ -227,13 +227,13 @@ def computed_fields(
 
 def _calibration_figures(records: Sequence[StepRecord], cache: ReplyCache) -> dict[str, Estimate]:
     """ECE and Brier score over all that the agent names; what it does not name, with probability 0, adds nothing."""
-    distributions = []
+    shares = []
     for record in records:
-        given = None if record.logged_probability is None else cache.probabilities(record.key)
-        if given is not None:
-            held = {tuple(record.logged.values()): 0.0} | checked_distribution(given)  # the logged action first
-            distributions.append(np.array(list(held.values())))
-    calibration = calibration_of(distributions, [0] * len(distributions))
+        distribution = None if record.logged_probability is None else cache.probabilities(record.key)
+        if distribution is not None:  # the logged action first
+            by_action = {tuple(record.logged.values()): 0.0} | checked_distribution(distribution)
+            shares.append(np.array(list(by_action.values())))
+    calibration = calibration_of(shares, [0] * len(shares)) if shares else None
     if calibration is None:
         return {}
     return {"calibration_error": Estimate(calibration.error), "brier": Estimate(calibration.brier)}
