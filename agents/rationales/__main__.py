@@ -2,6 +2,7 @@
 
   python -m agents.rationales --store stores/mine --out stores/filled \\
     --base-url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
+
   python -m agents.rationales --store stores/mine --out stores/filled \\
     --base-url https://api.openai.com/v1 --model gpt-4.1-mini \\
     --input-price 0.40 --output-price 1.60 --budget 5

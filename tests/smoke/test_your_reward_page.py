@@ -58,7 +58,7 @@ def test_the_study_of_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[
     for key, value in SMALL.items():
         *path, name = key.replace("-", "_").split(".")
         table = reduce(lambda inner, part: inner[int(part) if part.isdigit() else part], path, tables)
-        table[name] = value
+        table[name] = None if value == "None" else value  # as a flag says it
     del tables["store"], tables["reward"]
     (folder / "stores" / "demo").rename(folder / "stores" / "mine")
     assert BLOCKS["my_study.py"].count('grpo={"steps": 2}') == 1
