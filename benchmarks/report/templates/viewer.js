@@ -163,7 +163,7 @@ function pageBar(step, agent) {
   }
   return element(
     "div", { class: "page-bar" }, element("span", { class: "url" }, step.url || "the page as it was shown, simplified"),
-    leaving.length ? element("span", { class: "leaving" }, `leaves the shop: ${leaving.join(" ")}`) : null, element("label", {}, names, "names"),
+    leaving.length ? element("span", { class: "leaving" }, `terminates: ${leaving.join(" ")}`) : null, element("label", {}, names, "names"),
   );
 }
 

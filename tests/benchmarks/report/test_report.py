@@ -49,8 +49,8 @@ def test_the_ranking_shows_the_figures_and_intervals_of_results_json(board: Path
 def test_the_first_screen_tells_who_says_mostly_one_type_of_action(report: Path) -> None:
     rows = text_of(report).css("table.ranked")[0].css("tbody tr th")
     told = {row.text(deep=False).strip(): [small.text() for small in row.css("small")] for row in rows}
-    assert told["majority"] == ["mostly leaves"]
-    assert [label for label, of in told.items() if "mostly leaves" in of] == ["majority"]
+    assert told["majority"] == ["mostly terminates"]
+    assert [label for label, of in told.items() if "mostly terminates" in of] == ["majority"]
 
 
 def test_paired_differences_are_those_of_the_leaderboards_compare(board: Path) -> None:
