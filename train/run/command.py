@@ -27,6 +27,7 @@ from shop_env.evaluation.log import read_log
 from shop_env.evaluation.reading import training_sentences
 from shop_env.observation import persona_texts
 from shop_env.reward import best_breakdown
+from shop_env.reward.score import LOG_LIKELIHOOD
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
@@ -151,8 +152,9 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         for name in config.evaluation.agents:
             agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
-        for name in config.phases:
-            best_breakdown(Terminate(), config.reward_of(name))
+        for reward in map(config.reward_of, config.phases):
+            if reward != LOG_LIKELIHOOD:  # which no text is scored by
+                best_breakdown(Terminate(), reward)
         if config.threads:
             torch.set_num_threads(config.threads)
         store = SessionStore.open(config.store)
