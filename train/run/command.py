@@ -20,11 +20,8 @@ from rich.console import Console, RenderableType
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, replace_json, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Terminate
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import read_log
-from shop_env.evaluation.reading import training_sentences
 from shop_env.observation import persona_texts
 from shop_env.reward import best_breakdown
 from shop_env.reward.score import LOG_LIKELIHOOD
@@ -183,9 +180,6 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
             training = TrainingRun(config, store, folder, log, agents, ranks)
             training.train()
         evaluate_run(config, store, folder, agents, ranks, training.results)
-        if ranks.is_main:
-            report = f"Every session, step by step: python -m benchmarks.report {shlex.quote(str(folder))}"
-            print_results(*training_sentences(read_log(folder, trusted=True)), report)
         return 0
 
 

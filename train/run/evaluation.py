@@ -12,6 +12,7 @@ Decoding is the paper's (temperature 0.6), greedy and by the most probable actio
 chosen from. The table has no part in choosing weights: that is done on the validation split.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, Process, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import scored_keys
@@ -188,6 +190,8 @@ def evaluate_run(
     written = f"Written: {folder}/results.md, results.json"
     print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(folder, log, markdown(log, config))
+    report = f"Every session, step by step: python -m benchmarks.report {shlex.quote(str(folder))}"
+    print_results(*training_sentences(log), report)
 
 
 def users_are_held_out(store: SessionStore) -> bool:
