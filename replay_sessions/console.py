@@ -34,10 +34,18 @@ PROGRAMS = {
     "compare": ("benchmarks.leaderboard compare", "Compare two agents, step by step."),
     "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
     "curves": ("train.show", "Draw the curves of training runs."),
+    "series": ("benchmarks.series", "Fill, pool and compare the leaderboards of one file."),
+    "seeds": ("benchmarks.seeds", "Train on several seeds, with one table over all."),
+    "people": ("benchmarks.people", "Compare agents with people beyond accuracy."),
+    "live": ("benchmarks.live", "Let agents walk through the demo shop by themselves."),
     **{name: (f"replay_sessions {name}", summary) for name, summary in STORE_COMMANDS.items() if name != "collect"},
     "record": ("replay_sessions collect", STORE_COMMANDS["collect"]),
     "ab": ("benchmarks.ab", "Ask agents what a change of the demo shop would do."),
-    "paper": ("benchmarks.paper", "Train a table of the papers and print it beside the published one."),
+    "ab pages": ("benchmarks.ab.pages", "The same of the logged pages of any shop."),
+    "coefficients": ("benchmarks.coefficients", "Report what prices and ratings do to the choices of a store."),
+    "human": ("agents.human", "Let a person predict the next actions."),
+    "rationales": ("agents.rationales", "Write the rationales that a store lacks."),
+    "paper": ("benchmarks.paper", "Train a paper's table and print the published one beside it."),
     "serve": ("shop_env.serving", "Serve the environment to other tools."),
     "agents": ("agents", "List, write and check agents."),
     "new": ("agents new", "Write a reward, metric, agent or importer to begin with."),
@@ -68,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     summaries = {name: summary for name, (_, summary) in PROGRAMS.items()}
+    if " ".join(words[:2]) in PROGRAMS:
+        words = [" ".join(words[:2]), *words[2:]]
     summaries["completion"] = "Print a script by which bash and zsh complete this command."
     name, rest = choose("command", summaries, words, program=NAME, text=__doc__)
     check_packages()
@@ -116,8 +126,10 @@ def _digest(file: Path) -> str:
 
 def completion_script() -> str:
     """A script for bash and zsh, with the subcommands and flags of every command."""
-    choices = {f"*:{name}": _words_of_help(name) for name in PROGRAMS}
-    cases = {"1:*": [*PROGRAMS, "completion"], **choices}
+    cases = {"1:*": [*(name for name in PROGRAMS if " " not in name), "completion"]}
+    for name in PROGRAMS:
+        first, *second = name.split()
+        cases.setdefault(f"*:{first}", []).extend([*second, *_words_of_help(name)])
     return COMPLETION.format(
         cases="\n".join(f'    {case}) words="{" ".join(words)}" ;;' for case, words in cases.items())
     )

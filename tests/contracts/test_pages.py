@@ -9,6 +9,8 @@ from urllib.parse import unquote
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from replay_sessions.console import PROGRAMS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -41,16 +43,24 @@ def test_every_command_on_a_page_is_a_module_of_the_project(page: Path) -> None:
             assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{page.name}: {module}"
 
 
-def test_every_page_stands_in_the_site_s_navigation() -> None:
+def test_pages_call_programs_by_their_names_in_the_console_command() -> None:
+    programs = "|".join(re.escape(program) for program, _ in PROGRAMS.values())
+    for page in PAGES[2:]:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        named = [line for line in lines if re.search(rf"python -m ({programs})(?![\w.])", line)]
+        assert all("is the same command" in line or "is short for" in line for line in named), page.name
+
+
+def test_every_page_stands_once_in_the_site_s_navigation() -> None:
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 
-    def pages(entry: Any) -> set[str]:
+    def pages(entry: Any) -> list[str]:
         if isinstance(entry, str):
-            return {entry}
-        return set().union(*map(pages, entry.values() if isinstance(entry, dict) else entry))
+            return [entry]
+        return [page for each in (entry.values() if isinstance(entry, dict) else entry) for page in pages(each)]
 
     docs = ROOT / "docs"
-    assert pages(site["nav"]) == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    assert sorted(pages(site["nav"])) == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
 
 
 def test_the_citation_names_the_version_that_is_built() -> None:

@@ -25,7 +25,8 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 # What erases a visitor comes last: it needs a store.
 COMMANDS = sorted((line for block in BLOCKS for line in block.splitlines()), key=lambda line: " erase " in line)
 (CHANGE,) = re.findall(r"```toml\n# change.toml\n(.*?)```", PAGE, flags=re.DOTALL)
-SERVING = ("shop", "collect")
+SERVING = ("shop", "record")
+SHOP_R1 = [sys.executable, "-c", "import sys; from replay_sessions.console import main; sys.exit(main())"]
 VISITORS = 60  # of whom ten are held out
 
 
@@ -43,17 +44,17 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
     served = []
     for command in COMMANDS:
         words = shlex.split(command)
-        if words[3] == "erase":
-            words[4] = next(iter(SessionStore.open(tmp_path / "stores" / "mine").index())).user_id
-        assert words[:2] == ["python", "-m"]
-        call = [sys.executable, *words[1:]]
-        if words[3] in SERVING:
-            served.append(words[3])
+        if words[1] == "erase":
+            words[2] = next(iter(SessionStore.open(tmp_path / "stores" / "mine").index())).user_id
+        assert words[0] == "shop-r1"
+        call = [*SHOP_R1, *words[1:]]
+        if words[1] in SERVING:
+            served.append(words[1])
             serve(call, environment, tmp_path)
         else:
             done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, (command, done.stdout, done.stderr)
-    assert served == ["shop", "collect"]
+    assert served == list(SERVING)
     assert (tmp_path / "boards" / "mine" / "report.html").is_file()
     answer = json.loads((tmp_path / "ab" / "mine" / "pages.json").read_text(encoding="utf-8"))["results"]
     assert answer["users"] == 10
@@ -65,9 +66,8 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
 
 def test_no_command_of_the_page_is_left_out() -> None:
     """Also those within sentences."""
-    asked = set(re.findall(r"python -m [\w.]+", PAGE))
-    asked -= {"python -m benchmarks.studies.speed.collect"}  # a measurement, with a test of its own
-    assert asked == {" ".join(shlex.split(command)[:3]) for command in COMMANDS}
+    asked = set(re.findall(r"shop-r1 (\w+)", PAGE)) - {"coefficients"}  # which has a test of its own
+    assert asked == {shlex.split(command)[1] for command in COMMANDS}
     assert "--placebo" in PAGE and "--clicks" in PAGE
 
 
@@ -78,7 +78,7 @@ def serve(call: list[str], environment: dict[str, str], folder: Path) -> None:
     )
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(2)]
-    if "collect" in call:
+    if "record" in call:
         collecting = Collecting(told[1].split('"')[1])
         for number in range(VISITORS):
             clicked = Random(number).choices([*NOUNS, "add"], k=5)
