@@ -55,8 +55,8 @@ class SftStage(Config):
     """A part of SFT.
 
     Attributes:
-        steps: So many optimiser steps; or else
-        epochs: so many times through all sessions.
+        steps: So many optimizer steps; None: `epochs` gives the length.
+        epochs: So many times through all sessions; None: `steps` gives the length.
         replies: On the first so many replies of each session; None: all of them.
     """
 
@@ -74,7 +74,7 @@ class SftConfig(Config):
 
     Attributes:
         stages: What is trained on, one after the other.
-        sessions_per_batch: At most so many sessions go into one optimiser step.
+        sessions_per_batch: At most so many sessions go into one optimizer step.
         tokens_per_batch: At most so many tokens in those sessions.
         max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
     """

@@ -8,7 +8,37 @@ resumes; the file is only ever appended to or replaced as a whole.
 A policy has *collapsed* when it answers nearly everything with one type of action, or with one single action. That is
 judged by several steps running, so that a batch with an odd mix does not count, and only where the shoppers acted
 otherwise on the same steps: a log that is 97% clicks does not make a policy that clicks a collapsed one.
-"""
+
+The metrics. Those of replies, from `action_reward` to `groups`, are over all sampled replies, before any group is
+filtered out; those from `kl` to `importance`, over the groups used alone, since no other pass computes them.
+
+| metric | unit | meaning | in |
+|---|---|---|---|
+| `phase`, `step` | | the phase's name; its optimizer steps (SFT) or batches (GRPO) so far, from 1 | all |
+| `loss` | nats per token; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
+| `lr` | none | learning rate of the step | all |
+| `grad_norm` | none | length of the gradient before clipping | all |
+| `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |
+| `seconds` | s | the step's duration, validation not included | all |
+| `tokens_per_s` | tokens per s | `tokens` / `seconds` | all |
+| `validation_exact` | share, 0–1 | exact match of sampled replies on the validation sessions, at the steps that are validated | all |
+| `action_reward`, `action_reward_std` | points | reward of a reply's text, without self-certainty: mean and standard deviation | GRPO |
+| `reward_TERM`, `reward_TERM_std` | points | the same of each term of the reward: `format`, `action_type`, `name_present`, `text_present`, `name_similarity`, `text_similarity`, `exact`, `wrong_click`, `own` | GRPO |
+| `exact` | share, 0–1 | replies that are the logged action; steps without a logged target are excluded | GRPO |
+| `malformed`, `cut` | share, 0–1 | replies that cannot be read: ended by the policy itself, or by `max_new_tokens` | GRPO |
+| `no_rationale` | share, 0–1 | replies that can be read and have no rationale | GRPO |
+| `sampled_TYPE`, `logged_TYPE` | share, 0–1 | actions of each type (`click`, `type_and_submit`, `terminate`): of the readable replies, of the sampled steps | GRPO |
+| `sampled_commonest`, `logged_commonest` | share, 0–1 | the most frequent single action, all fields included | GRPO |
+| `reply_tokens` | tokens | mean length of a reply | GRPO |
+| `groups`, `groups_used` | groups | sampled steps, and those of them that are trained on | GRPO |
+| `packed_share` | ratio | tokens in training passes over those of the same replies as rows, each behind its whole prompt | GRPO |
+| `kl` | nats per token | KL to the frozen reference, by `kl_estimator`, of the last update | GRPO |
+| `entropy` | nats per token | of the policy, of the last update | GRPO |
+| `self_certainty`, `self_certainty_std` | nats | s(r) of the readable replies, as it is rewarded: mean and standard deviation | GRPO |
+| `log_likelihood`, `log_likelihood_std` | nats per token | with the reward of that name, of all replies; their `action_reward` is 0 | GRPO |
+| `sampler_trainer_logprob_gap` | nats per token | mean of abs(log π − log π_sampled) before any update | GRPO |
+| `importance` | ratio | mean importance-sampling weight; 1: no correction | GRPO |
+"""  # noqa: E501 - a table row is a line
 
 import json
 import os

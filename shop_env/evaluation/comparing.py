@@ -37,6 +37,8 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
     """A metric of `first` less that of `second` on the same steps.
 
     Attributes:
+        first, second: The labels of the two.
+        metric: Its name, as in `figures`.
         holm_p_value: The p value, adjusted for all metrics compared of the same two.
         by_seed: The difference in each seed, where there are several.
     """

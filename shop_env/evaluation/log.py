@@ -44,7 +44,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One agent: what was run, where its records are, what they say.
 
     Attributes:
-        spec: A checkpoint of the training run itself is named as in the run's folder.
+        row: Its metrics.
+        spec: The agent with its arguments; a checkpoint of the training run itself is named as in the run's folder.
         context: What of a session it was shown.
         records: Its file of records, within the folder.
         records_digest: Of that file: pins what the figures were computed from.
@@ -87,7 +88,8 @@ class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What the log of a training run has beyond that of a leaderboard.
 
     Attributes:
-        phases: What each phase took, by name.
+        phases: By name, what each took: `steps`, `seconds` of training, and `best_step` and `best_exact`, the step
+            whose weights were chosen and their exact match on the validation sessions.
         comparisons: Of phases with those that they name.
         over_best_agent: Of every policy with the best agent that is none.
         users_held_out: Whether no user of the test split was trained on.
@@ -103,6 +105,9 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """results.json.
 
     Attributes:
+        versions: Of this file's format, of scoring and of the metrics.
+        config: On which steps agents were evaluated: the options of `shop-r1 rank`.
+        entries: One for each agent.
         provenance: Of the last run of the command, its complete configuration included.
         ceilings: Rows that were computed, not measured (results.py).
         training: None for a leaderboard.

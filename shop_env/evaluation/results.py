@@ -7,6 +7,15 @@ row in all of them.
 
 The ceiling is the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p. The
 likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q.
+
+Beside the metrics of shop_env/metrics/all_metrics.py a row has, where they can be computed:
+
+| metric | formula | range |
+|---|---|---|
+| `calibration_error` | expected calibration error over every action of every page (shop_env/metrics/skill.py) | ≥ 0 |
+| `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 |
+| `coverage` | share of steps with a reply, of an agent with errors | 0–1 |
+| `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss | 0–1 |
 """
 
 import math
@@ -97,9 +106,11 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent on one split.
 
     Attributes:
-        figures: By the names of shop_env.metrics.all_metrics and CALIBRATION_COLUMNS; one without a step to count is
-            absent.
+        label: The agent's name in the table.
+        figures: Metrics by name, each with `value` and its 95% interval, `low` to `high` (None where there is none);
+            one without a step to count is absent.
         steps: How many steps were scored.
+        sessions: In how many sessions.
         errors: At how many steps the agent gave no reply. They are in no figure but `coverage` and
             `exact_accuracy_errors_as_misses`, and a row with any is not ranked: who keeps silent when unsure would win.
         first_error: What the first of them said.

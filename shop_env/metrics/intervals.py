@@ -40,6 +40,7 @@ class PairedTest(Record):
     """A paired difference and what can be said of it over few users.
 
     Attributes:
+        difference: Of the two metrics, first less second.
         low, high: The 95% interval; None with fewer than 8 users, or where all differ by the same.
         p_value: Of the t test over users, two-sided; None with fewer than 8.
         standard_error, degrees_of_freedom: CR2; None where one user has all steps.

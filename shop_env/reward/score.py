@@ -67,8 +67,8 @@ class RewardConfig(Config):
         dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
         threshold: τ, the similarity from which on similarities count.
         similarity: `rouge_l`, or `rouge_score` for the package that it equals (slower).
-        self_certainty: Which of the three definitions the trainer measures (FACTS: the paper's text, equation 3 and
-            figure 1 disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
+        self_certainty: Which of three definitions the trainer measures (the paper's text, equation 3 and figure 1
+            disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α, the weight of self-certainty.
         exact_points: What `binary` pays for an exact match.
         typing_points: What `customer_r1` pays for the same typing.

@@ -26,13 +26,16 @@ from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
 from benchmarks.report.step_figures import differences
+from benchmarks.studies.docs_site.hook import on_page_markdown
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type
 from shop_env.metrics import StepRecord, paired_difference
+from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
+from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
 from train.run.presets import load_preset, preset_names, rows_names
@@ -113,6 +116,27 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     agent.reset(seed=0)
     observation = {"page": "<a name='x'>x</a>", "history": (), "persona": "", "goal": "", "step": 0}
     assert isinstance(agent.act(observation), str)
+
+
+def test_every_metric_and_result_that_a_run_writes_is_on_the_site_s_page(straight_run: Path) -> None:
+    page = on_page_markdown((Path(__file__).parents[2] / "docs" / "hyperparameters.md").read_text(encoding="utf-8"))
+    steps, _, results = page.partition("## Results")
+    written = set().union(*map(json.loads, (straight_run / "metrics.jsonl").read_text().splitlines()))
+    assert not written - names_in(steps)
+    log = json.loads((straight_run / "results.json").read_text())
+    assert log["training"]["comparisons"]
+    row = max((entry["row"] for entry in log["entries"]), key=lambda row: len(row["figures"]))
+    records = [log, *log["entries"], row, row["figures"], log["training"], *log["training"]["comparisons"]]
+    records += log["training"]["phases"].values()
+    assert not set().union(*records) - names_in(results)
+
+
+def names_in(page: str) -> set[str]:
+    """The names in code on a page, those of a type or term for each of them."""
+    names = set(re.findall(r"`([\w<>]+)`", page))
+    for placeholder, kinds in (("TERM", TERM_NAMES), ("TYPE", ACTION_TYPES), ("<type>", ACTION_TYPES)):
+        names |= {name.replace(placeholder, kind) for name in names for kind in kinds}
+    return names
 
 
 @pytest.mark.parametrize("stopping", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])

@@ -1,29 +1,7 @@
 """A group: the replies sampled at one step of a session, scored; how groups become packed trees; the step's metrics.
 
 Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
-
-The metrics of a step, as they are logged and drawn (`python -m train.show`), over all sampled replies, before any group
-is filtered out:
-
-| metric | what |
-|---|---|
-| `action_reward`, `action_reward_std` | reward of a reply's text, without self-certainty: mean, deviation, points |
-| `reward_TERM`, `reward_TERM_std` | the same of each of its terms (shop_env.reward.RewardBreakdown) |
-| `exact` | share of replies that are the logged action; steps without a logged target are excluded |
-| `malformed`, `cut` | shares of replies that cannot be read: ended by the policy itself, or by `max_new_tokens` |
-| `no_rationale` | share of replies that can be read and have no rationale |
-| `sampled_TYPE`, `logged_TYPE` | share of each type of action: of the readable replies, of the sampled steps |
-| `sampled_commonest`, `logged_commonest` | share of the most frequent single action, all fields included |
-| `reply_tokens` | mean length of a reply |
-| `groups`, `groups_used` | sampled steps, and those of them that are trained on |
-| `packed_share` | tokens in training passes over those of the same replies as rows, each behind its whole prompt |
-| `tokens` | tokens that went through a model in the whole step, sampling and reference included |
-
-Over the groups used only, since no other pass computes them: `loss`, `kl`, `entropy`, `self_certainty` and
-`self_certainty_std` (s(r) of the readable replies, as it is rewarded), and with the reward of that name
-`log_likelihood` and `log_likelihood_std` (of all replies; their `action_reward` is 0). With several updates on a batch
-loss, KL and entropy are of the last. `sampler_trainer_logprob_gap` is the mean over tokens of |log π − log π_sampled|
-before any update; `importance` is the mean importance-sampling weight (1: no correction).
+The metrics are explained in train/metrics_file.py.
 """
 
 import statistics

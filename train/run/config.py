@@ -183,7 +183,7 @@ class EvaluationConfig(Config):
 
 
 class TrainConfig(Config):
-    """A whole run.
+    """What is trained, on what, and how it is evaluated.
 
     Attributes:
         phases: What is trained, in this order, by name: the name is the folder of its checkpoint.

@@ -3,9 +3,11 @@
 from typing import Any
 
 from benchmarks.studies.docs_site.commands import commands
+from benchmarks.studies.docs_site.keys import result_fields, result_metrics, step_metrics, training_keys
 from benchmarks.studies.readme.blocks import names_of_tables, with_tables
 
-TABLES = {"commands": commands}
+_PARTS = (commands, training_keys, step_metrics, result_fields, result_metrics)
+TABLES = {part.__name__: part for part in _PARTS}
 
 
 def on_page_markdown(markdown: str, **_page: Any) -> str:
