@@ -10,7 +10,7 @@
   python -m benchmarks.leaderboard --agents oracle \\
     --context.persona shuffled --out runs/shuffled
 
-`verify` checks that the figures follow from the replies, and with --rerun that
+`verify` checks that the metrics follow from the replies, and with --rerun that
 those are the agents' own; `compare` gives the paired difference of two agents.
 Both take a leaderboard or a training run.
 
@@ -56,7 +56,7 @@ MISMATCHES_SHOWN = 10
 
 
 class Verify(msgspec.Struct, frozen=True, kw_only=True):
-    """Recomputes records, figures and table from the cached replies and compares.
+    """Recomputes records, metrics and table from the cached replies and compares.
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
@@ -94,7 +94,7 @@ class Merge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submit(Verify, frozen=True, kw_only=True):
-    """Verifies an evaluation and, if all matches, records its figures.
+    """Verifies an evaluation and, if all matches, records its metrics.
 
     Attributes:
         name: Of the record, such as baselines/demo: RESULTS/baselines/demo.json and demo.md are written.

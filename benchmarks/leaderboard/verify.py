@@ -111,7 +111,7 @@ def verify(folder: Path, store: SessionStore | None = None, *, rerun: Rerun | No
 def submit(
     folder: Path, name: str, results: Path, store: SessionStore, *, rerun: Rerun | None = None
 ) -> dict[str, list[str]]:
-    """Verifies an evaluation and, if there is no mismatch, records its figures.
+    """Verifies an evaluation and, if there is no mismatch, records its metrics.
 
     Args:
         folder: The `--out` of a leaderboard or a training run.

@@ -1,4 +1,4 @@
-"""The papers' tables, trained here and printed beside the published figures.
+"""The papers' tables, trained here and printed beside the published values.
 
   python -m benchmarks.paper --table 2
   python -m benchmarks.paper --table 2 --dry-run

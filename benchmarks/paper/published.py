@@ -121,7 +121,7 @@ class PaperTable(Config):
             for model, figures in row.published.items():
                 if len(figures) != len(self.columns):
                     raise BadConfig(
-                        f"row '{row.label}', {model}: {len(figures)} figures for {len(self.columns)} columns."
+                        f"row '{row.label}', {model}: {len(figures)} values for {len(self.columns)} columns."
                     )
         if unknown := [label for pair in self.compared for label in pair if label not in labels]:
             raise BadConfig(f"compared: no row '{unknown[0]}'. {did_you_mean(unknown[0], labels)}")

@@ -61,7 +61,7 @@ class ReportOptions(Record):
     def __post_init__(self) -> None:
         if self.max_megabytes * MEGABYTE <= FOR_FIGURES:
             raise BadConfig(
-                f"--max-megabytes is {self.max_megabytes:g}; the figures alone may need {FOR_FIGURES / MEGABYTE:g}"
+                f"--max-megabytes is {self.max_megabytes:g}; the metrics alone may need {FOR_FIGURES / MEGABYTE:g}"
             )
 
 

@@ -154,7 +154,7 @@ def _check_row(evidence: Evidence, row: ResultRow) -> None:
         if not math.isclose(value, computed[name], abs_tol=TOLERANCE):
             raise BadConfig(
                 f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{row.label}', and its records give "
-                f"{computed[name]:.6g}: there is no report of figures that do not follow. "
+                f"{computed[name]:.6g}: there is no report of metrics that do not follow. "
                 f"`python -m benchmarks.leaderboard verify {evidence.folder}` finds what was changed."
             )
 

@@ -112,7 +112,7 @@ def read_series(file: Path) -> Series:
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{file}': {what_is_wrong(error, Series)}") from error
     if not series.runs:
-        raise BadConfig(f"'{file}' has no [[runs]]: who is to be asked?")
+        raise BadConfig(f"'{file}' has no [[runs]]: give the agents to evaluate, a table for each run")
     return series
 
 

@@ -127,7 +127,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         sessions: Only the first so many sessions of the split; None: all.
         context: What of a session the agents are shown.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
-        metrics: The metrics preset: which paper's choices the figures follow; and behind a comma FILE.py:FUNCTION of
+        metrics: The metrics preset: which paper's choices the metrics follow; and behind a comma FILE.py:FUNCTION of
             your own.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.

@@ -124,7 +124,7 @@ def persona_picks(matched: Sequence[StepRecord], others: Sequence[Sequence[StepR
     if not others:
         raise BadConfig("A persona is picked of two or more: give at least one run with other people's.")
     if any({record.key for record in other} != {record.key for record in matched} for other in others):
-        raise BadConfig("The runs were not asked about the same steps. Run all on the same store, split and sessions.")
+        raise BadConfig("The runs were not evaluated on the same steps. Run all on the same store, split and sessions.")
     runs = (matched, *others)
     shared = set.intersection(*({r.key for r in run if r.logged_probability is not None} for run in runs))
     if not shared:

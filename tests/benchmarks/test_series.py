@@ -194,7 +194,7 @@ def test_an_agent_that_kept_silent_is_told_and_has_no_figure(store_path: Path, t
         ('[[runs]]\nagents = ["random"]\nsettings = {sesions = 3}', "Did you mean 'sessions'?"),
         ('[[runs]]\nagents = ["random"]\nsettings = {store = "x"}', "fills in agents, store"),
         ('compare = [["randm", "random"]]\n[[runs]]\nagents = ["random"]', "Did you mean 'random'?"),
-        ("runs = []", "who is to be asked?"),
+        ("runs = []", "give the agents to evaluate"),
         ("runs = [", "no valid TOML"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Draws a run's curves, one figure a phase, and prints its main figures as a table.
+"""Draws a run's curves, one plot a phase, and prints its main metrics as a table.
 
   python -m train.show runs/mine
   python -m train.show runs/mine-seed1 runs/mine-seed2 --out curves
@@ -7,7 +7,7 @@ Runs that differ in nothing but seed and store are one line, their mean, and the
 band from the lowest to the highest; runs of different configurations are lines
 of their own, with a legend. A run that is still going on can be shown too.
 
-The table has the main figures of each phase at their first, best and last, as
+The table has the main metrics of each phase at their first, best and last, as
 the running means that the curves show, so that the best is no stroke of luck.
 """
 
@@ -51,7 +51,7 @@ class ShowOptions(Record):
 
     Attributes:
         runs: Folders of runs, each with a metrics.jsonl.
-        out: Where the figures are written, PHASE.png and PHASE.svg; None: the folder `curves` in the first run's.
+        out: Where the plots are written, PHASE.png and PHASE.svg; None: the folder `curves` in the first run's.
     """
 
     runs: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]

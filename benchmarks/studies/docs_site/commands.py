@@ -30,10 +30,10 @@ def command_names() -> Iterator[str]:
         yield from (f"{name} {further}" for further in listed if f"{program} {further}" not in programs)
 
 
-def help_text(command: str) -> str:
-    """What `--help` prints on a terminal of 80 columns."""
+def help_text(command: str, flag: str = "--help") -> str:
+    """What `--help`, or `--help-all`, prints on a terminal of 80 columns."""
     with contextlib.redirect_stdout(io.StringIO()) as text, patch.dict(os.environ, COLUMNS="80"):
-        main([*command.split(), "--help"])
+        main([*command.split(), flag])
     return text.getvalue()
 
 

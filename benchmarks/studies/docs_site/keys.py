@@ -1,4 +1,4 @@
-"""The page "Hyper-parameters and figures": keys and fields from their classes, papers' values from their presets."""
+"""The page "Hyper-parameters and metrics": keys and fields from their classes, papers' values from their presets."""
 
 import json
 import re

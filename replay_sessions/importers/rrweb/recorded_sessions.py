@@ -44,8 +44,8 @@ class Leaving(Endings, frozen=True, kw_only=True):
     Attributes:
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
         purchase_url: The last click before an address that holds this text buys, and is the last.
-        leave_selector: A click on what this CSS selector matches is leaving: a terminate in its place.
-        leave_url: The last click before an address that holds this text is leaving: a terminate in its place.
+        leave_selector: A click on what this CSS selector matches becomes a terminate action.
+        leave_url: The last click before an address that holds this text becomes a terminate action.
         idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
         terminate_at_end: A terminate where a recording ends otherwise.
     """

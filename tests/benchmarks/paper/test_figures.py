@@ -234,7 +234,7 @@ def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
     ("rows", "compared", "said"),
     [
         ([row("a", 1.0), row("a", 2.0)], [], "two rows are labelled 'a'"),
-        ([row("a", 1.0, 2.0)], [], "2 figures for 1 columns"),
+        ([row("a", 1.0, 2.0)], [], "2 values for 1 columns"),
         ([row("a", 1.0)], [("a", "b")], "no row 'b'"),
         ([PaperRow(label="a", phase="p", variant="small")], [], "of variant 'small'"),
     ],

@@ -172,7 +172,7 @@ def test_persona_picks_by_hand() -> None:
     assert persona_picks(run(None, None), [run(0.1, 0.2)]) is None
     with pytest.raises(BadConfig, match="at least one run"):
         persona_picks(own, [])
-    with pytest.raises(BadConfig, match="not asked about the same steps"):
+    with pytest.raises(BadConfig, match="not evaluated on the same steps"):
         persona_picks(own, [other[:2]])
 
 
