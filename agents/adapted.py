@@ -101,6 +101,9 @@ class TrainView:
         _check(split)
         return self._store.sessions("train")
 
+    def step_count(self, session_id: str) -> int:
+        return self._store.step_count(session_id)
+
     def session(self, session_id: str) -> Session:
         """Reads one of them."""
         if session_id not in self._ids:

@@ -82,7 +82,7 @@ def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
     by_user = cluster_sums(slopes, np.unique(users, return_inverse=True)[1])
     bread = np.linalg.pinv(curvature)
     spread = len(by_user) / (len(by_user) - 1) * bread @ by_user.T @ by_user @ bread
-    rows = [rows for rows, _ in batches]
+    rows = [batch.rows for batch in batches]
     facts, of_role = np.concatenate([own.facts for own in rows]), np.concatenate([own.role for own in rows])
     kinds = np.concatenate([own.kind for own in rows])
     shared, role_weights, kind_weights, _ = model.levels(model.weights)
@@ -101,7 +101,7 @@ def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
 def _information(model: ChoiceModel, batches: Sequence[Batch], roles: Sequence[int]) -> tuple[Floats, Floats]:
     """The gradient of each step's log-likelihood, (steps, roles * features), and the sum of its curvature."""
     slopes, curvature = [], np.zeros((len(roles) * len(FEATURES),) * 2)
-    for rows, taken in batches:
+    for rows, taken, _ in batches:
         shares = model.shares(rows, model.levels(model.weights))
         error = -shares
         error[taken] += 1
@@ -139,8 +139,7 @@ def _run(config: Coefficients) -> None:
     store = TrainView.of(config.store)
     model = ChoiceModel(store, skip_first_action=False, max_steps=config.max_steps)
     _, examples = train_steps(store, False, config.max_steps, OfferReader)
-    users = [session.user_id for session in store.sessions() for _ in session.steps]
-    labelled = [(page, chosen, user) for (page, _, chosen), user in zip(examples, users) if chosen is not None]  # noqa: B905 - max_steps ends the examples
+    labelled = [(page, chosen, user) for page, _, chosen, user in examples if chosen is not None]
     effects = [*estimate_effects(model, [step[:2] for step in labelled], [user for _, _, user in labelled])]
     table = Table(
         columns=columns("action", "change", nats=("log-odds",)),

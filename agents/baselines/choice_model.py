@@ -17,6 +17,7 @@ The strength of the penalty is chosen on sessions that are held out of the fit.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,18 +25,23 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from agents.adapted import Floats
+from agents.adapted import Floats, TrainView
 from agents.baselines.choices import Choice, Example, Page
 from agents.baselines.facts import FEATURES, OfferReader
-from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
+from agents.baselines.fitted import UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
+from shop_env.metrics.statistics import Codes
+from shop_env.observation import Observation
+from shop_env.replies import parse_reply
 from shop_env.words import words_of
 
 BATCH_STEPS = 256
 MOST_ITERATIONS = 60
+REFIT_ITERATIONS = 20  # from the fit's weights
 RIDGES = (30.0, 10.0)
 PERSONA_AXES = 6
 OTHERS = 400  # choices without an offer that enter the fit, of each step
 LEAST_ROWS = 5  # a category that fewer rows have is no category
+HAS_PRICE = FEATURES.index("has its own price")
 BUYS, LEADS_BACK = FEATURES.index("leads to a purchase"), FEATURES.index("leads back")
 # How strongly each level is drawn to 0: what holds everywhere least.
 ALL, ROLE, KIND, WORD, TRAIT = 0.1, 1.0, 3.0, 0.1, 1.0
@@ -51,7 +57,7 @@ class Rows(NamedTuple):
         role, kind: Of each row: the number of its role, and of its role on that kind of page, (rows,). What the fit
             did not have has the last number, whose weights are 0.
         categories: (rows, categories), 0 or 1.
-        persona: (steps, 1 + axes).
+        persona, persona_of: The different personas, (personas, 1 + axes), and that of each step, (steps,).
         stands_for: The logarithm of how many choices each row stands for, (rows,); in the fit alone it is not 0.
     """
 
@@ -62,16 +68,38 @@ class Rows(NamedTuple):
     kind: NDArray[np.int64]
     categories: csr_matrix
     persona: Floats
+    persona_of: NDArray[np.int64]
     stands_for: Floats
 
 
-Batch = tuple[Rows, NDArray[np.int64]]  # the rows of some steps, and which of them were taken
+class Batch(NamedTuple):
+    """The rows of some steps, which of them were taken, and how often each step counts, (steps,)."""
+
+    rows: Rows
+    taken: NDArray[np.int64]
+    counts: Floats
 
 
 class ChoiceModel(FittedBaseline):
-    """The conditional logit; see the module."""
+    """The conditional logit; see the module.
+
+    Args:
+        refits: Fit so many times more, each to users drawn with replacement (a bootstrap): what `log_ratios` needs.
+    """
 
     reader = OfferReader
+
+    def __init__(
+        self,
+        store: TrainView | str,
+        *,
+        temperature: float = 0.0,
+        skip_first_action: bool = True,
+        max_steps: int = 30_000,
+        refits: int = 0,
+    ) -> None:
+        self.refits = refits
+        super().__init__(store, temperature=temperature, skip_first_action=skip_first_action, max_steps=max_steps)
 
     def learn(self, examples: Sequence[Example]) -> None:
         fitted, tuned = split_labelled(examples)
@@ -79,15 +107,44 @@ class ChoiceModel(FittedBaseline):
         fit, held_out = self.batches(fitted), self.batches(tuned)
         weights, fits = np.zeros(len(self._penalty)), []
         for ridge in RIDGES:  # each fit starts where the one before it ended
-            weights = minimize(
-                self.objective, weights, (fit, ridge), "L-BFGS-B", jac=True, options={"maxiter": MOST_ITERATIONS}
-            ).x
-            fits.append(weights)
-        self.weights = min(fits, key=lambda weights: self.objective(weights, held_out, 0.0)[0])
+            weights = self._minimize(weights, fit, ridge, MOST_ITERATIONS)
+            fits.append((ridge, weights))
+        ridge, self.weights = min(fits, key=lambda fit: self.objective(fit[1], held_out, 0.0)[0])
+        labelled = (example for example in examples if example.chosen is not None)
+        users = np.unique([example.user_id for example, _ in zip(labelled, fitted)], return_inverse=True)[1]  # noqa: B905 - the last are held out
+        draw = np.random.default_rng(0)
+        self.refitted = [self._refit(fit, ridge, users, draw) for _ in range(self.refits)]
+
+    def _minimize(self, start: Floats, fit: Sequence[Batch], ridge: float, iterations: int) -> Floats:
+        options = {"maxiter": iterations}
+        weights: Floats = minimize(self.objective, start, (fit, ridge), "L-BFGS-B", jac=True, options=options).x
+        return weights
+
+    def _refit(self, fit: Sequence[Batch], ridge: float, users: Codes, draw: np.random.Generator) -> Floats:
+        drawn = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
+        counts = np.split(drawn[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
+        again = [batch._replace(counts=own) for batch, own in zip(fit, counts, strict=True)]
+        return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS)
 
     def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
         rows = self._rows(pages)
         return iter(np.split(self.shares(rows, self.levels(self.weights)), rows.starts[1:]))
+
+    def log_ratios(self, observations: Sequence[Observation], replies: Sequence[str]) -> Floats:
+        """How much likelier each reply's action is by each refit than by the fit, (replies, refits), in nats.
+
+        With the outcomes of walks they say how far the refits' outcomes are from the fit's, without walking again.
+        """
+        pages = self.pages(observations)
+        actions = [getattr(parse_reply(reply), "action", None) for reply in replies]
+        chosen = [page.actions.index(action) for page, action in zip(pages, actions, strict=True)]
+        rows, sizes = self._rows(pages), np.array([len(page.choices) for page in pages])
+        taken = rows.starts + chosen
+        logs = [
+            np.log((1 - UNIFORM_SHARE) * self.shares(rows, self.levels(weights))[taken] + UNIFORM_SHARE / sizes)
+            for weights in (self.weights, *self.refitted)
+        ]
+        return np.stack(logs[1:], axis=1) - logs[0][:, None]
 
     def _number(self, pages: Sequence[Page]) -> None:
         """Gives roles, kinds and categories their numbers, personas their axes, and every weight its penalty."""
@@ -95,12 +152,18 @@ class ChoiceModel(FittedBaseline):
         self.roles = _numbers(choice.role for _, choice in choices)
         self._meanings = {choice.role: _meaning(choice) for _, choice in choices}
         self._kinds = _numbers((choice.role, page.kind) for page, choice in choices)
-        counts = Counter(category for page, choice in choices for category in _categories(page, choice))
+        counts = Counter(
+            category
+            for page, choice in choices
+            for category in _categories(choice.role, choice.traits, choice.words, page.past[-2:])
+        )
         self._categories = _numbers(name for name, count in counts.items() if count >= LEAST_ROWS)
         facts = np.array([choice.facts for _, choice in choices])
-        unknown = np.isnan(facts)  # neutral: as what is known is on average
-        known = np.where(unknown.any(axis=0), np.maximum(1, (~unknown).sum(axis=0)), np.inf)
-        self._neutral = np.nan_to_num(facts).sum(axis=0) / known
+        # Unknown facts are neutral: as those of the offers in lists are on average, and not of what was looked at.
+        is_offer, unknown = facts[:, HAS_PRICE] > 0, np.isnan(facts)
+        known = ~unknown & (is_offer[:, None] if is_offer.any() else True)
+        count = np.where(unknown.any(axis=0), np.maximum(1, known.sum(axis=0)), np.inf)
+        self._neutral = np.where(known, facts, 0).sum(axis=0) / count
         self.scale = np.maximum(1e-6, np.sqrt(np.nan_to_num((facts - self._neutral) ** 2).mean(axis=0)))
         personas = Counter(map(_persona_words, pages))
         self._persona_words = sorted({word for persona in personas for word in persona})
@@ -131,7 +194,7 @@ class ChoiceModel(FittedBaseline):
                 *(_sampled(*step, draw) for step in labelled[start : start + BATCH_STEPS]), strict=True
             )
             rows = self._rows(pages)._replace(stands_for=np.log(np.concatenate(counts)))
-            batches.append((rows, rows.starts + np.array(chosen)))
+            batches.append(Batch(rows, rows.starts + np.array(chosen), np.ones(len(pages))))
         return batches
 
     def _known(self, choice: Choice) -> Choice:
@@ -146,12 +209,17 @@ class ChoiceModel(FittedBaseline):
         choices = [(page, self._known(choice)) for page in pages for choice in page.choices]
         sizes = [len(page.choices) for page in pages]
         columns = [
-            [number for name in _categories(page, choice) if (number := self._categories.get(name)) is not None]
+            [
+                number
+                for name in _categories(choice.role, choice.traits, choice.words, page.past[-2:])
+                if (number := self._categories.get(name)) is not None
+            ]
             for page, choice in choices
         ]
         ends = np.cumsum([0, *map(len, columns)])
         indices = np.concatenate(columns).astype(int)
         words = np.array([[word in page.context for word in self._persona_words] for page in pages])
+        personas, persona_of = np.unique(words, axis=0, return_inverse=True)
         return Rows(
             facts=np.nan_to_num(np.array([choice.facts for _, choice in choices]) - self._neutral) / self.scale,
             step=np.repeat(np.arange(len(pages)), sizes),
@@ -159,15 +227,16 @@ class ChoiceModel(FittedBaseline):
             role=np.array([self.roles.get(choice.role, len(self.roles)) for _, choice in choices]),
             kind=np.array([self._kinds.get((choice.role, page.kind), len(self._kinds)) for page, choice in choices]),
             categories=csr_matrix((np.ones(len(indices)), indices, ends), shape=(len(choices), len(self._categories))),
-            persona=np.insert((words - self._persona_mean) @ self._axes, 0, 1.0, axis=1),
+            persona=np.insert((personas - self._persona_mean) @ self._axes, 0, 1.0, axis=1),
+            persona_of=persona_of,
             stands_for=np.zeros(len(choices)),
         )
 
     def shares(self, rows: Rows, levels: Iterable[Floats]) -> Floats:
         """The probability of each row among those of its step."""
         shared, role, kind, category = levels
-        by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (steps, roles, features)
-        own = by_role[rows.step, rows.role] + kind[rows.kind]
+        by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (personas, roles, features)
+        own = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
         scores = np.einsum("nd,nd->n", rows.facts, own) + rows.categories @ category + rows.stands_for
         powers = np.exp(scores - np.maximum.reduceat(scores, rows.starts)[rows.step])
         shares: Floats = powers / np.add.reduceat(powers, rows.starts)[rows.step]
@@ -175,18 +244,20 @@ class ChoiceModel(FittedBaseline):
 
     def objective(self, weights: Floats, batches: Sequence[Batch], ridge: float) -> tuple[float, Floats]:
         """The mean negative log-likelihood of what was taken, in nats, with a ridge's penalty, and the gradient."""
-        steps, roles = sum(len(rows.starts) for rows, _ in batches), len(self.roles) + 1
+        steps, roles = sum(batch.counts.sum() for batch in batches), len(self.roles) + 1
         slope = ridge / steps * self._penalty * weights
         cost = weights @ slope / 2
-        for rows, taken in batches:
+        for rows, taken, counts in batches:
             error = self.shares(rows, self.levels(weights))
-            cost -= np.log(error[taken]).sum() / steps
+            cost -= np.log(error[taken]) @ counts / steps
             error[taken] -= 1
-            facts = rows.facts * error[:, None] / steps
-            by_role = sum_rows(rows.step * roles + rows.role, len(rows.starts) * roles) @ facts
-            by_axis = np.tensordot(rows.persona, by_role.reshape(len(rows.starts), roles, -1), (0, 0)).swapaxes(0, 1)
+            error *= counts[rows.step] / steps
+            facts = rows.facts * error[:, None]
+            personas = len(rows.persona)
+            by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
+            by_axis = np.tensordot(rows.persona, by_role.reshape(personas, roles, -1), (0, 0)).swapaxes(0, 1)
             kind = sum_rows(rows.kind, len(self._kinds) + 1) @ facts
-            parts = (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ error / steps)
+            parts = (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ error)
             slope += np.concatenate([part.ravel() for part in parts])
         return float(cost), slope
 
@@ -217,14 +288,17 @@ def _persona_words(page: Page) -> tuple[str, ...]:
     return tuple(word for word in page.context if word.startswith("persona "))
 
 
-def _categories(page: Page, choice: Choice) -> Iterator[str]:
-    role = choice.role
-    yield f"trait {role}"
-    yield f"word in {role.partition('.')[0]}"
-    yield f"trait {role} after {' '.join(page.past[-1:])}"
-    yield f"trait {role} after {' '.join(page.past[-2:])} two"
-    yield from (f"trait {role} {trait}" for trait in choice.traits if trait)
-    yield from (f"word {word}" for word in choice.words)
+@lru_cache(maxsize=65_536)
+def _categories(role: str, traits: tuple[str, ...], words: tuple[str, ...], past: tuple[str, ...]) -> tuple[str, ...]:
+    """Args: past: The last two roles."""
+    return (
+        f"trait {role}",
+        f"word in {role.partition('.')[0]}",
+        f"trait {role} after {' '.join(past[-1:])}",
+        f"trait {role} after {' '.join(past)} two",
+        *(f"trait {role} {trait}" for trait in traits if trait),
+        *(f"word {word}" for word in words),
+    )
 
 
 def sum_rows(group: NDArray[np.int64], count: int) -> csr_matrix:

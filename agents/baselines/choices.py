@@ -14,11 +14,12 @@ from itertools import islice, product
 from sys import intern
 from typing import NamedTuple
 
+import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.adapted import TrainView
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, reply_action
 from shop_env.candidates import candidate_phrases
 from shop_env.observation import Observation, observe_session
 from shop_env.words import past_actions, shopper_words, words_of
@@ -45,7 +46,7 @@ class Choice(NamedTuple):
     role: str
     traits: tuple[str, str, str]
     numbers: tuple[float, ...]
-    facts: tuple[float, ...] = ()
+    facts: Sequence[float] = ()
     words: tuple[str, ...] = ()
 
 
@@ -69,13 +70,18 @@ class Page(NamedTuple):
     def roles(self) -> list[str]:
         return [choice.role for choice in self.choices]
 
+    @property
+    def actions(self) -> list[Action]:
+        return [choice.action for choice in self.choices]
+
 
 class Example(NamedTuple):
-    """A step of the train split: the page, the role of what was done there, and which choice that was, if it is one."""
+    """A step of the train split: the page, the role of what was done there, which choice that was, if it is one."""
 
     page: Page
     role: str
     chosen: int | None
+    user_id: str
 
 
 class Phrase(NamedTuple):
@@ -99,19 +105,20 @@ class Reader:
         at_least = max(2, RECURS * sessions)
         self._parts = {part for part, count in parts.items() if count >= at_least}
         recurring = {word: n for word, n in words.items() if at_least <= n <= (1 - RECURS) * sessions}
+        self._roles: dict[tuple[str, str], str] = {}
         self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MOST_WORDS])
 
     def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Example]:
-        """The scored steps of the train split, at most so many, in storage order."""
+        """The scored steps of the train split, in storage order; if there are more, those of a sample of sessions."""
         steps = (
-            pair
-            for session in store.sessions()
+            (session.user_id, *pair)
+            for session in sample_sessions(store, skip_first_action=skip_first_action, max_steps=max_steps)
             for pair in [*zip(observe_session(session), session.steps, strict=True)][skip_first_action:]
         )
-        for observation, step in islice(steps, max_steps):
+        for user_id, observation, step in islice(steps, max_steps):
             page, logged = self.read(observation), reply_action(step.action)
             chosen = (index for index, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
-            yield Example(page, self._role(**logged), next(chosen, None))
+            yield Example(page, self._role(**logged), next(chosen, None), user_id)
 
     def read(self, observation: Observation) -> Page:
         """The choices of a step, terminate first."""
@@ -144,8 +151,10 @@ class Reader:
         )
 
     def _role(self, type: str = "", name: str = "", **_: object) -> str:
-        parts = [part if part in self._parts else "*" for part in str(name).split(".")]
-        return intern(f"{type} {'.'.join(parts)}" if name else str(type))
+        if (role := self._roles.get((type, name))) is None:
+            parts = [part if part in self._parts else "*" for part in str(name).split(".")]
+            role = self._roles[type, name] = intern(f"{type} {'.'.join(parts)}" if name else str(type))
+        return role
 
     def _clicks(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
@@ -171,15 +180,27 @@ class Reader:
     ) -> Iterator[Choice]:
         """Each phrase that the shopper has used, typed into each input."""
         inputs = [element.name for element in elements if element.accepts == "type"]
-        typed = [(action.get("name"), action.get("text")) for action in past if action.get("text")]
+        typed = [action for action in past if action.get("text")]
+        by_name, by_text = (Counter(action.get(key) for action in typed) for key in ("name", "text"))
         phrases = _phrases(observation) if inputs else ()
         for name, phrase in islice(product(inputs, phrases), MOST_TYPED):
-            filled = sum(field == name for field, _ in typed)
-            again = sum(text == phrase.text for _, text in typed)
+            filled, again = by_name[name], by_text[phrase.text]
             fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(again, 2)}"
             numbers = (filled, again, phrase.length, 0.0, 0.0, 0.0)
             role, traits = self._role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
+
+
+def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Session]:
+    """The train split in storage order: all of it, or a random sample of its sessions with at most so many steps.
+
+    The sample is the same for the same store. One session is read whatever its length.
+    """
+    ids = store.session_ids()
+    order = np.random.default_rng(0).permutation(len(ids))
+    steps = np.cumsum([max(0, store.step_count(ids[index]) - skip_first_action) for index in order])
+    drawn = order[: max(1, int(np.searchsorted(steps, max_steps, "right")))]
+    return store.sessions() if len(drawn) >= len(ids) else (store.session(ids[index]) for index in np.sort(drawn))
 
 
 def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple[float, set[str]]]:

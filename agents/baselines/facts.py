@@ -7,12 +7,14 @@ conditional logit (choice_model.py) and, where asked, by boosting (classifiers.p
 """
 
 import re
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from math import log1p, log10, nan
 from statistics import median
 from typing import NamedTuple
 
+from agents.adapted import TrainView
 from agents.baselines.choices import Choice, Page, Reader
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
@@ -37,7 +39,19 @@ _BACK = re.compile(r"\b(?:back|return|previous|continue shopping|zurück|retour|
 
 
 class OfferReader(Reader):
-    """Reads observations as pages of choices with their facts."""
+    """Reads observations as pages of choices with their facts; which offer an element is of is no part of its role."""
+
+    def __init__(self, store: TrainView) -> None:
+        super().__init__(store)
+        names = {
+            tuple(name.split("."))
+            for session in store.sessions()
+            for step in session.steps
+            for name in read_offers(step.page).by_name
+        }
+        self._parts -= {part for name in names for part in name[1:-1]} - {
+            name[end] for name in names for end in (0, -1)
+        }
 
     def read(self, observation: Observation) -> Page:
         page = super().read(observation)
@@ -75,8 +89,11 @@ class _StepFacts:
         is_of_page = is_click and name not in self._offers.by_name
         offer = self._offers.main if is_of_page else own
         ratio = min(4.0, offer.price / self._budget)
-        named, typed = _read_name(name), words_of(getattr(choice.action, "text", ""))
-        words = named.words.union(typed)
+        named, typed = (
+            _read_name(name),
+            frozenset[str]() if is_click else _read_words(getattr(choice.action, "text", "")),
+        )
+        words = named.words | typed
         about = self._heading if is_of_page and offer.price else set[str]()
         is_buying = is_click and named.is_buying
         _, again, _, _, times, rank = choice.numbers
@@ -94,7 +111,7 @@ class _StepFacts:
             len(words & self._wanted),
             self._kind in words,
             own.price > 0 and self._kind not in words,
-            len({*typed} - self._wanted - {self._kind}),
+            len(typed - self._wanted - {self._kind}),
             len(about & self._wanted),
             len(about) > 0 and self._kind not in about,
             (times if is_click else again) > 0,
@@ -107,7 +124,12 @@ class _StepFacts:
             *self._shared,
             *(min(number, 10.0) for number in choice.numbers[:-1]),
         )
-        return choice._replace(facts=tuple(map(float, facts)), words=named.last)
+        return choice._replace(facts=array("d", facts), words=named.last)
+
+
+@lru_cache(maxsize=65_536)
+def _read_words(text: str) -> frozenset[str]:
+    return frozenset(words_of(text))
 
 
 class _Name(NamedTuple):

@@ -53,11 +53,12 @@ class FittedBaseline(DistributionAgent):
         temperature: See DistributionAgent; simulated visits need 1.
         store: What to learn from: its train split.
         skip_first_action: Learn from the steps that are scored, without each session's first.
-        max_steps: Learn from at most so many steps, the first of the split: 30,000 take a minute to read, and up to a
-            gigabyte of memory.
+        max_steps: Learn from at most so many steps, those of a random sample of whole sessions where the split has
+            more: 30,000 take a minute to read, and up to a gigabyte of memory.
     """
 
     reader: ClassVar[type[Reader]] = Reader
+    _last: tuple[Sequence[Observation], list[Page]] = (), []
 
     def __init__(
         self,
@@ -90,11 +91,17 @@ class FittedBaseline(DistributionAgent):
         """The same of one page, for baselines that take them one by one."""
         raise NotImplementedError
 
+    def pages(self, observations: Sequence[Observation]) -> list[Page]:
+        """These observations as they are read; the last ones are not read again."""
+        if observations is not self._last[0]:
+            self._last = observations, [self._reader.read(observation) for observation in observations]
+        return self._last[1]
+
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
-        pages = [self._reader.read(observation) for observation in observations]
+        pages = self.pages(observations)
         return [
             (
-                [choice.action for choice in page.choices],
+                page.actions,
                 (1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(page.choices),
             )
             for page, shares in zip(pages, self.weigh(pages), strict=True)
@@ -112,7 +119,7 @@ def train_steps(
 
 def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:
     """The steps where one of the page's choices was taken: what to fit to, and the last tenth, to tune on."""
-    labelled = [(page, chosen) for page, _, chosen in examples if chosen is not None]
+    labelled = [(page, chosen) for page, _, chosen, _ in examples if chosen is not None]
     end = int((1 - HELD_OUT) * len(labelled))
     return labelled[:end] or labelled, labelled[end:]
 
@@ -132,7 +139,7 @@ class ContextMajority(FittedBaseline):
 
     def learn(self, examples: Sequence[Example]) -> None:
         self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
-        for page, role, _ in examples:
+        for page, role, _, _ in examples:
             for context in _contexts(page):
                 self._counts[context][role] += 1
 
@@ -156,7 +163,7 @@ class Ngram(FittedBaseline):
 
     def learn(self, examples: Sequence[Example]) -> None:
         self._roles, self._ranks = WittenBell(), WittenBell()
-        for page, role, chosen in examples:
+        for page, role, chosen, _ in examples:
             self._roles.add(_last_roles(page), role)
             if chosen is not None:
                 self._ranks.add((role,), _rank(page.choices[chosen]))
@@ -212,8 +219,8 @@ class Nearest(FittedBaseline):
     """Lets the nearest steps of the train split vote."""
 
     def learn(self, examples: Sequence[Example]) -> None:
-        self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen in examples]
-        texts = [Counter(_terms(page)) for page, _, _ in examples]
+        self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen, _ in examples]
+        texts = [Counter(_terms(example.page)) for example in examples]
         self._columns = {word: column for column, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
         sizes, lengths = [len(text) for text in texts], np.array([text.total() for text in texts])
         columns = np.array([self._columns[word] for text in texts for word in text])

@@ -4,6 +4,15 @@
     a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm, visits needed
 
 The true effect has an interval too: it is measured on many visits of the known shoppers.
+
+More visits make the walks' error small; that of the fit remains, for other logs give another agent. An agent with
+refits (a bootstrap over the users of its logs) has both. A refit does not walk: with l_v the log-likelihood of visit v
+by the refit less that by the agent, its mean outcome differs from the agent's, to first order, by
+
+    mean over v of (outcome_v - mean outcome) · l_v
+
+The fit's variance is that of the effects' differences over refits, less what the walks' sampling adds to it. The
+interval reaches √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
 """
 
 import math
@@ -28,6 +37,7 @@ class Effect(Record):
     Attributes:
         low, high: 95%; the difference itself where no chance is in it.
         standard_error: Over users.
+        fit_error: The standard error that comes from the agent's fit, which more visits do not lower.
         visits: Pairs that it is the mean of.
         before: The mean in A.
     """
@@ -38,6 +48,7 @@ class Effect(Record):
     standard_error: float
     visits: int
     before: float
+    fit_error: float = 0.0
 
     @property
     def sign(self) -> int:
@@ -82,14 +93,37 @@ def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bo
     compared = which & ~(before.failed | after.failed)
     if not compared.any():
         raise BadConfig("no visit is left of which both ends are known.")
-    return paired_effect(before.measure(name)[compared], after.measure(name)[compared], before.users[compared])
+    users, values = before.users[compared], [own.measure(name)[compared] for own in (before, after)]
+    gains = [
+        (value - value.mean())[:, None] * own.log_ratios[compared]
+        for value, own in zip(values, (before, after), strict=True)
+    ]
+    refits = gains[0].shape[1]
+    fit = ClusteredError(_fit_error(gains[1] - gains[0], users), refits - 1, refits) if refits > 1 else None
+    return paired_effect(*values, users, fit)
 
 
-def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
-    """The mean of after - before with its interval over users."""
+def _fit_error(gains: Floats, users: Codes) -> float:
+    """The standard deviation over refits of the mean gain, without what the sampling of visits adds to it.
+
+    Args:
+        gains: What each visit adds to how far each refit's effect is from the agent's, (visits, refits).
+    """
+    gains = gains - gains.mean(axis=1, keepdims=True)
+    squares = [gain.mean() ** 2 - difference_error(gain, users).standard_error ** 2 for gain in gains.T]
+    return math.sqrt(max(0.0, sum(squares) / (len(squares) - 1)))
+
+
+def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredError | None = None) -> Effect:
+    """The mean of after - before with its interval over users.
+
+    Args:
+        fit: The error that comes from the fit.
+    """
     differences = after - before
     mean, error = float(differences.mean()), difference_error(differences, users)
-    low, high = t_interval(mean, error) if error.standard_error else (mean, mean)
+    margins = [mean - t_interval(mean, own)[0] for own in (error, fit) if own and own.standard_error]
+    low, high = mean - math.hypot(*margins), mean + math.hypot(*margins)
     return Effect(
         difference=mean,
         low=low,
@@ -97,6 +131,7 @@ def paired_effect(before: Floats, after: Floats, users: Codes) -> Effect:
         standard_error=error.standard_error,
         visits=len(differences),
         before=float(before.mean()),
+        fit_error=fit.standard_error if fit else 0.0,
     )
 
 

@@ -4,9 +4,10 @@ Visit n is of the same shopper with the same need in every variant, and each cho
 outcomes of two variants are pairs. Outcomes are saved, file by file: those of a file that exists are not walked again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,9 +18,11 @@ from replay_sessions.demo_shop import ShopVisit
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadSession
-from shop_env.evaluation.free_run import free_run
+from shop_env.evaluation.free_run import LiveVisit, free_run
+from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.protocol import Agent
 from shop_env.metrics.statistics import Codes, Floats
+from shop_env.observation import Observation
 
 PAGE_SIZE: PageSize = "compact"
 OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again
@@ -32,6 +35,8 @@ class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
         steps: Replies, the last one included.
         dollars: Of what was bought, without shipping.
         failed: The agent gave no reply: nothing is known of its end.
+        log_ratios: How much likelier each refit of the agent makes this visit than the agent itself, in nats; empty
+            for an agent without refits.
     """
 
     user_id: str
@@ -40,6 +45,7 @@ class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
     steps: int
     dollars: float
     failed: bool = False
+    log_ratios: tuple[float, ...] = ()
 
 
 class Outcomes:
@@ -48,12 +54,14 @@ class Outcomes:
     Attributes:
         users: For each visit the number of its shopper, (visits,).
         failed: Which of them nothing is known of, (visits,).
+        log_ratios: Of the agent's refits, (visits, refits).
     """
 
     def __init__(self, visits: Iterable[VisitOutcome]) -> None:
         self.visits = list(visits)
         self.users: Codes = np.unique([visit.user_id for visit in self.visits], return_inverse=True)[1]
         self.failed = np.array([visit.failed for visit in self.visits])
+        self.log_ratios: Floats = np.array([visit.log_ratios for visit in self.visits], dtype=np.float64)
 
     def measure(self, name: str) -> Floats:
         """`bought`, `steps` or `dollars` of each visit, (visits,)."""
@@ -68,6 +76,9 @@ def walk(
     agent: Agent, label: str, variant: str, *, visits: int, population: int, seed: int, max_steps: int, batch_size: int
 ) -> list[VisitOutcome]:
     """An agent's visits in the place of a population's shoppers."""
+    run_seed = seed + OTHER_NUMBERS * (variant == AGAIN)
+    if getattr(agent, "refits", 0):
+        agent = _Refitted(agent)
     walked = free_run(
         agent,
         visits,
@@ -75,7 +86,7 @@ def walk(
         page_size=PAGE_SIZE,
         variant=VARIANTS[variant],
         max_steps=max_steps,
-        seed=seed + OTHER_NUMBERS * (variant == AGAIN),
+        seed=run_seed,
         batch_size=batch_size,
         progress=f"{label}, {variant}",
     )
@@ -87,9 +98,37 @@ def walk(
             steps=len(visit.steps),
             dollars=visit.revenue_cents / 100,
             failed=visit.ending == "error",
+            log_ratios=agent.log_ratios(visit, run_seed) if isinstance(agent, _Refitted) else (),
         )
         for number, visit in enumerate(walked)
     ]
+
+
+class _Refitted:
+    """An agent that is fitted to logs, and what its refits (a bootstrap) think of its replies."""
+
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+        self._ratios: dict[tuple[int | None, str], Floats] = {}  # of each step by its seed and reply
+
+    def reset(self, *, seed: int | None = None) -> None:
+        self._agent.reset(seed=seed)
+
+    def act(self, observation: Observation) -> str:
+        reply: str = self._agent.act(observation)
+        return reply
+
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> Sequence[str]:
+        replies: list[str] = self._agent.act_batch(observations, seeds=seeds)
+        self._ratios.update(
+            zip(zip(seeds, replies, strict=True), self._agent.log_ratios(observations, replies), strict=True)
+        )
+        return replies
+
+    def log_ratios(self, visit: LiveVisit, seed: int) -> tuple[float, ...]:
+        """The sums over the steps of a visit, (refits,)."""
+        keys = [(step_seed(seed, visit.session_id, index), step.reply) for index, step in enumerate(visit.steps)]
+        return tuple(np.sum([self._ratios[key] for key in keys], axis=0).round(5).tolist())
 
 
 @cache

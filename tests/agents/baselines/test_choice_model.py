@@ -1,10 +1,12 @@
 """The conditional logit: its gradient, what it reads of offers, and that it finds coefficients that were planted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from agents.adapted import TrainView
 from agents.baselines import choice_model
@@ -15,6 +17,7 @@ from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAn
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.observation import Observation, observe_session
+from shop_env.replies import parse_reply
 
 GOAL = "Find a kettle for at most $100."
 PRICE, RATING = -4.0, 1.5  # planted: of a price relative to the budget, and of a star
@@ -34,24 +37,36 @@ def planted_sessions(count: int) -> Iterator[Session]:
         weights = [np.exp(PRICE * price / 100 + RATING * rating) for price, rating in offers]
         chosen = random.choices(names, weights)[0]
         page = "".join(card(name, *offer) for name, offer in zip(names, offers, strict=True))
-        yield Session(
-            session_id=f"s{number}",
-            user_id=f"u{number}",
-            persona=Persona(text="A hasty shopper" if number % 2 else "A patient shopper"),
-            goal=GOAL,
-            steps=(Step(page=page, action=Click(name=f"results.{chosen}.view")),),
-            source="planted",
-            official_split="train",
-        )
+        yield planted_session(number, (Step(page=page, action=Click(name=f"results.{chosen}.view")),))
+
+
+def planted_session(number: int, steps: tuple[Step, ...]) -> Session:
+    return Session(
+        session_id=f"s{number}",
+        user_id=f"u{number}",
+        persona=Persona(text="A hasty shopper" if number % 2 else "A patient shopper"),
+        goal=GOAL,
+        steps=steps,
+        source="planted",
+        official_split="train",
+    )
+
+
+def fit_to(path: Path, sessions: Iterable[Session]) -> ChoiceModel:
+    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
+        for session in sessions:
+            writer.write(session)
+    return ChoiceModel(TrainView(SessionStore.open(path)), skip_first_action=False)
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ChoiceModel:
-    path = tmp_path_factory.mktemp("planted") / "store"
-    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
-        for session in planted_sessions(600):
-            writer.write(session)
-    return ChoiceModel(TrainView(SessionStore.open(path)), skip_first_action=False)
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("planted") / "store"
+
+
+@pytest.fixture(scope="module")
+def model(planted: Path) -> ChoiceModel:
+    return fit_to(planted, planted_sessions(600))
 
 
 def observation(page: str, goal: str = GOAL, persona: str = "A hasty shopper") -> Observation:
@@ -173,6 +188,49 @@ def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
     unrated = rated.replace(f"{round(mean, 1)} out of 5 stars", "")
     name = Click(name="results.a.view")
     assert shares_on(model, unrated)[name] == pytest.approx(shares_on(model, rated)[name], abs=0.03)
+
+
+def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened(tmp_path: Path) -> None:
+    """Shoppers open what has five stars, so product pages show no other."""
+    list_page = "".join(card(name, 50, rating) for name, rating in (("a", 5.0), ("b", 3.0), ("c", 2.5), ("d", 3.5)))
+    product = '<h1>Kettle</h1><p>$50</p><p>5.0 out of 5 stars</p><button name="product.buy_now">Buy</button>'
+    product += "".join(f'<a name="menu.{number}">{number}</a>' for number in range(8))
+    steps = (
+        Step(page=list_page, action=Click(name="results.a.view")),
+        Step(page=product, action=Click(name="product.buy_now")),
+    )
+    session = planted_session(0, steps)
+    fitted = fit_to(tmp_path / "store", (replace(session, session_id=str(n), user_id=str(n)) for n in range(12)))
+    assert fitted._neutral[FEATURES.index("rating")] == pytest.approx(3.5)
+
+
+def test_which_offer_an_element_is_of_is_no_part_of_its_role(tmp_path: Path) -> None:
+    """Each session shows the same products, so that their names recur as those of buttons do."""
+    page = card("red_kettle", 20, 4.0) + card("blue_kettle", 30, 4.0) + '<nav><a name="menu.help.open">Help</a></nav>'
+    session = planted_session(0, (Step(page=page, action=Click(name="results.red_kettle.view")),))
+    fitted = fit_to(tmp_path / "store", (replace(session, session_id=str(n), user_id=str(n)) for n in range(12)))
+    assert {"click results.*.view", "click menu.help.open"} < {*fitted.roles}
+    assert not any("kettle" in role for role in fitted.roles)
+
+
+def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: ChoiceModel, planted: Path) -> None:
+    """Their log-ratios are the differences of log-probabilities; more users make them smaller."""
+    spreads = []
+    for users in (150, 600):
+        refitted = ChoiceModel(TrainView.of(str(planted)), skip_first_action=False, max_steps=users, refits=12)
+        pages = [next(iter(observe_session(session))) for session in planted_sessions(40)]
+        replies = refitted.act_batch(pages, seeds=range(40))
+        ratios = refitted.log_ratios(pages, replies)
+        assert ratios.shape == (40, 12)
+        spreads.append(float(ratios.std(axis=1).mean()))
+        by_fit = refitted.distributions(pages)
+        refitted.weights = refitted.refitted[3]
+        for n, (reply, (actions, own), (_, other)) in enumerate(
+            zip(replies, by_fit, refitted.distributions(pages), strict=True)
+        ):
+            index = actions.index(parse_reply(reply).action)
+            assert ratios[n, 3] == pytest.approx(np.log(other[index] / own[index]))
+    assert 1.3 < spreads[0] / spreads[1] < 3
 
 
 def test_choices_that_are_left_out_of_the_fit_are_stood_for(

@@ -234,3 +234,16 @@ def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_und
 def test_a_temperature_below_0_is_refused(demo_store: SessionStore) -> None:
     with pytest.raises(BadConfig, match="temperature is -1"):
         make_agent("ngram?temperature=-1", store=demo_store)
+
+
+def test_a_store_that_is_too_large_is_learnt_from_by_whole_sessions_of_all_of_it(tmp_path: Path) -> None:
+    store = TrainView(store_of(tmp_path / "store", list(sessions_of("train", 60))))
+    reader = Reader(store)
+    learnt = [example.user_id for example in reader.examples(store, skip_first_action=False, max_steps=50)]
+    assert Counter(Counter(learnt).values()) == {3: 16}  # sixteen sessions of three steps
+    numbers = [int(user.split()[1]) for user in dict.fromkeys(learnt)]
+    assert numbers == sorted(numbers) and max(numbers) > 45
+    again = [example.user_id for example in reader.examples(store, skip_first_action=False, max_steps=50)]
+    assert again == learnt
+    whole = [example.user_id for example in reader.examples(store, skip_first_action=True, max_steps=120)]
+    assert len(whole) == 120 and len({*whole}) == 60

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.ab.effects import Effect, alarms_in_parts, effect_of, paired_effect, prediction
@@ -105,3 +106,35 @@ def test_outcomes_survive_their_file_and_a_broken_one_is_named(tmp_path) -> None
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(BadSession, match=r"A-0\.jsonl"):
         read_outcomes(file)
+
+
+def test_the_interval_holds_what_refits_would_have_bought_without_their_walking() -> None:
+    """Visits buy with one probability in A, another in B; each refit has others, which its visits' likelihood tells."""
+    random, visits, refits = np.random.default_rng(0), 40_000, 400
+    gains = []
+    for rate in (0.4, 0.5):
+        bought, refitted = random.random(visits) < rate, np.clip(random.normal(rate, 0.03, refits), 0.05, 0.95)
+        ratios = np.where(bought[:, None], np.log(refitted / rate), np.log((1 - refitted) / (1 - rate)))
+        gains.append((refitted, outcomes_of(bought, ratios)))
+    (before_rates, before), (after_rates, after) = gains
+    found = effect_of(before, after, "bought")
+    assert found.fit_error == pytest.approx((after_rates - before_rates).std(ddof=1), rel=0.05)
+    margin = math.hypot(1.96 * found.standard_error, stats.t(refits - 1).ppf(0.975) * found.fit_error)
+    assert found.high - found.difference == pytest.approx(margin, rel=1e-3)
+
+
+def test_refits_add_nothing_where_they_differ_by_the_sampling_of_visits_alone() -> None:
+    """The log-ratios have nothing to do with what was bought."""
+    random = np.random.default_rng(0)
+    errors = []
+    for _ in range(20):
+        sides = [outcomes_of(random.random(400) < 0.5, random.normal(0, 0.5, (400, 10))) for _ in range(2)]
+        errors.append(effect_of(*sides, "bought"))
+    assert np.mean([own.fit_error for own in errors]) < 0.2 * np.mean([own.standard_error for own in errors])
+
+
+def outcomes_of(bought: NDArray[np.bool_], log_ratios: NDArray[np.float64]) -> Outcomes:
+    return Outcomes(
+        VisitOutcome(user_id=f"u{n:05}", traits={}, bought=bool(b), steps=1, dollars=0, log_ratios=tuple(own.tolist()))
+        for n, (b, own) in enumerate(zip(bought, log_ratios, strict=True))
+    )
