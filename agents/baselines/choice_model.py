@@ -18,7 +18,7 @@ The strength of the penalty is chosen on sessions that are held out of the fit.
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +136,7 @@ class ChoiceModel(FittedBaseline):
         With the outcomes of walks they say how far the refits' outcomes are from the fit's, without walking again.
         """
         pages = self.pages(observations)
-        actions = [getattr(parse_reply(reply), "action", None) for reply in replies]
+        actions: list[Any] = [getattr(parse_reply(reply), "action", None) for reply in replies]
         chosen = [page.actions.index(action) for page, action in zip(pages, actions, strict=True)]
         rows, sizes = self._rows(pages), np.array([len(page.choices) for page in pages])
         taken = rows.starts + chosen
@@ -144,7 +144,8 @@ class ChoiceModel(FittedBaseline):
             np.log((1 - UNIFORM_SHARE) * self.shares(rows, self.levels(weights))[taken] + UNIFORM_SHARE / sizes)
             for weights in (self.weights, *self.refitted)
         ]
-        return np.stack(logs[1:], axis=1) - logs[0][:, None]
+        ratios: Floats = np.stack(logs[1:], axis=1) - logs[0][:, None]
+        return ratios
 
     def _number(self, pages: Sequence[Page]) -> None:
         """Gives roles, kinds and categories their numbers, personas their axes, and every weight its penalty."""

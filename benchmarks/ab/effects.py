@@ -93,14 +93,14 @@ def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bo
     compared = which & ~(before.failed | after.failed)
     if not compared.any():
         raise BadConfig("no visit is left of which both ends are known.")
-    users, values = before.users[compared], [own.measure(name)[compared] for own in (before, after)]
-    gains = [
-        (value - value.mean())[:, None] * own.log_ratios[compared]
-        for value, own in zip(values, (before, after), strict=True)
-    ]
-    refits = gains[0].shape[1]
-    fit = ClusteredError(_fit_error(gains[1] - gains[0], users), refits - 1, refits) if refits > 1 else None
-    return paired_effect(*values, users, fit)
+    users, sides = (
+        before.users[compared],
+        [(own.measure(name)[compared], own.log_ratios[compared]) for own in (before, after)],
+    )
+    lost, gained = ((value - value.mean())[:, None] * ratios for value, ratios in sides)
+    refits = lost.shape[1]
+    fit = ClusteredError(_fit_error(gained - lost, users), refits - 1, refits) if refits > 1 else None
+    return paired_effect(sides[0][0], sides[1][0], users, fit)
 
 
 def _fit_error(gains: Floats, users: Codes) -> float:
