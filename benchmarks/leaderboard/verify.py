@@ -38,7 +38,7 @@ from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, AgentFiles, Entry, EvaluationLog, read_log
 from shop_env.evaluation.reply_cache import ReplyCache
-from shop_env.evaluation.results import CALIBRATION_COLUMNS, METRIC_COLUMNS, ceiling_rows
+from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord, rescore
 from shop_env.observation import ContextConfig
@@ -230,8 +230,8 @@ def _check_entry(
                 return records, [f"records: a logged action is none ({error})"]
         remarks = [] if is_own(entry.spec) and entry.spec.target != "prompting" else entry.remarks
         computed = computed_fields(entry.spec, recomputed, cache, config, entry.order_check, remarks)
-    # Metrics that this code has and the log has not came later, unless the table has always shown them.
-    row, known = computed["row"], {*entry.row.figures, *METRIC_COLUMNS.keys() - CALIBRATION_COLUMNS.keys()}
+    # Metrics that this code has and the log has not came later, unless the table of this version shows them.
+    row, known = computed["row"], {*entry.row.figures, *METRIC_COLUMNS}
     figures = {name: figure for name, figure in row.figures.items() if name in known}
     computed |= {
         "row": msgspec.structs.replace(row, figures=figures),
