@@ -254,7 +254,7 @@ def format_steps(config: TrainConfig, name: str) -> str:
         return "the model as it is" if phase.start == "model" else f"the weights of {phase.start}"
     if phase.same_time_as is not None:
         return f"as long as {phase.same_time_as} takes"
-    if phase.method == "grpo":
+    if phase.numbers == "grpo":
         return f"{config.grpo_of(name).steps:,} steps"
     return format_stages(config.sft_of(name))
 

@@ -171,7 +171,7 @@ def _shoppers(runs: Sequence[PlannedRun], same_users: bool) -> str:
 def _context(config: TrainConfig, phases: Sequence[str]) -> str:
     context = f"{config.context.scope.replace('_', ' ')}, {config.model.max_tokens:,} tokens, "
     context += f"persona {config.context.persona}"
-    of_rl = [config.context_of(name).rationales for name in phases if config.phases[name].method == "grpo"]
+    of_rl = [config.context_of(name).rationales for name in phases if config.phases[name].numbers == "grpo"]
     return context + ("; RL: without past rationales" if of_rl and not any(of_rl) else "")
 
 

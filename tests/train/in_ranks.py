@@ -24,14 +24,14 @@ from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
 from train.config import LoraConfig, OptimizerConfig, SamplingConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
-from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.models import load_model
+from train.objectives import load_objective
 from train.policy import Policy
 from train.process_group import process_group
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy, full_tensor
 from train.rollouts.engine import SampledReply, StopReason
-from train.run.phases import Phase, Stopped, run_phase
+from train.run.phases import Phase, Stopped, Trainer, run_phase
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention
@@ -76,6 +76,9 @@ CASES = {
     "grpo_steps": Case("grpo", changed(steps_per_batch=3, filter_zero_variance=False)),
     "grpo_sampled": Case("grpo", changed(filter_zero_variance=False), engine="local"),
     "grpo_lora": Case("grpo", lora=True),
+    "grpo_with_logged": Case("grpo_with_logged", changed(scale_rewards="batch")),
+    "dpo": Case("dpo", sharded=True),
+    "weighted_sft": Case("weighted_sft", changed(num_iterations=2), sharded=True),
 }
 
 
@@ -132,7 +135,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         policy = ShardedPolicy(model, ranks, gradient_checkpointing=case.gradient_checkpointing)
     else:
         policy = Policy(model, gradient_checkpointing=case.gradient_checkpointing)
-    trainer: SftTrainer | GrpoTrainer
+    trainer: Trainer
     at: Callable[[int], None] = lambda _step: None  # noqa: E731
     if case.method == "sft":
         trainer = SftTrainer(policy, tiny.trunks, SFT, seed=0, ranks=ranks)
@@ -143,11 +146,13 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         ]
         engine = None if case.engine == "local" else Scripted(tiny, plans)
         at = at if engine is None else engine.at
-        reference = policy.frozen()
+        objective = load_objective(case.method)
+        reference = policy.frozen() if objective.has_reference else None
         if case.engine == "local":  # fresh weights write nothing that is paid: something else has to teach
+            assert reference is not None
             for parameter in reference.parameters():
                 parameter.mul_(0.9)
-        trainer = GrpoTrainer(
+        trainer = objective(
             policy,
             reference,
             tiny.tokenizer,

@@ -20,14 +20,14 @@ from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, KlEstimator, LossType, ScaleRewards
 from train.grpo.groups import Group, Rollout, measured_metrics, micro_batches, rollout_metrics, score_group
 from train.grpo.loss import (
-    grpo_loss,
+    clipped_gain,
     importance_weights,
     is_informative,
     kl_divergence,
     scaled_advantages,
     token_weights,
 )
-from train.grpo.trainer import GrpoTrainer
+from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy, PolicyStats
 from train.rollouts.engine import LocalEngine, SampledReply, StopReason
 from train.session_tree import enable_tree_attention
@@ -58,17 +58,11 @@ def test_advantages_are_scaled_by_the_group_the_batch_or_nothing() -> None:
     )
 
 
-def loss_of(log_probs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, **options: float) -> torch.Tensor:
-    given = {"beta": 0.0, "epsilon_low": 0.2, "epsilon_high": 0.2, **options}
-    return grpo_loss(log_probs, old, advantages, torch.zeros_like(log_probs), torch.ones_like(log_probs), **given)
-
-
 def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
     kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
-    advantages, importance = torch.tensor([2.0, 2.0, -1.0]), torch.ones(3)
-    per_token = grpo_loss(log_probs, log_probs, advantages, kl, importance, beta=0.1, epsilon_low=0.2, epsilon_high=0.2)
-    loss = (token_weights([2, 1], "grpo", replies=2, tokens=3, longest=4) * per_token).sum()
+    gain = clipped_gain(torch.ones(3), torch.tensor([2.0, 2.0, -1.0]), low=0.2, high=0.2)
+    loss = (token_weights([2, 1], "grpo", replies=2, tokens=3, longest=4) * (0.1 * kl - gain)).sum()
     first_token = math.exp(-0.5) - (-0.5) - 1
     assert kl.tolist() == pytest.approx([first_token, 0.0, 0.0])
     assert loss.item() == pytest.approx((-2.0 + 1.0) / 2 + 0.1 * first_token / 4)
@@ -94,7 +88,8 @@ def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
     advantage: float, log_prob: float, bound: float
 ) -> None:
     log_probs = torch.tensor([log_prob], requires_grad=True)
-    loss = loss_of(log_probs, torch.tensor([-1.0]), torch.tensor([advantage]), epsilon_low=0.2, epsilon_high=0.3).sum()
+    ratio = torch.exp(log_probs - torch.tensor([-1.0]))
+    loss = -clipped_gain(ratio, torch.tensor([advantage]), low=0.2, high=0.3).sum()
     loss.backward()
     assert loss.item() == pytest.approx(bound)
     assert log_probs.grad is not None and log_probs.grad.item() == 0.0
@@ -197,8 +192,7 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     (micro_batch,) = micro_batches([group], 10_000)
     certain = PolicyStats(*torch.full((4, group.reply_tokens), 20.0))
     trainer = trainer_of(tiny.model, tiny.model, tiny)
-    certainties = trainer._certainties(micro_batch.rollouts, certain)
-    with_reason, without = trainer._rewards(micro_batch.rollouts, certainties, certain)
+    (with_reason, without), certainties = trainer.rewards(micro_batch.rollouts, certain)
     assert certainties == [20.0, 0.0]
     assert without == pytest.approx(group.rollouts[1].action_reward)
     assert with_reason == pytest.approx(group.rollouts[0].action_reward + 0.005 * 20, abs=1e-3)
@@ -269,12 +263,12 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
         Policy(model), Policy(model), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0,
         engine=OtherNumerics(Policy(model), 1.2),
     )  # fmt: skip
-    groups = trainer._sample(0)
+    groups = trainer.groups(0)
     (batch,) = micro_batches(groups, 100_000)
     figures = trainer._learn([batch], None)
     (stats,) = trainer._statistics([batch])
-    certainties = trainer._certainties(batch.rollouts, stats)
-    advantages = trainer._advantages(trainer._rewards(batch.rollouts, certainties, stats))
+    rewards = torch.tensor(trainer.rewards(batch.rollouts, stats)[0])
+    advantages = trainer.advantages(rewards.view(-1, config.num_generations)).flatten()
     loss = torch.tensor(0.0)
     rollouts = [(group, rollout) for group in groups for rollout in group.rollouts]
     for (group, rollout), advantage in zip(rollouts, advantages.tolist(), strict=True):

@@ -14,10 +14,11 @@ from shop_env.reward.score import LOG_LIKELIHOOD
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, changed, sampled, shifted_reference
+from train.grpo.chunk import advantages_of_tokens
 from train.grpo.groups import Group, micro_batches, score_group
 from train.grpo.likelihood import LEAST
 from train.grpo.loss import kl_divergence, scaled_advantages
-from train.grpo.trainer import GrpoTrainer, advantages_of_tokens
+from train.objectives.likelihood import Likelihood
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine, SampledReply
 from train.session_tree import enable_tree_attention
@@ -33,9 +34,9 @@ def own_model(tiny: Tiny) -> Any:
     return model
 
 
-def trainer_of(tiny: Tiny, model: Any, reference: Any, **options: Any) -> GrpoTrainer:
+def trainer_of(tiny: Tiny, model: Any, reference: Any, **options: Any) -> Likelihood:
     config, policy = changed(UNDIVIDED, **options), Policy(model)
-    return GrpoTrainer(policy, Policy(reference), tiny.tokenizer, tiny.trunks, config, LOG_LIKELIHOOD, seed=0)
+    return Likelihood(policy, Policy(reference), tiny.tokenizer, tiny.trunks, config, LOG_LIKELIHOOD, seed=0)
 
 
 def group_of(tiny: Tiny, texts: list[str], place: int = 1) -> Group:
@@ -50,7 +51,7 @@ def rewards_of(tiny: Tiny, *groups: Group) -> list[float]:
     trainer = trainer_of(tiny, own_model(tiny), own_model(tiny))
     (micro_batch,) = micro_batches(groups, 100_000)
     (stats,) = trainer._statistics([micro_batch])
-    return trainer._rewards(micro_batch.rollouts, trainer._certainties(micro_batch.rollouts, stats), stats)
+    return trainer.rewards(micro_batch.rollouts, stats)[0]
 
 
 def unpacked_reward(tiny: Tiny, group: Group, rationale: str) -> float:
@@ -172,14 +173,14 @@ def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(
     )
     enable_tree_attention(frozen)
     trainer = trainer_of(tiny, model, frozen, **options)
-    trainer._policy = Policy(model, chunk_tokens=chunk_tokens)
+    trainer.policy = Policy(model, chunk_tokens=chunk_tokens)
     rationales = ["I look at it.", "", "So."]
     texts = [*(format_reply(rationale, Click(name="x")) for rationale in rationales[:2]), "So."]
     groups = [group_of(tiny, texts, place) for place in (1, 2)]
-    batch = list(micro_batches(groups, trainer._config.max_batch_tokens))
+    batch = list(micro_batches(groups, trainer.config.max_batch_tokens))
     figures = trainer._learn(batch, trainer._statistics(batch) if options.get("scale_rewards") == "batch" else None)
     rewards = [[*(unpacked_reward(tiny, group, rationale) for rationale in rationales[:2]), LEAST] for group in groups]
-    advantages = scaled_advantages(torch.tensor(rewards), trainer._config.scale_rewards).flatten()
+    advantages = scaled_advantages(torch.tensor(rewards), trainer.config.scale_rewards).flatten()
     losses = []
     for rollout, advantage in zip([r for group in groups for r in group.rollouts], advantages, strict=True):
         prompt = tiny.trunks[0].tokens[: rollout.step.start]

@@ -19,10 +19,10 @@ from tests.train.tiny_gguf import write_gguf
 from train.checkpoints import load_checkpoint, model_tensors, save_checkpoint
 from train.config import LoraConfig
 from train.grpo.groups import micro_batches
-from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.merge import main as merge
 from train.models import load_model
+from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, pack
 

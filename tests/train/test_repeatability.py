@@ -13,7 +13,7 @@ from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from train.config import OptimizerConfig, TinyModelConfig
 from train.grpo.config import GrpoConfig
-from train.grpo.trainer import GrpoTrainer
+from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import SessionTree, enable_tree_attention, pack
 from train.tiny import build_model

@@ -18,7 +18,7 @@ from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, hand_made_groups, shifted_reference
 from train.grpo.groups import Group, micro_batches
-from train.grpo.trainer import GrpoTrainer
+from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.session_tree import enable_tree_attention
 
@@ -125,12 +125,11 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_pat
     batch = list(micro_batches(groups, OURS.max_batch_tokens))
     (micro_batch,) = batch
     (stats,) = trainer._statistics(batch)
-    certainties = trainer._certainties(micro_batch.rollouts, stats)
-    rewards = trainer._rewards(micro_batch.rollouts, certainties, stats)
+    rewards, _ = trainer.rewards(micro_batch.rollouts, stats)
     figures = trainer._learn(batch, None)
     expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
 
-    assert_close(trainer._advantages(rewards), expected["advantages"])
+    assert_close(trainer.advantages(torch.tensor(rewards).view(len(groups), -1)).flatten(), expected["advantages"])
     with torch.no_grad():
         reference = Policy(tree_reference).log_probs(micro_batch.packed, temperature=OURS.temperature)
     assert_close(reference, expected["reference"])

@@ -1,7 +1,8 @@
 """A group: the replies sampled at one step of a session, scored; how groups become packed trees; the step's metrics.
 
 Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
-The metrics are explained in train/metrics_file.py.
+The metrics are explained in train/metrics_file.py; replies of the log that an objective adds to a group are in none of
+them.
 """
 
 import statistics
@@ -29,7 +30,7 @@ from train.tokens import ReplySpan, SessionTokens, decode_replies
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply to a step: as it was drawn, parsed, and scored without self-certainty.
+    """One reply to a step: as it was drawn, or logged; parsed, and scored without self-certainty.
 
     Attributes:
         logged: The logged action as a continuation of the reply, whose likelihood is its reward; None: it has none.
@@ -44,6 +45,10 @@ class Rollout:
     @property
     def tokens(self) -> list[int]:
         return self.sampled.tokens
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.sampled.stop is not StopReason.LOGGED
 
     @property
     def rewarded_tokens(self) -> list[int]:
@@ -68,9 +73,13 @@ class Group:
     rollouts: list[Rollout]
 
     @property
+    def sampled(self) -> list[Rollout]:
+        return [rollout for rollout in self.rollouts if rollout.is_sampled]
+
+    @property
     def exact(self) -> float:
-        hits = sum(isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.rollouts)
-        return hits / len(self.rollouts)
+        hits = [isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.sampled]
+        return sum(hits) / len(hits)
 
     @property
     def reply_tokens(self) -> int:
@@ -140,8 +149,11 @@ _TYPES = {"click": Click, "type_and_submit": TypeAndSubmit, "terminate": Termina
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
-    """Rewards, parse results and action types of the sampled replies of a batch."""
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    """Rewards, parse results and action types of the sampled replies of a batch; of none where nothing is sampled."""
+    logged = _action_shares("logged", [group.step.action for group in groups]) | {"groups": len(groups)}
+    rollouts = [rollout for group in groups for rollout in group.sampled]
+    if not rollouts:
+        return logged
     unreadable = [rollout.sampled.stop for rollout in rollouts if isinstance(rollout.reply, MalformedReply)]
     readable = [rollout.reply for rollout in rollouts if isinstance(rollout.reply, Reply)]
     scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
@@ -157,9 +169,8 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
         "cut": unreadable.count(StopReason.LENGTH) / count,
         "no_rationale": sum(not reply.rationale for reply in readable) / count,
         **_action_shares("sampled", [reply.action for reply in readable]),
-        **_action_shares("logged", [group.step.action for group in groups]),
         "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
-        "groups": len(groups),
+        **logged,
     }
 
 
@@ -176,19 +187,21 @@ def packed_share(packs: Sequence[PackedTrees], ranks: Ranks) -> dict[str, float]
     return {"packed_share": tokens / row_tokens} if row_tokens else {}
 
 
-def tokens_processed(
-    groups: Sequence[Group], packs: Sequence[PackedTrees], *, num_iterations: int, has_old_stats: bool
-) -> int:
+def tokens_processed(groups: Sequence[Group], packs: Sequence[PackedTrees], passes: int) -> int:
     """Tokens that went through a model in one step, each as often as it did.
 
-    Sampling passes each session once, up to its last sampled step, and each reply but its last token; the packed batch
-    goes through policy and reference in each iteration, and once more through the policy for its statistics before.
+    Sampling passes each session once, up to its last sampled step, and each reply but its last token.
+
+    Args:
+        passes: How often the packed batch goes through the policy or the reference.
     """
     prompts: dict[int, int] = {}
+    sampled = 0
     for group in groups:
-        prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
-    sampled = sum(prompts.values()) + sum(group.reply_tokens - len(group.rollouts) for group in groups)
-    return sampled + sum(packed.input_ids.numel() for packed in packs) * (2 * num_iterations + has_old_stats)
+        if group.sampled:
+            prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
+        sampled += sum(len(rollout.tokens) - 1 for rollout in group.sampled)
+    return sampled + sum(prompts.values()) + sum(packed.input_ids.numel() for packed in packs) * passes
 
 
 def _action_shares(prefix: str, actions: Sequence[Action]) -> dict[str, float]:

@@ -58,26 +58,9 @@ def importance_weights(old_log_probs_N: Tensor, sampled_log_probs_N: Tensor, cap
     return torch.exp(old_log_probs_N - sampled_log_probs_N).clamp(max=cap)
 
 
-def grpo_loss(
-    log_probs_N: Tensor,
-    old_log_probs_N: Tensor,
-    advantages_N: Tensor,
-    kl_N: Tensor,
-    importance_N: Tensor,
-    *,
-    beta: float,
-    epsilon_low: float,
-    epsilon_high: float,
-) -> Tensor:
-    """(N,) the loss of each token.
-
-    Args:
-        log_probs_N, old_log_probs_N: Of the sampled tokens, now and when they were sampled.
-        advantages_N: Of the reply that a token belongs to.
-    """
-    ratio = torch.exp(log_probs_N - old_log_probs_N)
-    gain = torch.minimum(ratio * advantages_N, ratio.clamp(1 - epsilon_low, 1 + epsilon_high) * advantages_N)
-    return beta * kl_N - importance_N * gain
+def clipped_gain(ratio_N: Tensor, advantages_N: Tensor, *, low: float, high: float) -> Tensor:
+    """(N,) min(ρ·A, clip(ρ, 1−low, 1+high)·A) of each token, A the advantage of the reply that it belongs to."""
+    return torch.minimum(ratio_N * advantages_N, ratio_N.clamp(1 - low, 1 + high) * advantages_N)
 
 
 def is_informative(action_rewards: Sequence[object]) -> bool:

@@ -29,10 +29,11 @@ from train.session_tree import get_head_shape
 
 
 class StopReason(Enum):
-    """Why a sampled reply ended."""
+    """Why a reply ended."""
 
     END = "end"  # the policy ended it
     LENGTH = "length"  # max_new_tokens were written
+    LOGGED = "logged"  # it is the shopper's, and was not sampled
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class SampledReply:
 
     Attributes:
         tokens: The end token included, where it was reached.
-        log_probs: Of each token, as the engine drew it: at its temperature and in its numerics; 0 where greedy.
+        log_probs: Of each token, as the engine drew it: at its temperature, in its numerics; 0 if greedy or logged.
     """
 
     tokens: list[int]

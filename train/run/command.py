@@ -30,6 +30,7 @@ from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
+from train.objectives import load_objective
 from train.process_group import process_group
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
@@ -149,7 +150,10 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         for name in config.evaluation.agents:
             agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
-        for reward in map(config.reward_of, config.phases):
+        for name, phase in config.phases.items():
+            reward = config.reward_of(name)
+            if phase.numbers == "grpo":
+                load_objective(phase.method, reward.kind)
             if reward != LOG_LIKELIHOOD:  # which no text is scored by
                 best_breakdown(Terminate(), reward)
         if config.threads:

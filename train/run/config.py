@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from shop_env.evaluation import scored_steps
@@ -20,6 +20,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import LOG_LIKELIHOOD
 from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
+from train.objectives import OBJECTIVES
 
 MOST_PROBABLE = "most probable action"  # how a decoding is called
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
@@ -72,7 +73,9 @@ class PhaseConfig(Config):
 
     Attributes:
         label: Its name in the table.
-        method: `sft`, `grpo`, or `none`, which tests the weights that it starts from.
+        method: `sft`; `none`, which tests the weights that it starts from; or an objective with the numbers of [grpo]:
+            `grpo`, `grpo_with_logged`, `weighted_sft`, `dpo`, or your own subclass of
+            train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS (docs/objectives.md).
         start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
         against: The phases that it is compared with, pair by pair of steps; they may come later.
         temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
@@ -89,7 +92,7 @@ class PhaseConfig(Config):
     """
 
     label: str
-    method: Literal["none", "sft", "grpo"]
+    method: str
     start: str = "model"
     against: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
@@ -106,9 +109,20 @@ class PhaseConfig(Config):
     def __post_init__(self) -> None:
         if self.reward is not None:
             _get_reward(self.reward)
-        for key, value, method in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
-            if value is not None and self.method != method:
-                raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {method!r}.")
+        methods = ["none", "sft", *OBJECTIVES]
+        if ":" not in self.method and self.method not in methods:
+            raise BadConfig(
+                f"phase '{self.label}': unknown method {self.method!r}. {did_you_mean(self.method, methods)} Or give "
+                "FILE.py:CLASS."
+            )
+        for key, value, table in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
+            if value is not None and self.numbers != table:
+                raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {table!r}.")
+
+    @property
+    def numbers(self) -> Literal["sft", "grpo"] | None:
+        """The table that its method reads: [grpo] of every objective; None: it trains nothing."""
+        return {"none": None, "sft": "sft"}.get(self.method, "grpo")
 
 
 def _get_reward(name: str) -> RewardConfig:
@@ -233,9 +247,10 @@ class TrainConfig(Config):
             ):
                 if other is not None and other not in names:
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
-            if phase.method != "none" and getattr(phase, phase.method) is None and getattr(self, phase.method) is None:
-                raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{phase.method}] with its numbers.")
-            if phase.method != "none" and self.prompt_tokens_of(name) < 1:
+            table = phase.numbers
+            if table is not None and getattr(phase, table) is None and getattr(self, table) is None:
+                raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{table}] with its numbers.")
+            if table is not None and self.prompt_tokens_of(name) < 1:
                 raise BadConfig(
                     f"model.max_tree_tokens is {self.model.max_tree_tokens}, which phases.{name} fills with replies "
                     "alone; raise it, or lower grpo.num_generations or grpo.max_new_tokens."
@@ -292,9 +307,10 @@ class TrainConfig(Config):
         """The longest prompt that a phase trains on: room is left for a reply in its path, and for all in its tree."""
         model, replies = self.model, self.model.max_new_tokens
         longest = model.max_tokens - model.max_new_tokens
-        if self.phases[name].method == "grpo":
+        if self.phases[name].numbers == "grpo":
             grpo = self.grpo_of(name)
-            replies = grpo.num_generations * grpo.max_reply_tokens(self.reward_of(name))
+            size = grpo.num_generations + (self.phases[name].method != "grpo")  # with the logged reply
+            replies = size * grpo.max_reply_tokens(self.reward_of(name))
         return longest if model.max_tree_tokens is None else min(longest, model.max_tree_tokens - replies)
 
     def reward_of(self, name: str) -> RewardConfig:

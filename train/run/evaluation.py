@@ -263,12 +263,12 @@ def _policies(config: TrainConfig) -> list[str]:
 
 
 def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
-    """What RL did to exact match, one sentence for each phase of GRPO that is compared with another phase."""
+    """What an objective did to exact match, one sentence for each such phase that is compared with another phase."""
     sentences = []
     for phase in config.phases.values():
         labels = [decoding.label(phase.label) for decoding in config.evaluation.decodings]
         of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
-        if phase.method == "grpo" and of_phase:
+        if phase.numbers == "grpo" and of_phase:
             sentences.append(_verdict(phase.label, of_phase))
     return sentences
 

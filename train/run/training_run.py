@@ -22,11 +22,12 @@ from shop_env.metrics import step_metrics
 from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
-from train.grpo.trainer import GrpoTrainer
+from train.grpo.trainer import GroupTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
 from train.models import load_model
+from train.objectives import load_objective
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
@@ -134,7 +135,7 @@ class TrainingRun:
         How it attends is logged where it differs from the phase before.
         """
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
-        numbers = self.config.sft_of(name) if self.config.phases[name].method == "sft" else self.config.grpo_of(name)
+        numbers = self.config.sft_of(name) if self.config.phases[name].numbers == "sft" else self.config.grpo_of(name)
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
             "gradient_checkpointing": config.gradient_checkpointing,
@@ -163,10 +164,13 @@ class TrainingRun:
             sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed, ranks=ranks)
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
-        if self._vllm is None and self.config.rollouts.engine == "vllm":  # one for all phases
+        objective = load_objective(config.method, reward.kind)
+        if objective.samples and self._vllm is None and self.config.rollouts.engine == "vllm":  # one for all phases
             self._vllm = self._start_vllm(policy.model)
-        reference, engine = policy.frozen(), self._vllm
-        trainer = GrpoTrainer(policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks)
+        reference = policy.frozen() if objective.has_reference else None
+        trainer: GroupTrainer = objective(
+            policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=self._vllm, ranks=ranks
+        )
         return trainer, grpo.steps
 
     def _sft_config(self, name: str) -> SftConfig:

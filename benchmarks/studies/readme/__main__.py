@@ -1,10 +1,11 @@
-"""Writes the tables of README.md and docs/results.md from the recorded results, or says where they differ.
+"""Writes the tables of README.md and docs from the recorded results, or says where they differ.
 
   python -m benchmarks.studies.readme          writes them
   python -m benchmarks.studies.readme --check  exit code 1 where one differs
 
 A table stands between <!-- table: NAME --> and <!-- end of table -->; what is in
-it comes from benchmarks/results alone.
+it comes from benchmarks/results alone, and the diffs of docs/objectives.md from
+train/objectives.
 """
 
 import difflib
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.studies.readme.blocks import names_of_tables, with_tables
+from benchmarks.studies.readme.objectives import objective_diffs
 from benchmarks.studies.readme.tables import RESULTS, readme_tables
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file
@@ -20,7 +22,7 @@ from replay_sessions.foundation.records import Record
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs/results.md", ROOT / "docs/paper_tables.md")
+PAGES = (README, ROOT / "docs/results.md", ROOT / "docs/paper_tables.md", ROOT / "docs/objectives.md")
 
 
 class Readme(Record):
@@ -38,7 +40,7 @@ class Readme(Record):
 
 
 def _run(options: Readme) -> int:
-    tables = readme_tables(options.results)
+    tables = readme_tables(options.results) | objective_diffs()
     try:
         before = {page: page.read_text(encoding="utf-8") for page in options.pages}
         after = {page: with_tables(text, tables) for page, text in before.items()}

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.studies.readme.__main__ import PAGES, main
 from benchmarks.studies.readme.tables import RESULTS
 
-README, RESULTS_PAGE, PAPERS_PAGE = PAGES
+README, RESULTS_PAGE, *OTHERS = PAGES
 
 
 def test_the_readme_s_tables_are_those_recorded() -> None:
@@ -30,7 +30,7 @@ def test_a_figure_that_is_not_the_recorded_one_is_shown_and_mended(
     boosting["figures"]["exact_accuracy"] = {"value": 0.1234, "low": 0.1, "high": 0.2}
     record.write_text(json.dumps(content))
     page = Path(shutil.copy(RESULTS_PAGE, tmp_path))
-    options = ["--pages", str(page), str(README), str(PAPERS_PAGE), "--results", str(results)]
+    options = ["--pages", str(page), *map(str, [README, *OTHERS]), "--results", str(results)]
 
     assert main([*options, "--check"]) == 1
     removed, added = (
@@ -57,7 +57,7 @@ def test_a_page_with_a_wrong_mark_is_left_alone_and_told(
 ) -> None:
     page = tmp_path / "results.md"
     page.write_text(text := RESULTS_PAGE.read_text().replace(before, after, 1))
-    assert main(["--pages", str(page), str(README), str(PAPERS_PAGE)]) == 2
+    assert main(["--pages", str(page), *map(str, [README, *OTHERS])]) == 2
     assert said in capsys.readouterr().err
     assert page.read_text() == text
 

@@ -16,9 +16,9 @@ from tests.train.test_grpo import CONFIG, changed, hand_made_groups, shifted_ref
 from tests.train.test_session_tree import random_tree
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.groups import micro_batches
-from train.grpo.trainer import GrpoTrainer
 from train.lora import add_adapter
 from train.models import load_model
+from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy, autocast_dtype, log_probabilities, policy_stats
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 from train.sft import SftTrainer

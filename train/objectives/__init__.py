@@ -1,0 +1,38 @@
+"""Objectives: each a small file that differs from GRPO's where its method does (docs/objectives.md shows the diffs).
+
+A phase names one by `method`: a name of OBJECTIVES, or your own as module:CLASS or FILE.py:CLASS. It is a subclass of
+train.grpo.trainer.GroupTrainer and reads the numbers of [grpo]. SFT on whole sessions is train/sft.py.
+"""
+
+from typing import Any
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import error_with_line, load_own
+
+OBJECTIVES = {
+    "grpo": "train.objectives.grpo:GrpoTrainer",
+    "grpo_with_logged": "train.objectives.grpo_with_logged:GrpoWithLogged",
+    "weighted_sft": "train.objectives.weighted_sft:WeightedSft",
+    "dpo": "train.objectives.dpo:Dpo",
+}
+LIKELIHOOD = "train.objectives.likelihood:Likelihood"  # GRPO with the reward log_likelihood
+
+
+def load_objective(method: str, reward_kind: str = "") -> Any:
+    """The class that trains by a method.
+
+    Raises:
+        BadConfig: Whatever is wrong with one's own, with its file and line.
+    """
+    is_likelihood = method == "grpo" and reward_kind == "log_likelihood"
+    target = LIKELIHOOD if is_likelihood else OBJECTIVES.get(method, method)
+    try:
+        objective = load_own(target)
+    except Exception as error:
+        raise BadConfig(f"method {method!r} cannot be loaded: {error_with_line(error)}") from error
+    if not isinstance(objective, type) or getattr(objective, "__abstractmethods__", True):
+        raise BadConfig(
+            f"method {method!r} is no objective: give a subclass of train.grpo.trainer.GroupTrainer with a method "
+            "loss(chunk)."
+        )
+    return objective
