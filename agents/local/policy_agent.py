@@ -28,6 +28,7 @@ nothing is sampled, and the greedy reply proposes what is typed. Where a page ta
 whether the policy writes an empty rationale there, and then draws none: it counts as K draws of the empty one.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ import torch
 
 from agents.adapted import SeededAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
-from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_choice
+from replay_sessions.foundation.errors import AgentFailed, BadConfig, DeviceFailed, check_choice, first_line
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
@@ -44,6 +45,8 @@ from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import draw_uniforms, generate
 from train.tokens import decode_replies, prompt_tokens, stop_token
+
+logger = logging.getLogger(__name__)
 
 Seeds = Sequence[int | None]
 Decode = Literal["tokens", "most_probable_action", "sample_action"]
@@ -152,7 +155,32 @@ class PolicyAgent(SeededAgent):
         return [pages[index] for index in range(len(prompts))]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """The results for the observations that fit; AgentFailed in place of the others."""
+        """The results for the observations that fit; AgentFailed in place of the others.
+
+        Where the device has too little memory for all of them, half of them at a time: a step's seed is its own.
+
+        Raises:
+            DeviceFailed: It has too little for one, or failed otherwise.
+        """
+        try:
+            return self._all(answer, observations, seeds)
+        except RuntimeError as error:
+            is_out_of_memory = isinstance(error, torch.OutOfMemoryError)
+            if not (is_out_of_memory or _is_of_device(error)):
+                raise
+            reason = first_line(error)
+        if is_out_of_memory and (half := len(observations) // 2):  # outside of `except`, whose error holds tensors
+            torch.cuda.empty_cache()
+            logger.warning("out of memory with %d steps at once; half as many are read now", len(observations))
+            parts = (slice(half), slice(half, None))
+            return [each for part in parts for each in self._each(answer, observations[part], seeds[part])]
+        raise DeviceFailed(
+            f"{self._policy.device} failed while a policy was evaluated: {reason}. What was finished is kept: free "
+            "memory on the device and go on, or train with a lower model.max_tokens or model.max_new_tokens."
+        )
+
+    def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
+        """The same, all at once."""
         results: list[Any] = [self._prompt(observation) for observation in observations]
         fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, AgentFailed)]
         answers = answer(
@@ -173,6 +201,14 @@ class PolicyAgent(SeededAgent):
         return AgentFailed(
             f"the page alone needs {len(tokens)} tokens, but the checkpoint takes {limit} besides the reply."
         )
+
+
+def _is_of_device(error: RuntimeError) -> bool:
+    """Whether CUDA, or the CPU's allocator, is what failed."""
+    return type(error).__name__ == "AcceleratorError" or any(
+        word in str(error)
+        for word in ("CUDA error", "CUDA out of memory", "CUBLAS_", "CUDNN_", "can't allocate memory")
+    )
 
 
 def usual_device() -> str:

@@ -6,6 +6,7 @@
     ├── ImportFailed                             a source of logs that could not be read
     ├── UnknownAgent       (LookupError)         no agent of that name
     ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
+    ├── DeviceFailed                             a GPU that failed or has too little memory: ends the evaluation
     ├── MissingExtra       (ImportError)         an optional dependency that is not installed
     ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
     ├── WriteFailed        (OSError)             the system refused to write: a full disk, a limit on files
@@ -43,6 +44,10 @@ class UnknownAgent(ShopR1Error, LookupError):
 
 class AgentFailed(ShopR1Error):
     """An agent that could not answer; the step is an error row, never a score of 0."""
+
+
+class DeviceFailed(ShopR1Error):
+    """A GPU that failed or has too little memory; as error rows, the longest prompts would be missing from a figure."""
 
 
 class MissingExtra(ShopR1Error, ImportError):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
 from replay_sessions.schema import Action
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent, StreamingAgent
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
@@ -240,7 +240,7 @@ def call_batched(
         results = list(returned)
         if len(results) != len(observations):
             raise ValueError(f"{method.__name__} gave {len(results)} answers to {len(observations)} observations")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, DeviceFailed):
         raise
     except BaseException as error:
         logger.debug("an agent failed on %d steps at once", len(observations), exc_info=True)
@@ -254,7 +254,7 @@ def _act(agent: Agent, observation: Observation, seed: int | None) -> ReplyOrErr
     try:
         agent.reset(seed=seed)
         reply: object = agent.act(observation)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, DeviceFailed):
         raise
     except BaseException as error:
         logger.debug("an agent failed at step %d", observation["step"], exc_info=True)

@@ -1,10 +1,15 @@
 """A trained policy's replies depend on the observation and the seed, and on nothing that is asked beside it."""
 
-import pytest
+from typing import Any
 
+import pytest
+import torch
+
+from agents.local import policy_agent as module
 from agents.local.policy_agent import PolicyAgent
-from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import generate_replies
 from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import checked_distribution
@@ -54,3 +59,44 @@ def test_probabilities_are_distributions_and_do_not_depend_on_the_batch(tiny: Ti
         checked_distribution(found)
         (alone,) = agent.probabilities([observation], seeds=[seed])
         assert found == pytest.approx(alone)
+
+
+def with_memory_for(monkeypatch: pytest.MonkeyPatch, steps: int, error: Exception) -> None:
+    """The device fails where more prompts than these are read at once."""
+    generate = module.generate
+
+    def limited(policy: Any, prompts: Any, *arguments: Any, **options: Any) -> Any:
+        if len(prompts) > steps:
+            raise error
+        return generate(policy, prompts, *arguments, **options)
+
+    monkeypatch.setattr(module, "generate", limited)
+
+
+def test_a_batch_that_does_not_fit_the_device_is_read_in_parts(
+    tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4)
+    with_memory_for(monkeypatch, 3, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"))
+    assert evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4) == whole
+    assert not any(record.error for record in whole)
+
+
+@pytest.mark.parametrize(
+    ("steps", "error"),
+    [(0, torch.OutOfMemoryError("CUDA out of memory")), (5, RuntimeError("CUDA error: device-side assert triggered"))],
+)
+def test_a_device_that_fails_ends_the_evaluation_and_is_no_error_of_a_step(
+    tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch, steps: int, error: Exception
+) -> None:
+    with_memory_for(monkeypatch, steps, error)
+    with pytest.raises(DeviceFailed, match=r"cpu failed while a policy was evaluated: CUDA .*model\.max_tokens"):
+        evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4)
+
+
+def test_an_error_that_is_not_the_device_s_is_one_of_its_steps(
+    tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_memory_for(monkeypatch, 0, RuntimeError("shapes do not match"))
+    records = evaluate(policy_agent(tiny), demo_store, "test", max_sessions=2)
+    assert {record.error for record in records} == {"RuntimeError: shapes do not match"}
