@@ -18,7 +18,7 @@ help:
 	@echo "make test-long    the tests that start our programs again and again, train, or kill"
 	@echo "make check        format, lint, types, direction of imports"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
-	@echo "make test-browser the tests that look at pages in Chromium; test-gpu likewise"
+	@echo "make test-browser the tests that look at pages in Chromium, those of the site too; test-gpu likewise"
 	@echo "make test-vllm    GRPO and agents with vLLM, on this machine's CPU"
 	@echo "make test-trl     our loss and gradients against TRL's GRPOTrainer; TRL against the served env"
 	@echo "make test-verl    our steps, their order and their rewards in verl"
@@ -95,7 +95,7 @@ test-slow: $(COMPILED)
 	$(PY) -m pytest -m slow $(ARGS)
 
 # Playwright's package drives the Chromium that is installed; it brings none.
-test-browser: $(READY)
+test-browser: $(READY) docs
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,browser]"
 	$(PY) -m pytest -m browser $(ARGS)
 

@@ -101,8 +101,8 @@ def repeated_texts(removed: Iterable[Removal], *, in_names: bool = False) -> dic
 def find_private_data(text: str) -> list[Removal]:
     """What looks private on a page, attributes included, given as HTML or as plain text.
 
-    >>> [removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b>')]
-    ['name', 'name']
+    >>> tuple(removal.kind for removal in find_private_data('<b title="Hello, Bo">Hello, Anna</b>'))
+    ('name', 'name')
     """
     pieces, order = html_pieces(text)
     page = PageText([" ".join(pieces[position].split()) for position in order])

@@ -1,5 +1,6 @@
 """The pages that people read: links and commands lead somewhere, every page is on the site, versions agree."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from replay_sessions.console import PROGRAMS
+from replay_sessions.foundation.plugins import OUR_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -74,3 +76,21 @@ def test_the_forge_s_workflow_calls_the_project_s_own_scripts() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     calls = {step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step}
     assert calls == {"bash .ci/run", "make test-oldest", "make docs"}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    """Whether a name there exists is checked when the site is built."""
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    named = set(re.findall(r"\w+", pages))
+    packages = [file for package in OUR_PACKAGES for file in (ROOT / package).rglob("__init__.py")]
+    public = {name for file in packages for name in exported(file)}
+    assert len(public) > 50
+    assert sorted(public - named) == []
+
+
+def exported(file: Path) -> list[str]:
+    """The names in a package's `__all__`."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
