@@ -8,6 +8,18 @@
   python -m benchmarks.series benchmarks/studies/real_shoppers/clothing_policies.toml
   python -m benchmarks.studies.real_shoppers.training boards/clothing_policies
 
+  python -m benchmarks.seeds --seeds 101 102 103 --out runs/demo_objectives \\
+    --preset benchmarks/studies/real_shoppers/policies.toml -- \\
+    --rows benchmarks/studies/real_shoppers/objectives.toml
+  python -m benchmarks.seeds --seeds 0 1 2 --store runs/stores/clothing --out runs/clothing_objectives \\
+    --preset benchmarks/studies/real_shoppers/policies.toml -- \\
+    --rows benchmarks/studies/real_shoppers/objectives.toml \\
+    --only sft grpo weighted_sft grpo_with_logged dpo sft_longer \\
+    --sft.sessions-per-batch 16 --sft.tokens-per-batch 8000
+  python -m benchmarks.series benchmarks/studies/real_shoppers/demo_objectives.toml    # and clothing_objectives.toml
+
+compare objectives (train/objectives) in the same way.
+
 The first three train and evaluate: SFT, SFT for GRPO's time, and GRPO with divided and undivided advantages, each
 decoded in four ways; what was stopped goes on with the same call. The last one keeps the record and draws, for each
 policy and decoding, the difference of exact match from greedy SFT.
