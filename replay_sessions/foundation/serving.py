@@ -82,8 +82,12 @@ class Server:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        while self._thread.is_alive() and not self._server.started:
-            time.sleep(0.01)
+        try:
+            while self._thread.is_alive() and not self._server.started:
+                time.sleep(0.01)
+        except BaseException as stop:  # Ctrl-C: no thread may outlive the program
+            self.__exit__(type(stop), stop, stop.__traceback__)
+            raise
         self._socket.listen(_BACKLOG)  # asyncio has set it to what it accepts at once
         return self
 

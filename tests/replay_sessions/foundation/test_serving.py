@@ -2,6 +2,7 @@
 
 import resource
 import socket
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -106,3 +107,17 @@ def test_300_connections_that_say_too_little_keep_nobody_out_where_256_files_may
         assert is_served(server)
         assert is_closed(held[0])
         assert is_served(server)
+
+
+def test_ctrl_c_while_the_server_starts_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    server = make_server()
+    with monkeypatch.context() as starting:
+        starting.setattr(server._thread, "is_alive", interrupt)
+        with pytest.raises(KeyboardInterrupt), server:
+            pass
+    assert server._thread not in threading.enumerate()
+    with pytest.raises(OSError, match="refused"):
+        is_served(server)
