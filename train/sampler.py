@@ -1,12 +1,13 @@
 """Which sessions, or which single steps of them, make a batch: it depends on seed and step only, so that runs resume.
 
 SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes whole sessions too, all steps of which share one pass over
-their pages, or single ⟨context, next action⟩ pairs as in the papers, uniformly or balanced over action types.
+their pages, or so many ⟨context, next action⟩ pairs as in the papers: drawn one by one, uniformly or balanced over
+action types, or filled up session by session, so that they share their pages.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import chain, count, islice
 from random import Random
 from typing import Literal, TypeVar
 
@@ -15,6 +16,7 @@ from replay_sessions.schema import reply_action
 from train.tokens import ReplySpan, SessionTokens
 
 Balance = Literal["uniform", "balanced"]
+DrawBy = Literal["step", "session"]
 # Shop-R1, section 4.1: click and type_and_submit each occur about 10% more frequently than terminate.
 BALANCED = {"click": 1.1, "type_and_submit": 1.1, "terminate": 1.0}
 
@@ -92,14 +94,26 @@ class StepPlan:
             the next step of that type; rare types come round more often, and a step that comes twice in one batch is
             taken once.
         share: As in SessionPlan.
+        draw_by: `session` takes all steps of one session after the other, which may go on in the next batch.
     """
 
     def __init__(
-        self, trunks: Sequence[SessionTokens], size: int, balance: Balance, key: str, share: slice = ALL
+        self,
+        trunks: Sequence[SessionTokens],
+        size: int,
+        balance: Balance,
+        key: str,
+        share: slice = ALL,
+        draw_by: DrawBy = "step",
     ) -> None:
         self._trunks, self._size, self._share = trunks, size, share
-        pairs = [(index, position) for index, t in enumerate(trunks) for position in range(len(t.replies))]
-        self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
+        sessions = [[(index, position) for position in range(len(t.replies))] for index, t in enumerate(trunks)]
+        pairs = list(chain(*sessions))
+        self._stream: Iterator[tuple[int, int]]
+        if draw_by == "session":
+            self._stream = chain.from_iterable(_epochs(sessions, key))
+        else:
+            self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
         self._drawn: list[tuple[int, int]] = []
 
     def pairs(self, number: int) -> list[tuple[int, int]]:
@@ -136,7 +150,7 @@ def _balanced(by_type: dict[str, list[tuple[int, int]]], key: str) -> Iterator[t
         yield next(streams[name])
 
 
-def _epochs(items: Sequence[tuple[int, int]], key: str) -> Iterator[tuple[int, int]]:
+def _epochs(items: Sequence[T], key: str) -> Iterator[T]:
     for epoch in count():
         yield from _shuffled(items, f"{key} epoch {epoch}")
 

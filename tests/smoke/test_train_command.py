@@ -29,7 +29,7 @@ from benchmarks.report.step_figures import differences
 from benchmarks.studies.docs_site.hook import on_page_markdown
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
+from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type
 from shop_env.metrics import StepRecord, paired_difference
@@ -427,3 +427,35 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
         assert re.search(rf"^{part} +[\d.]+ +[\d.]+ +[\d.]+$", told, re.MULTILINE), part
     assert told.splitlines()[-1] == f"To train: python -m agents.llm_grpo.train {' '.join(words)}"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def store_without_rationales(store: Path, tmp_path: Path) -> Path:
+    """Two of five steps keep theirs."""
+    logged, path = SessionStore.open(store), tmp_path / "without"
+    number = 0
+    with StoreWriter(path, source="others", splits=logged.manifest.split_plan) as writer:
+        for session in logged.sessions("all"):
+            steps = []
+            for step in session.steps:
+                steps.append(step if number % 5 < 2 else msgspec.structs.replace(step, rationale=None))
+                number += 1
+            writer.write(msgspec.structs.replace(session, steps=tuple(steps)))
+    return path
+
+
+def test_a_reward_of_rationales_on_a_store_without_them_is_refused_unless_it_is_wanted(
+    store_without_rationales: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = small_run(store_without_rationales, tmp_path / "run")
+    assert main(words) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"rationales: \d+ of \d+ training steps have one \((39|40|41)%\), and the reward scores", said)
+    assert "`python -m agents.rationales --store" in said and "--missing-rationales empty" in said
+    assert not (tmp_path / "run" / "run.json").exists()
+
+    assert main([*words, "--dry-run"]) == 0
+    assert "training steps have one (" in capsys.readouterr().out
+    assert main([*words, "--missing-rationales", "empty"]) == 0
+    record = json.loads((tmp_path / "run" / "run.json").read_text())["rationales"]
+    assert 0.38 < record["present"] / record["steps"] < 0.42

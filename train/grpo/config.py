@@ -6,7 +6,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
 from shop_env.reward import RewardConfig
 from train.config import OptimizerConfig, SamplingConfig
-from train.sampler import Balance
+from train.sampler import Balance, DrawBy
 
 ScaleRewards = Literal["group", "batch", "none"]
 KlEstimator = Literal["k3", "k2", "k1"]
@@ -24,6 +24,8 @@ class GrpoConfig(Config):
         steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
         balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
             terminate (Shop-R1, section 4.1). Only with steps_per_batch.
+        draw_by: `step` draws the pairs one by one, over all sessions; `session` fills a batch session by session: the
+            pages are read once for all pairs of a session, which are correlated. Only with steps_per_batch.
         num_generations: G, the replies sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
         max_new_tokens: The longest reply that is sampled, in tokens.
@@ -52,6 +54,7 @@ class GrpoConfig(Config):
     tokens_per_batch: int = 65_536
     steps_per_batch: int | None = None
     balance: Balance = "uniform"
+    draw_by: DrawBy = "step"
     num_generations: int = 8
     temperature: float = 0.6
     max_new_tokens: int = 64
@@ -77,6 +80,11 @@ class GrpoConfig(Config):
         if self.steps_per_batch is None and self.balance != "uniform":
             raise BadConfig(
                 f"grpo.balance is {self.balance!r}, but whole sessions make the batches; give grpo.steps_per_batch."
+            )
+        if self.draw_by == "session" and (self.steps_per_batch is None or self.balance != "uniform"):
+            raise BadConfig(
+                f"grpo.draw_by is 'session', with steps_per_batch {self.steps_per_batch} and balance {self.balance!r}; "
+                "give a number of steps, and balance 'uniform': whole sessions cannot be balanced."
             )
         for key in ("steps_per_batch", "num_iterations", "importance_sampling_cap"):
             value = getattr(self, key)

@@ -305,5 +305,5 @@ def grpo_plan(
     """
     scored, key = scored_trunks(trunks), f"{seed} grpo"
     if config.steps_per_batch is not None:
-        return StepPlan(scored, config.steps_per_batch, config.balance, key, ranks.share)
+        return StepPlan(scored, config.steps_per_batch, config.balance, key, ranks.share, config.draw_by)
     return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key, ranks.share)

@@ -33,7 +33,7 @@ from train.models import load_tokenizer
 from train.objectives import load_objective
 from train.process_group import process_group
 from train.run.config import TrainConfig
-from train.run.data import TrainingData
+from train.run.data import RationaleCoverage, TrainingData, rationale_coverage
 from train.run.dry_run import dry_run
 from train.run.evaluation import RunAgents, evaluate_run
 from train.run.options import PROGRAM, RunOptions
@@ -161,7 +161,9 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         store = SessionStore.open(config.store)
         if options.dry_run:
             call = shlex.join(word for word in words if word != "--dry-run")
-            return _print(chain(dry_run(config, store), [f"To train: {PROGRAM} {call}"]))
+            rationales = rationale_coverage(store)
+            lines = [problem] if (problem := rationales.problem(config)) else [str(rationales)]
+            return _print(chain(dry_run(config, store), ["", *lines, f"To train: {PROGRAM} {call}"]))
         if options.for_verl is not None:
             return _print(export_phase(config, store, "verl", options.for_verl, folder))
         if options.for_trl is not None:
@@ -171,11 +173,14 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         requested, config = config, config if ranks.is_single else config.with_seeds_by_prompt()
         ranks.barrier()  # from here on no other looks whether there is a run
         log: RunLog = NoLog()
+        coverage: RationaleCoverage | None = None
         if ranks.is_main:
             open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
-            begin_run(folder, config, store)
+            coverage = begin_run(folder, config, store)
             log = RunLog(folder, trackers)
         with log:  # its bars end before the table
+            if coverage is not None:
+                log.info(str(coverage))
             if options.resume is not None and config != requested:
                 log.info(
                     "this run began in one process; several draw other replies than that would have "
@@ -194,12 +199,20 @@ def _print(lines: Iterable[RenderableType]) -> int:
     return 0
 
 
-def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> None:
-    """Writes run.json of a new or extended run."""
+def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> RationaleCoverage | None:
+    """Writes run.json of a new or extended run; of a new one, returns how many training steps have a rationale.
+
+    Raises:
+        BadConfig: They are too few for its reward.
+    """
     if (folder / "run.json").exists():
         check_store(folder, store)
         record_extension(folder, config, store)
-        return
+        return None
+    coverage = rationale_coverage(store)
+    if problem := coverage.problem(config):
+        raise BadConfig(problem)
     folder.mkdir(parents=True, exist_ok=True)
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    replace_json(folder / "run.json", record)
+    replace_json(folder / "run.json", record | {"rationales": coverage._asdict()})
+    return coverage

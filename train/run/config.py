@@ -206,6 +206,8 @@ class TrainConfig(Config):
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.score) or a table of numbers.
+        missing_rationales: `refuse` a run whose reward scores rationales (self-certainty, log_likelihood) on a store
+            where under half of the train split's steps have one; `empty` trains on empty ones in their place.
         threads: CPU threads; 0: torch's default. The same seed and thread count give the same run on CPU.
         save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
             more than 2% of that time, but every half an hour (train/loop.py). 0: after every step.
@@ -222,6 +224,7 @@ class TrainConfig(Config):
     prompt: PromptConfig = PromptConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     reward: str | RewardConfig = "shop_r1"
+    missing_rationales: Literal["refuse", "empty"] = "refuse"
     validation: ValidationConfig = ValidationConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     threads: int = 0
@@ -317,6 +320,12 @@ class TrainConfig(Config):
         """The reward that a phase is trained with."""
         own = self.phases[name].reward
         return self.reward_config if own is None else _get_reward(own)
+
+    @property
+    def rewards_rationales(self) -> bool:
+        """Whether a phase's reward depends on rationales."""
+        rewards = [self.reward_of(name) for name, phase in self.phases.items() if phase.numbers == "grpo"]
+        return any(each.self_certainty_weight > 0 or each == LOG_LIKELIHOOD for each in rewards)
 
     def context_of(self, name: str) -> ContextConfig:
         """The context of a phase's policy, in training and evaluation."""

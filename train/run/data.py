@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import msgspec
 import numpy as np
@@ -83,6 +83,34 @@ class TrainingData:
             unlogged = sum(bool(unlogged_fields(step.action)) for session in logged for step in session.steps)
             too_long = f"{steps - included - unlogged} steps whose page does not fit {limit} tokens"
             self._log(f"left out: {too_long}, {unlogged} whose target was not logged")
+
+
+class RationaleCoverage(NamedTuple):
+    """How many steps of the train split have a rationale."""
+
+    present: int
+    steps: int
+
+    def __str__(self) -> str:
+        share = f" ({self.present / self.steps:.0%})" if self.steps else ""
+        return f"rationales: {self.present:,} of {self.steps:,} training steps have one{share}"
+
+    def problem(self, config: TrainConfig) -> str | None:
+        """Why a run of this configuration is refused; None: it is not."""
+        is_refused = config.missing_rationales == "refuse" and config.rewards_rationales
+        if not is_refused or 2 * self.present >= self.steps:
+            return None
+        return (
+            f"{self}, and the reward scores rationales. Write those that are missing by `python -m agents.rationales "
+            f"--store {config.store} --out …`, or take --reward no_rationale, or train on empty ones by "
+            "--missing-rationales empty."
+        )
+
+
+def rationale_coverage(store: SessionStore) -> RationaleCoverage:
+    """Of the train split."""
+    steps = [bool(step.rationale) for session in store.sessions("train") for step in session.steps]
+    return RationaleCoverage(sum(steps), len(steps))
 
 
 class MappedTokens(Sequence[int]):
