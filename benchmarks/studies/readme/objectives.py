@@ -22,7 +22,7 @@ def objective_diffs() -> dict[str, Callable[[], str]]:
 def _block(name: str, class_name: str) -> str:
     grpo = _members(TRAIN / "objectives/grpo.py", "GrpoTrainer")
     if name == "grpo":
-        lines = [line for member in ("advantages", "loss") for line in [*grpo[member], ""]][:-1]
+        lines = [*grpo["advantages"], "", "", *grpo["loss"]]
         return "\n".join(["```python", *lines, "```", ""])
     own = _members(TRAIN / f"objectives/{name}.py", class_name)
     return "\n".join(["```diff", *_diff(grpo, own), "```", ""])

@@ -60,8 +60,8 @@ def test_the_worked_example_of_the_docs(
         (tmp_path / name).write_text(content)
     monkeypatch.chdir(tmp_path)
     command = next(content for kind, content in blocks if kind == "sh").split()
-    assert command[:3] == ["python", "-m", "replay_sessions"]
-    assert main(command[3:]) == 0
+    assert command[:2] == ["shop-r1", "import"]
+    assert main(command[1:]) == 0
     told = capsys.readouterr().out
     for line in next(content for kind, content in blocks if kind == "text").splitlines():
         assert line in told
