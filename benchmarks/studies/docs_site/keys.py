@@ -130,8 +130,11 @@ def _reward_values(paper: str) -> dict[str, str]:
     """A paper's numbers of the reward: `shop_r1` has those that are explained without another reward's name."""
     values = {}
     for name, meaning in attributes(RewardConfig).items():
-        is_customer, is_other = "ustomer" in meaning, "`binary`" in meaning or "ustomer" in meaning
-        named = (is_customer or name in ("format", "self_certainty_weight")) if paper == "customer_r1" else not is_other
+        is_customer = "ustomer" in meaning
+        if paper == "customer_r1":
+            named = is_customer or name in ("format", "self_certainty_weight")
+        else:
+            named = not (is_customer or "`binary`" in meaning)
         if named or name == "kind":
             values[f"reward.{name}"] = _as_json(getattr(REWARD_PRESETS[paper], name))
     return values
