@@ -9,7 +9,8 @@ recurring words. t are categories: the role after the last role, the traits of c
 
 Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that what holds everywhere is learnt
 by `w`: an element of an unknown role on an unknown kind of page has the weights of its words and of elements at large,
-a purchase step or a way back also those of the role that is most like it.
+a purchase step or a way back also those of the role that is most like it. An unknown rating or number of reviews counts
+as the mean of the offers in the log.
 The strength of the penalty is chosen on sessions that are held out of the fit.
 
     python -m benchmarks.leaderboard --agents choice,boosting,ngram --likelihood --store STORE --out boards/choice

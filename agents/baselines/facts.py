@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agents.adapted import TrainView
-from agents.baselines.choices import Choice, Page, Reader
+from agents.baselines.choices import Choice, Page, Reader, sample_sessions
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
 from shop_env.observation import Observation
@@ -29,6 +29,7 @@ FEATURES = (
     "total over budget", "shipping / budget", "kinds still wanted", "steps so far", "words matched", "best match",
     "goal words", "share of goal words", "times done",
 )  # fmt: skip
+NAMED_STEPS = 5_000  # of train: enough to see every name of an offer that recurs
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
 _LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
 _BUYS = re.compile(
@@ -45,7 +46,7 @@ class OfferReader(Reader):
         super().__init__(store)
         names = {
             tuple(name.split("."))
-            for session in store.sessions()
+            for session in sample_sessions(store, skip_first_action=False, max_steps=NAMED_STEPS)
             for step in session.steps
             for name in read_offers(step.page).by_name
         }

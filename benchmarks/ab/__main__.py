@@ -2,14 +2,15 @@
 
   python -m benchmarks.ab --agents "oracle?temperature=1" \\
     "ngram?temperature=1&skip_first_action=false" --out runs/ab
-  python -m benchmarks.ab --agents nearest --variants checkout_page placebo \\
-    --visits 200 --out runs/ab
+  python -m benchmarks.ab --agents \\
+    "choice?temperature=1&skip_first_action=false&refits=20" --out runs/ab
 
 Agents learn from logs of the shop as it is (A) and walk through it and through
 each change, in the place of the same shoppers with the same needs. The demo
 shop's shoppers are known, so the true effect is too. Beside the agents stand two
 baselines: a regression of purchases on A's logs, and no effect. False alarms are
-measured on a placebo (other words, the same content) and on A against A. Writes
+measured on a placebo (other words, the same content) and on A against A. Intervals are over the simulated shoppers;
+those of `choice` with refits hold the uncertainty of its fit too. Writes
 ab.json, ab.md, effects.png, effects.svg and the visits to OUT; the same call
 goes on after a stop. Needs the extras baselines and report.
 Exit codes: 0 done, 2 the call or its input was wrong.

@@ -24,10 +24,7 @@ REFERENCES = tuple(
 
 
 def sample_store(store: SessionStore, out: Path, sessions: int, tested: int) -> SessionStore:
-    """A store of at most so many sessions of train and `tested` of test, shuffled; one that is there is opened.
-
-    A fitted baseline learns from the first steps of the train split, which without a draw are those of the first days.
-    """
+    """A store of at most so many sessions of train and `tested` of test, drawn at random; an existing one is opened."""
     path = out / f"sample-{store.fingerprint[:8]}-{sessions}-{tested}"
     if not path.exists():
         with StoreWriter(path, source=store.manifest.source, splits=store.manifest.split_plan) as writer:

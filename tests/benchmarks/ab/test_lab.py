@@ -1,15 +1,23 @@
 """The lab by its own command: what is kept is not walked again, other calls are refused, failures are told."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from agents.baselines.rules import OracleAgent
 from benchmarks.ab.__main__ import main
-from benchmarks.ab.config import VARIANTS
+from benchmarks.ab.config import AGAIN, VARIANTS
 from benchmarks.ab.lab import PurchaseModel
+from benchmarks.ab.walks import OTHER_NUMBERS, walk
 from replay_sessions.demo_shop import generate_sessions
+from shop_env.evaluation.free_run import free_run
+from shop_env.observation import Observation
 
 pytestmark = pytest.mark.long
 
@@ -136,6 +144,28 @@ def test_a_wrong_call_is_told_before_anything_is_walked(
     assert main([*call(agents, "leaves"), *more]) == 2
     assert said in capsys.readouterr().err
     assert not agents.with_name("asked.txt").exists()
+
+
+class Refitted(OracleAgent):
+    """The known shoppers, with refits of which the second holds what they do for likelier, the more they write."""
+
+    refits = 2
+
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
+        return [(self.reset(seed=seed), self.act(seen))[1] for seen, seed in zip(observations, seeds, strict=True)]
+
+    def log_ratios(self, observations: Sequence[Observation], replies: Sequence[str]) -> NDArray[np.float64]:
+        assert len(observations) == len(replies)
+        return np.array([(0.0, len(reply)) for reply in replies])
+
+
+def test_a_visit_has_the_sum_of_its_steps_log_ratios_and_is_otherwise_the_same() -> None:
+    sizes: dict[str, Any] = {"visits": 12, "population": 3, "seed": 5, "max_steps": 25, "batch_size": 4}
+    plain, refitted = (walk(agent, "x", AGAIN, **sizes) for agent in (OracleAgent(1.0), Refitted(1.0)))
+    assert [replace(visit, log_ratios=()) for visit in refitted] == plain
+    visits = free_run(OracleAgent(1.0), 12, population=3, page_size="compact", max_steps=25, seed=5 + OTHER_NUMBERS)
+    expected = [(0.0, float(sum(len(step.reply) for step in visit.steps))) for visit in visits]
+    assert [visit.log_ratios for visit in refitted] == expected
 
 
 def test_the_purchase_model_knows_prices_and_not_what_never_varied() -> None:
