@@ -3,7 +3,7 @@
     SHOP_R1_COMPILE=1 python setup.py build_ext --inplace                      in a checkout: make compiled
     SHOP_R1_COMPILE=1 pip install --no-build-isolation --no-deps .             a package, with mypy and setuptools there
 
-It takes mypy (the extra `test`), a C compiler and half a minute. Everything else is in pyproject.toml.
+It takes mypy (the extra `test`), a C compiler and a minute and a half. Everything else is in pyproject.toml.
 """
 
 import os
@@ -12,8 +12,9 @@ from setuptools import Extension, setup
 
 _FOLDER = "replay_sessions/simplify"
 _MODULES = (
-    "apart", "card_tree", "cards", "cascade", "element_writer", "hidden", "names", "pieces",
-    "recipes/selectors", "style_rules", "tags", "targets", "walk",
+    "apart", "card_tree", "cards", "cascade", "css_selectors", "declarations", "element_table", "element_writer",
+    "hidden", "icons", "media", "names", "page", "parsing", "pieces", "recipes/selectors", "style_rules",
+    "style_sheets", "tags", "targets", "trees", "walk",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ _PIECE = re.compile(rf"[^{GAP}]+")
 # What may follow a name in a text of its own: a degree, or which of several of the name.
 _SUFFIX = re.compile(r"[ ,]*(?:Jr|Sr|II|III|IV|MD|PhD|Ph\.D|DDS|DVM|B\.?\s?Sc|M\.?\s?Sc|B\.?A|M\.?A|MBA)?\W*")
 _PHONE = re.compile(r"[+(]*\d(?:[ ().‑–/-]{0,3}\d){6,14}(?: ?(?:x|ext\.? ?)\d{1,6})?")
-_CONJUNCTION = re.compile(rf"[^\W\d_][\w{VOWEL_SIGNS}]*|&")
+_CONJUNCTION = re.compile(rf"[^\W\d_][\w{VOWEL_SIGNS}]{{0,30}}|&")  # bounded: it is tried behind every name
 _OWNER = re.compile(r"(?:[^\W\d_a-z][\w-]+ ){0,2}[^\W\d_a-z][\w-]+\Z")
 _FORM_OF_ADDRESS = re.compile("[ 　]?(?:さん|様|さま|ちゃん|くん|(?:고객|회원)?님|씨|先生|女士|小姐)")
 _SURE_FORMS = ("さん", "様", "さま", "ちゃん", "くん", "님")

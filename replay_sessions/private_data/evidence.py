@@ -38,6 +38,7 @@ _REACH = 10  # texts before and after a name that may speak of an order
 _DENSE = 0.34  # of them do where an order is shown
 _LONGEST_LABEL = 5  # words
 _LONGEST_SENTENCE = 30  # words of a text that may speak of an order
+_SENTENCE = 400  # characters before and after a name that say whether it is in a sentence
 _MOST_CANDIDATES = 2_000
 _WHOLE_STEM = 3  # letters of a stem that only stands for itself
 _SPEAKING_LISTS = (
@@ -129,7 +130,7 @@ def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
 
 def _place(text: str, start: int, end: int) -> str:
     """Where a name stands: "apart" in a text of its own or between punctuation, in a "sentence", or ""."""
-    before, after = text[:start].rstrip(), text[end:].lstrip()
+    before, after = text[max(0, start - _SENTENCE) : start].rstrip(), text[end : end + _SENTENCE].lstrip()
     if before[-1:] == "&" or after[:1] == "&":
         return ""
     if (not before or not before[-1].isalnum()) and (not after or not after[0].isalnum()):
@@ -140,6 +141,7 @@ def _place(text: str, start: int, end: int) -> str:
     return "sentence" if is_in_sentence and not after[:1].isdigit() and not before[-1:].isdigit() else ""
 
 
+@functools.lru_cache(1 << 15)
 def _trimmed(run: str) -> tuple[str, int]:
     """A run of capitalised words without those of an interface at its ends, and how many letters those before have."""
     words = run.split(" ")
@@ -151,6 +153,7 @@ def _trimmed(run: str) -> tuple[str, int]:
     return "" if any(map(_is_idle, words)) else " ".join(words).rstrip(".’'-"), skipped
 
 
+@functools.lru_cache(1 << 15)
 def _is_idle(word: str) -> bool:
     bare = _bare(word)
     return (
@@ -158,6 +161,7 @@ def _is_idle(word: str) -> bool:
     )
 
 
+@functools.lru_cache(1 << 15)
 def _bare(word: str) -> str:
     return lower(word).strip(AROUND_WORDS)
 

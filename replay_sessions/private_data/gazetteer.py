@@ -35,9 +35,11 @@ class Gazetteer(NamedTuple):
 @functools.lru_cache(1 << 16)
 def fold(word: str) -> str:
     """A word in small letters and without accents, by which people may write a name or leave them out."""
-    if word.isascii():
-        return word.lower()
-    return _ACCENT.sub("", unicodedata.normalize("NFD", lower(word)))
+    return _fold(word)
+
+
+def _fold(text: str) -> str:
+    return text.lower() if text.isascii() else _ACCENT.sub("", unicodedata.normalize("NFD", lower(text)))
 
 
 @functools.cache
@@ -51,15 +53,15 @@ def read_gazetteer() -> Gazetteer:
         names: dict[bool, set[str]] = {True: set(), False: set()}
         for key, texts in lists:
             if key in ("words", "word_list", "color", "city", "day", "month"):
-                words.update(fold(text) for text in _texts(texts))
+                words.update(_fold("\n".join(_texts(texts))).split("\n"))
             elif key == "country":
-                words.update(word for text in _texts(texts) for word in fold(text).split())
+                words.update(_fold("\n".join(_texts(texts))).split())
             elif "first_name" in key or key == "names":
                 names[True].update(_texts(texts))
             elif "last_name" in key or key == "surnames":
                 names[False].update(_texts(texts))
         for is_given, counts in ((True, given), (False, family)):
-            counts.update({word for name in names[is_given] for word in fold(name).split() if word[-1] != "."})
+            counts.update({word for word in _fold("\n".join(names[is_given])).split() if word[-1] != "."})
     sure = [
         frozenset(
             name
@@ -85,13 +87,13 @@ def _faker() -> Iterator[Iterable[tuple[str, Any]]]:
             yield vars(import_module(f"{package.__name__}.{module.name}").Provider).items()
 
 
-def _texts(names: Any) -> Iterator[str]:
+def _texts(names: Any) -> list[str]:
     """The texts in lists, in dictionaries of lists and in Faker's dictionaries of weights."""
     if isinstance(names, str):
-        yield names
-    elif isinstance(names, dict):
-        for key, value in names.items():
-            yield from _texts(key if isinstance(value, float) else value)
-    elif isinstance(names, list | tuple):
-        for name in names:
-            yield from _texts(name)
+        return [names]
+    if isinstance(names, dict):
+        names = [key if isinstance(value, float) else value for key, value in names.items()]
+    if not isinstance(names, list | tuple):
+        return []
+    texts = [name for name in names if isinstance(name, str)]
+    return texts if len(texts) == len(names) else [text for name in names for text in _texts(name)]

@@ -53,6 +53,7 @@ _MONEY = re.compile(r" ?(?:[%$€£¥₹₪₩₽฿₺₴₫×]|[A-Z]{3}(?!\w)|
 _SENTENCE_END = re.compile(rf"[!?;|]|\. [^\W\d_a-z]|{SEPARATOR}.*{SEPARATOR}")
 _ELISION = re.compile(r"^\w{1,4}['’]")
 _WHOLE = 4  # letters of a stem that is a word of its own
+_BEGINNING = 4  # letters
 _MIN_DIGITS = 5
 _REACH = 60
 _MOST_BETWEEN = 3  # words
@@ -63,8 +64,16 @@ _KINDS = {"order": ("order_stems", _CODE), "id_number": ("id_stems", _ID), "birt
 def find_labelled(page: PageText) -> Iterator[Span]:
     """Numbers of five digits and more beside a word for an order, an identity card or the like, and dates of birth."""
     text = page.joined
+    beginnings = _beginnings()
+    likely = [
+        (written, bare)
+        for written, word in page.small.items()
+        for bare in (_ELISION.sub("", word) if "'" in word or "’" in word else word,)
+        if bare[:_BEGINNING] in beginnings
+    ]
     for kind, (stems, pattern) in _KINDS.items():
-        for start, end in _stems_on(page, stems):
+        words = [written for written, bare in likely if _begins(bare, stems)]
+        for start, end in _stems_on(page, words, stems):
             after = _value_after(page, start, end, pattern, needs_mark=kind == "order")
             if after:
                 if kind == "birth_date" or _is_number(after, kind):
@@ -86,10 +95,9 @@ def _begins(word: str, stems: str) -> bool:
     return word.startswith(spaced) or word in word_set(stems)
 
 
-def _stems_on(page: PageText, stems: str) -> Iterator[tuple[int, int]]:
-    """Where the words of a page stand that begin as a list says."""
+def _stems_on(page: PageText, words: list[str], stems: str) -> Iterator[tuple[int, int]]:
+    """Where some words of a page stand, and those of a list that are not apart by blanks."""
     _, unspaced = _stems(stems)
-    words = [word for word in page.words if _begins(_ELISION.sub("", lower(word)), stems)]
     for offset, word in page.offsets_of(words):
         yield offset, offset + len(word)
     for stem in unspaced if page.is_unspaced else ():
@@ -135,6 +143,13 @@ def _is_number(match: re.Match[str], kind: str) -> bool:
     is_money = is_amount or _PRICE.fullmatch(written) or _MONEY.match(match.string, match.end())
     is_other = is_money or _ANY_DATE.fullmatch(written) or (kind == "order" and _FREE_PHONE.match(written))
     return sum(map(str.isdigit, written)) >= _MIN_DIGITS - (kind == "order" and not written.isdigit()) and not is_other
+
+
+@functools.cache
+def _beginnings() -> frozenset[str]:
+    """The first letters of the words of all lists: one look rules most of a page's words out."""
+    lists = [stems for stems, _ in _KINDS.values()]
+    return frozenset(word[:_BEGINNING] for name in lists for word in (*_stems(name)[0], *word_set(name)))
 
 
 @functools.cache

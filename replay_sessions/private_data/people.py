@@ -115,6 +115,7 @@ def name_parts(name: str) -> list[str]:
     ]
 
 
+@functools.lru_cache(1 << 15)
 def is_person(name: str) -> bool:
     """Whether a name is one of a person, as far as can be told from it alone."""
     if name >= EAST_ASIAN:

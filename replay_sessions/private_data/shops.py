@@ -1,7 +1,7 @@
 """A shop's own address and phone numbers, which are nobody's: its name or its customer service is near them."""
 
+import functools
 import re
-from collections.abc import Iterable
 
 from replay_sessions.private_data.spans import PageText, Span, word_list
 
@@ -24,9 +24,10 @@ def is_shops(page: PageText, span: Span) -> bool:
     if span.kind == "address":
         return any(_COMPANY.search(text) for text in (own, *before) if len(text) <= _LONGEST)
     is_alone = len(own) <= span.end - span.start + _LONGEST_MARK
-    return span.kind == "phone" and _speaks_of_service((own, *(before[-1:] if is_alone else ())))
+    return span.kind == "phone" and any(map(_speaks_of_service, (own, *(before[-1:] if is_alone else ()))))
 
 
-def _speaks_of_service(texts: Iterable[str]) -> bool:
-    lowered = [text.lower() for text in texts]
-    return any(words in text for words in word_list("services") for text in lowered)
+@functools.lru_cache(64)  # a text of many phone numbers is asked about for each
+def _speaks_of_service(text: str) -> bool:
+    lowered = text.lower()
+    return any(words in lowered for words in word_list("services"))

@@ -96,9 +96,14 @@ class PageText:
         return words.union([word.strip(AROUND_WORDS) for word in words if not word.isalnum()])
 
     @functools.cached_property
+    def small(self) -> dict[str, str]:
+        """The different words, and each in small letters."""
+        return {word: lower(word) for word in self.words}
+
+    @functools.cached_property
     def lowered(self) -> set[str]:
         """The different words, in small letters."""
-        return set(map(lower, self.words))
+        return set(self.small.values())
 
     @functools.cached_property
     def capitalised(self) -> list[str]:
@@ -168,7 +173,7 @@ def _edited(text: str, changes: list[tuple[int, int, str]]) -> str:
 
 def lower(text: str) -> str:
     """A text in small letters, each where it was: Turkish's "İ" would become two."""
-    return text.replace("İ", "i").lower()
+    return text.lower() if text.isascii() else text.replace("İ", "i").lower()
 
 
 def is_unspaced(letter: str) -> bool:

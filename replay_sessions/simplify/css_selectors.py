@@ -138,8 +138,9 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
             written = _PSEUDO.sub(_replace, raw)
             if parents is not None and all(found[1] for found in _NESTING.finditer(written)):
                 written = f"& {written}"
-            written = _NESTING.sub(lambda found: found[1] or around, written)
-            tokens = tinycss2.parse_component_value_list(_BARE.sub("*", written))
+            written = _BARE.sub("*", _NESTING.sub(lambda found: found[1] or around, written))
+            if written != raw:
+                tokens = tinycss2.parse_component_value_list(written)
         if (selector := _read(tokens)) is not None:
             selectors.append(selector._replace(reach=reach) if reach != "tree" else selector)
     return tuple(selectors)

@@ -259,13 +259,12 @@ def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, 
             written.append((style.text(), applies))
     names: frozenset[str] = frozenset()
     while True:
-        sheets = tuple(
-            _SHEETS.get(
-                (text, applies, viewport, names), len(text), functools.partial(Sheet, text, applies, viewport, names)
-            )
+        keys = [
+            (text, applies, viewport, frozenset(filter(text.__contains__, names)))
             for text, applies in written
             if any(map(text.__contains__, (*PROPERTIES, "@layer", *names)))
-        )
+        ]
+        sheets = tuple([_SHEETS.get(key, len(key[0]), functools.partial(Sheet, *key)) for key in keys])
         wanted = frozenset[str]().union(*(sheet.variables for sheet in sheets))
         if wanted <= names:
             return sheets

