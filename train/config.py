@@ -209,6 +209,8 @@ class ModelConfig(Config):
         max_new_tokens: At most so many tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
+        float32_head: Under bfloat16_autocast the product of the output layer is float32 all the same: the sampler's and
+            the trainer's log-probabilities differ less (docs/models.md). Evaluation always does so.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
         attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
@@ -226,6 +228,7 @@ class ModelConfig(Config):
     max_tree_tokens: int | None = None
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
+    float32_head: bool = True
     lora: LoraConfig | None = None
     gradient_checkpointing: bool = False
     attention: str = "auto"

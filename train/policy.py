@@ -8,8 +8,8 @@ adapters and gradient checkpointing here, and hooks of sharding or compilation, 
 sampling or to evaluation.
 
 The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most CHUNK_BYTES of them
-exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); logits and all that follows from them
-are float32.
+exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); the head's product, its logits and
+all that follows from them are float32. With `float32_head=False` its product is in bfloat16 too, and widened.
 
 Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is computed per token, in the
 three definitions that the paper's text, figure and equation leave open, of which the first is the default (V the
@@ -151,6 +151,7 @@ class Policy(nn.Module):
         autocast: The dtype of matrix products, while weights, gradients and the softmax stay float32; None: that of the
             weights. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
             memory and changes no result: a product would round them to it anyway.
+        float32_head: Under autocast the head's product alone is float32: sampling and training differ less.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
         chunk_tokens: `forward_chunks` passes trees depth-first, at most so many tokens of a trunk at a time
@@ -166,6 +167,7 @@ class Policy(nn.Module):
         model: Any,
         *,
         autocast: torch.dtype | None = None,
+        float32_head: bool = True,
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
         chunk_tokens: int | None = None,
@@ -175,6 +177,7 @@ class Policy(nn.Module):
         self.model = model
         self.training = model.training and adapter is None
         self._autocast, self._adapter, self._chunk_tokens = autocast, adapter, chunk_tokens
+        self._float32_head = float32_head
         self._attention = attention
         dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
         if chunk_tokens is not None and dropout:
@@ -183,7 +186,7 @@ class Policy(nn.Module):
                 "LoRA would drop other activations each time; set it to 0, or leave out model.chunk_tokens."
             )
         if autocast is not None:
-            _hold_frozen(model, autocast)
+            _hold_frozen(model, autocast, with_head=not float32_head)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
@@ -235,7 +238,11 @@ class Policy(nn.Module):
                 # `index_select` sums their gradients in order; that of indexing sums them as its threads finish, and no
                 # two runs on a busy machine would be alike.
                 states = states.index_select(0, positions)
-            return head(states, self.model.get_output_embeddings().weight)
+            weight = self.model.get_output_embeddings().weight
+            if self._autocast is None or not self._float32_head:
+                return head(states, weight)
+            with torch.autocast(self.device.type, enabled=False):
+                return head(states.float(), weight.float())
 
     def forward_chunks(self, packed: PackedTrees, head: Head[T]) -> Iterator[ChunkOutput[T]]:
         """Yields the head's output of a pack's reply tokens, for training: all at once, or chunk by chunk, depth-first.
@@ -275,7 +282,13 @@ class Policy(nn.Module):
             adapter = copy_adapter(model)
         else:
             model = copy.deepcopy(model).requires_grad_(False).eval()
-        return Policy(model, autocast=self._autocast, adapter=adapter, attention=self._attention)
+        return Policy(
+            model,
+            autocast=self._autocast,
+            float32_head=self._float32_head,
+            adapter=adapter,
+            attention=self._attention,
+        )
 
     def _forward_packed(self, packed: PackedTrees, head: Head[T]) -> T:
         attention = packed.attended_by(self._attention)
@@ -284,10 +297,11 @@ class Policy(nn.Module):
         return output
 
 
-def _hold_frozen(model: Any, dtype: torch.dtype) -> None:
-    """Casts the frozen matrices that are used in products only, and so not the token embedding."""
-    embedded = model.get_input_embeddings().weight
+def _hold_frozen(model: Any, dtype: torch.dtype, *, with_head: bool) -> None:
+    """Casts the frozen matrices that are used in products of that dtype only, and so not the token embedding."""
+    kept = [model.get_input_embeddings().weight, *([] if with_head else [model.get_output_embeddings().weight])]
     for module in model.modules():
-        if isinstance(module, nn.Linear) and module.weight is not embedded and not module.weight.requires_grad:
-            for name, parameter in list(module.named_parameters(recurse=False)):
-                setattr(module, name, nn.Parameter(parameter.to(dtype), requires_grad=False))
+        if not isinstance(module, nn.Linear) or module.weight.requires_grad or any(module.weight is w for w in kept):
+            continue
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, nn.Parameter(parameter.to(dtype), requires_grad=False))

@@ -179,11 +179,14 @@ class ShardedPolicy(Policy):
         ranks: Ranks,
         *,
         autocast: torch.dtype | None = None,
+        float32_head: bool = True,
         **options: Any,
     ) -> None:
-        super().__init__(model, autocast=autocast, **options)
+        super().__init__(model, autocast=autocast, float32_head=float32_head, **options)
         self._ranks = ranks
-        self._gathered = (Policy(_without_weights(model), autocast=autocast),)  # in a tuple: no submodule
+        self._gathered = (
+            Policy(_without_weights(model), autocast=autocast, float32_head=float32_head),
+        )  # in a tuple: no submodule
         mesh = init_device_mesh(self.device.type, (ranks.world_size,))
         for module in (*model.get_decoder().layers, self):
             fully_shard(module, mesh=mesh)
@@ -208,7 +211,8 @@ class ShardedPolicy(Policy):
         """A frozen copy of this policy, sharded as this one."""
         with self.summon_full_params() as policy:
             model = copy.deepcopy(policy.model).requires_grad_(False).eval()
-        return ShardedPolicy(model, self._ranks, autocast=self._autocast, attention=self._attention)
+        options: dict[str, Any] = {"autocast": self._autocast, "float32_head": self._float32_head}
+        return ShardedPolicy(model, self._ranks, attention=self._attention, **options)
 
 
 @contextmanager

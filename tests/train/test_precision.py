@@ -107,7 +107,7 @@ def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packe
 
 
 def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny: Tiny) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16)
+    policy = Policy(model_of(tiny), autocast=BFLOAT16, float32_head=False)
     trunk = tiny.trunks[0]
     forks = [reply.start for reply in trunk.replies]
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=-1)
@@ -172,3 +172,14 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
         states = policy(packed.input_ids, packed.position_ids, Structured(packed), None, lambda states, _: states)
     assert states.requires_grad
     return sum(kept.values())
+
+
+@pytest.mark.parametrize("float32_head", [True, False])
+def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(
+    tiny: Tiny, packed: PackedTrees, float32_head: bool
+) -> None:
+    policy = Policy(model_of(tiny), autocast=BFLOAT16, float32_head=float32_head)
+    with torch.no_grad():
+        logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(Structured))
+    assert logits.dtype == torch.float32
+    assert torch.equal(logits, logits.bfloat16().float()) != float32_head, "a bfloat16 product is widened"

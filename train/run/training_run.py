@@ -138,6 +138,7 @@ class TrainingRun:
         numbers = self.config.sft_of(name) if self.config.phases[name].numbers == "sft" else self.config.grpo_of(name)
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
+            "float32_head": config.float32_head,
             "gradient_checkpointing": config.gradient_checkpointing,
         }
         passes = choose_attention(
