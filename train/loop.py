@@ -31,7 +31,11 @@ class Optimizer:
             {"params": [p for p in self._parameters.values() if (p.dim() >= 2) == is_matrix], "weight_decay": decay}
             for is_matrix, decay in ((True, config.weight_decay), (False, 0.0))
         ]
-        self._adamw = torch.optim.AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2))
+        # On a GPU all in one kernel: the loop over tensors takes copies as large as all of them (`foreach`).
+        is_fused = all(not parameter.is_cpu for parameter in self._parameters.values())
+        self._adamw = torch.optim.AdamW(
+            groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=is_fused or None
+        )
 
     def step(self, step: int) -> dict[str, float]:
         """Applies the accumulated gradients of step `step` (from 0) and clears them.
@@ -67,10 +71,11 @@ class Optimizer:
         for key, value in tensors:
             name, _, moment = key.rpartition("/")
             parameter = self._parameters[name]
-            # AdamW counts its steps on the CPU, wherever the parameter is.
-            self._adamw.state[parameter][moment] = (
-                value.clone() if moment == "step" else distribute_like(value, parameter)
-            )
+            if moment == "step":  # a number for all ranks, on the CPU unless AdamW is fused
+                is_fused = self._adamw.defaults["fused"]
+                self._adamw.state[parameter][moment] = value.to(parameter.device if is_fused else "cpu", copy=True)
+            else:
+                self._adamw.state[parameter][moment] = distribute_like(value, parameter)
 
 
 def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:

@@ -4,7 +4,8 @@ A batch's sessions are shared out over the processes (train/sampler.py). Losses 
 and gradients are summed, not averaged: so several processes take the step that one would take, to the last digits of a
 sum. One process alone is `SINGLE_PROCESS`, where every operation returns its input.
 
-No operation has a time limit: a lost process is detected otherwise (train/process_group.py).
+A lost process of the same machine is detected at once, another machine's by the time limit of a collective
+(train/process_group.py).
 
 `ShardedPolicy` lays the weights of a model that does not fit one GPU over the processes (FSDP2):
 
@@ -69,9 +70,9 @@ class Ranks:
         return self.rank == 0
 
     @property
-    def share(self) -> slice:
-        """Which of the items that all processes share out are this one's."""
-        return slice(self.rank, None, self.world_size)
+    def share(self) -> tuple[int, int]:
+        """Which process this is, of how many that share out a batch (train/sampler.py)."""
+        return self.rank, self.world_size
 
     def sum_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """Each metric summed over all processes, which pass the same names in the same order."""
@@ -119,7 +120,7 @@ class Ranks:
 
     def shard(self, items: Sequence[T]) -> Sequence[T]:
         """This process's share of the items."""
-        return items[self.share]
+        return items[self.rank :: self.world_size]
 
     def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Sums the gradients of parameters that every process holds completely; where no process has one, none is left.

@@ -21,7 +21,8 @@ DrawBy = Literal["step", "session"]
 BALANCED = {"click": 1.1, "type_and_submit": 1.1, "terminate": 1.0}
 
 T = TypeVar("T")
-ALL = slice(None)
+Share = tuple[int, int]  # a process's number, from 0, and how many share each batch
+ALL = (0, 1)
 SessionSteps = tuple[SessionTokens, list[ReplySpan]]  # steps of one session, in their order
 
 
@@ -50,6 +51,23 @@ def split_batches(
         yield batch
 
 
+def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]:
+    """One process's sessions of a batch, in their order, each dealt to the process with the fewest tokens so far.
+
+    The longest come first (LPT, Graham 1969): the process with the most tokens, for which the others wait, has few more
+    than the mean.
+    """
+    number, processes = share
+    tokens = [replies[-1].end for _, replies in batch]
+    loads, own = [0] * processes, []
+    for index in sorted(range(len(batch)), key=lambda index: tokens[index], reverse=True):
+        least = loads.index(min(loads))
+        loads[least] += tokens[index]
+        if least == number:
+            own.append(index)
+    return [batch[index] for index in sorted(own)]
+
+
 class SessionPlan:
     """Batches of whole sessions: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
 
@@ -57,11 +75,11 @@ class SessionPlan:
     batches. Batches do not reach across epochs.
 
     Args:
-        share: Which items of each batch are this process's.
+        share: Which process this is, of how many that deal each batch's sessions out by their tokens.
     """
 
     def __init__(
-        self, trunks: Sequence[SessionTokens], size: int, max_tokens: int, key: str, share: slice = ALL
+        self, trunks: Sequence[SessionTokens], size: int, max_tokens: int, key: str, share: Share = ALL
     ) -> None:
         self._trunks, self._size, self._max_tokens, self._key, self._share = trunks, size, max_tokens, key, share
         self._epochs = count()
@@ -76,7 +94,9 @@ class SessionPlan:
         """The sessions of batch `step` (from 0) with all their steps."""
         while len(self._batches) <= step:
             self._batches += self._plan_epoch(next(self._epochs))
-        return [(self._trunks[index], self._trunks[index].replies) for index in self._batches[step][self._share]]
+        return own_share(
+            [(self._trunks[index], self._trunks[index].replies) for index in self._batches[step]], self._share
+        )
 
     def _plan_epoch(self, epoch: int) -> list[list[int]]:
         order = _shuffled(range(len(self._trunks)), f"{self._key} epoch {epoch}")
@@ -103,7 +123,7 @@ class StepPlan:
         size: int,
         balance: Balance,
         key: str,
-        share: slice = ALL,
+        share: Share = ALL,
         draw_by: DrawBy = "step",
     ) -> None:
         self._trunks, self._size, self._share = trunks, size, share
@@ -126,10 +146,11 @@ class StepPlan:
         positions = defaultdict(set)
         for index, position in self.pairs((step + 1) * self._size)[step * self._size :]:
             positions[index].add(position)
-        return [
+        batch = [
             (self._trunks[index], [self._trunks[index].replies[position] for position in sorted(positions[index])])
-            for index in sorted(positions)[self._share]
+            for index in sorted(positions)
         ]
+        return own_share(batch, self._share)
 
     def _by_type(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         by_type: dict[str, list[tuple[int, int]]] = {name: [] for name in BALANCED}

@@ -152,7 +152,7 @@ class PackedTrees:
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """A copy on another device."""
-        return self.map(lambda tensor: tensor.to(device))
+        return self.map(lambda tensor: to_device(tensor, device))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "PackedTrees":
         """A copy with `function` applied to every tensor."""
@@ -234,6 +234,13 @@ def _own_mask(lengths: Sequence[int], replaced: Sequence[range]) -> Tensor:
         start = end - length
         mask[start + tokens.stop : end, start + tokens.start : start + tokens.stop] = False
     return mask
+
+
+def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """A copy of a tensor of the host on a device, for which the host does not wait."""
+    if torch.device(device).type == "cpu" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def enable_tree_attention(model: Any) -> None:

@@ -6,6 +6,8 @@ Stages may begin with the first steps of the sessions, where copying is learned 
 
 from collections.abc import Iterator, Sequence
 
+import torch
+
 from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
 from train.loop import Optimizer
@@ -43,14 +45,16 @@ class SftTrainer:
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
         reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
         metrics = {"loss": 0.0, "tokens": 0.0}
+        losses = []  # on the device until the end: to read one there would wait for it
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:
                 for output in self._policy.forward_chunks(packed.to(self._policy.device), log_probabilities):
                     # Divided by the tokens of all ranks and packs, so that summed gradients are those of the batch.
                     loss = -output.value.sum() / reply_tokens
                     loss.backward()
-                    metrics["loss"] += loss.item()
+                    losses.append(loss.detach())
                 metrics["tokens"] += packed.input_ids.numel()
+        metrics["loss"] = sum(torch.stack(losses).tolist()) if losses else 0.0
         return {**self._ranks.sum_metrics(metrics), **self.optimizer.step(step)}
 
 

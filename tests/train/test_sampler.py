@@ -89,8 +89,8 @@ def test_balance_without_a_type_is_refused() -> None:
 def test_processes_share_a_batch_without_a_gap_or_an_overlap(kind: str) -> None:
     def plan(rank: int = 0, ranks: int = 1) -> SessionPlan | StepPlan:
         if kind == "sessions":
-            return SessionPlan(SHOPPERS, size=6, max_tokens=100, key="key", share=slice(rank, None, ranks))
-        return StepPlan(SHOPPERS, size=6, balance="balanced", key="key", share=slice(rank, None, ranks))
+            return SessionPlan(SHOPPERS, size=6, max_tokens=100, key="key", share=(rank, ranks))
+        return StepPlan(SHOPPERS, size=6, balance="balanced", key="key", share=(rank, ranks))
 
     def pairs(plan: SessionPlan | StepPlan) -> list[tuple[str, int]]:
         return [(trunk.session_id, reply.step_index) for trunk, replies in plan.batch(3) for reply in replies]

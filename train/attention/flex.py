@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from train.attention.structured import attention_dtype
-from train.session_tree import PackedTrees
+from train.session_tree import PackedTrees, to_device
 
 BLOCK = 128  # the kernel's own; a length that is no multiple of it would be masked at every block
 RECOMPILES = 64  # lengths differ from pack to pack, and torch stops after 8
@@ -62,8 +62,8 @@ def visible_ranges(packed: PackedTrees, *, multiple: int = 1) -> Ranges:
     length = packed.input_ids.shape[1]
     padding = ((*[index] * 5, 1) for index in range(length, -(-length // multiple) * multiple))
     *numbers, times = torch.tensor([*_runs(packed), *padding], dtype=torch.int32).T
-    columns = torch.stack(numbers).repeat_interleave(times.long(), dim=1).to(packed.input_ids.device)
-    return Ranges(*columns)
+    columns = torch.stack(numbers).repeat_interleave(times.long(), dim=1)
+    return Ranges(*to_device(columns, packed.input_ids.device))
 
 
 def _runs(packed: PackedTrees) -> Iterator[tuple[int, ...]]:

@@ -102,7 +102,7 @@ def _group_heads(query: Tensor, key: Tensor, value: Tensor, *, masked: bool) -> 
     products that hold all scores (69 GB a layer at 32k tokens and 16 heads), so there the heads are repeated.
     """
     by_flash = not masked and attention_dtype(query) != torch.float32
-    if not query.is_cuda or by_flash:
+    if query.is_cpu or by_flash:
         return key, value, query.shape[1] > key.shape[1]
     return repeat_heads(key, query), repeat_heads(value, query), False
 

@@ -14,6 +14,7 @@ from train.grpo.groups import MicroBatch, Rollout
 from train.grpo.loss import importance_weights, kl_divergence, token_weights
 from train.policy import PolicyStats
 from train.ranks import Ranks
+from train.session_tree import to_device
 
 
 class BatchSize(NamedTuple):
@@ -72,7 +73,7 @@ class Chunk:
         weights = token_weights(
             lengths, config.loss_type, replies=replies, tokens=tokens, longest=config.max_new_tokens
         )
-        return weights.to(self.log_probs.device)
+        return to_device(weights, self.log_probs.device)
 
     @cached_property
     def kl(self) -> Tensor:
@@ -99,7 +100,7 @@ def advantages_of_tokens(advantages_R: Tensor, rollouts_R: Sequence[Rollout]) ->
     lengths = [(len(rollout.rewarded_tokens), len(rollout.tokens)) for rollout in rollouts_R]
     parts = torch.tensor([part for rewarded, length in lengths for part in (rewarded, length - rewarded)])
     values = torch.stack([advantages_R, torch.zeros_like(advantages_R)], dim=1).flatten()
-    return values.repeat_interleave(parts.to(values.device), output_size=sum(length for _, length in lengths))
+    return values.repeat_interleave(to_device(parts, values.device), output_size=sum(length for _, length in lengths))
 
 
 class ChunkMetrics:
@@ -118,7 +119,7 @@ class ChunkMetrics:
         values = {"loss": loss, "entropy": (weights * chunk.entropy).sum(), "kl": (weights * chunk.kl).sum()}
         if tokens:
             is_sampled = torch.tensor([float(rollout.is_sampled) for rollout in chunk.rollouts])
-            sampled = chunk.by_token(is_sampled.to(loss.device))
+            sampled = to_device(chunk.by_token(is_sampled), loss.device)
             gap = (chunk.before.log_probs - chunk.sampled_log_probs).abs()
             values["sampler_trainer_logprob_gap"] = (sampled * gap).sum() / tokens
             values["importance"] = (sampled * chunk.importance).sum() / tokens

@@ -47,7 +47,7 @@ from train.policy import Policy, PolicyStats, policy_stats
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.rollouts.engine import LocalEngine, RolloutEngine, SampledReply, StopReason
 from train.sampler import ALL, SessionPlan, StepPlan
-from train.session_tree import PackedTrees
+from train.session_tree import PackedTrees, to_device
 from train.tokens import ReplySpan, SessionTokens, rationale_tokens, stop_token
 
 T = TypeVar("T")
@@ -230,17 +230,17 @@ class GroupTrainer(ABC):
     ) -> Chunk:
         """What the loss sees of a part of a micro-batch: its replies, without their continuations."""
         rollouts_R, device = micro_batch.rollouts[output.replies], self.policy.device
-        own = ~micro_batch.packed.is_continuation[output.targets].to(device)
+        own = to_device((~micro_batch.packed.is_continuation[output.targets]).nonzero().squeeze(1), device)
         now, sampled = output.value.of(own), chain.from_iterable(rollout.sampled.log_probs for rollout in rollouts_R)
         return Chunk(
             rollouts=rollouts_R,
             log_probs=now.log_probs,
             before=before.of(own),
             reference_log_probs=reference[output.targets][own],
-            sampled_log_probs=torch.tensor(list(sampled), device=device),
+            sampled_log_probs=to_device(torch.tensor(list(sampled)), device),
             entropy=now.entropy,
-            rewards=rewards_P_G.to(device),
-            advantages=advantages_P_G.to(device),
+            rewards=to_device(rewards_P_G, device),
+            advantages=to_device(advantages_P_G, device),
             batch=size,
             config=self.config,
         )

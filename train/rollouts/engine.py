@@ -25,7 +25,7 @@ from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.kv_cache import BranchAttention, prefill
 from train.sampler import split_batches
-from train.session_tree import get_head_shape
+from train.session_tree import get_head_shape, to_device
 
 
 class StopReason(Enum):
@@ -186,25 +186,29 @@ def _generate_batch(
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
     cache, of_prompts = prefill(policy, [prompts[trunk[0]] for trunk in trunks], forks)
     logits = of_prompts.repeat_interleave(config.num_generations, dim=0)
-    pairs = torch.tensor([(trunk, fork) for trunk, own in enumerate(forks) for fork in own], device=device)
-    row_trunk, row_fork = pairs.repeat_interleave(config.num_generations, dim=0).T
+    rows = [(trunk, fork) for trunk, own in enumerate(forks) for fork in own for _ in range(config.num_generations)]
     heads, _, _ = get_head_shape(policy.model.config)
-    branches = BranchAttention(cache, row_trunk, row_fork, heads)
-    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in row_fork]
-    alive = torch.arange(len(row_fork), device=device)
-    uniforms = None if uniforms is None else uniforms.to(device)
+    branches = BranchAttention(cache, rows, heads)
+    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in rows]
+    alive = list(range(len(rows)))
+    uniforms = None if uniforms is None else to_device(uniforms, device)
     for position in range(config.max_new_tokens):
-        own = None if uniforms is None else uniforms[alive, position]
-        drawn, log_probs = _sample(logits, config.temperature, generator, own)
-        for row, token, log_prob in zip(alive.tolist(), drawn.tolist(), log_probs.tolist(), strict=True):
-            replies[row][0].append(token)
+        drawn, log_probs = _sample(
+            logits, config.temperature, generator, None if uniforms is None else uniforms[:, position]
+        )
+        # The one place of the loop that waits for the device. Numbers of tokens are exact in float64.
+        tokens, numbers = torch.stack([drawn.double(), log_probs.double()]).tolist()
+        for row, token, log_prob in zip(alive, tokens, numbers, strict=True):
+            replies[row][0].append(int(token))
             replies[row][1].append(log_prob)
-        continues = drawn != config.end_token
-        if position + 1 == config.max_new_tokens or not continues.any():
+        continuing = [index for index, token in enumerate(tokens) if token != config.end_token]
+        if position + 1 == config.max_new_tokens or not continuing:
             break
-        if not continues.all():
-            alive, drawn = alive[continues], drawn[continues]
-            branches.select(continues)
+        if len(continuing) < len(alive):
+            indices = to_device(torch.tensor(continuing), device)
+            alive, drawn = [alive[index] for index in continuing], drawn[indices]
+            uniforms = None if uniforms is None else uniforms[indices]
+            branches.select(continuing, indices)
         logits = policy.logits(drawn[None], branches.forks[None] + position, branches)
     return [make_reply(tokens, log_probs, config) for tokens, log_probs in replies]
 
@@ -217,7 +221,7 @@ def _sample(
     With `uniforms` (R,), inverse transform sampling: the token at which the cumulative probability passes the number.
     """
     if temperature == 0:
-        return logits.argmax(dim=-1), torch.zeros(len(logits))
+        return logits.argmax(dim=-1), logits.new_zeros(len(logits))
     weights = torch.softmax(logits / temperature, dim=-1)
     if uniforms is None:
         drawn = torch.multinomial(weights, 1, generator=generator)

@@ -7,6 +7,7 @@ Shape letters: P prompts, R replies, V vocabulary, d the width of a head.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from train.attention.structured import Structured
 from train.policy import Policy
 from train.sampler import split_batches
-from train.session_tree import PackedTrees, SessionTree, pack
+from train.session_tree import PackedTrees, SessionTree, pack, to_device
 
 PREFILL_TOKENS = 8192  # in one pass: more would take memory, and time where processor caches are small
 MAX_MASKED_SCORES = 16_384  # up to so many masked scores cost less than a product of their own for rows of another fork
@@ -35,7 +36,7 @@ def prefill(policy: Policy, trunks: Sequence[Sequence[int]], forks: Sequence[Seq
         packed = pack([SessionTree(trunk) for trunk, _ in batch]).to(policy.device)
         attention = _CachingAttention(packed)
         ends = [span.start + fork - 1 for span, (_, own) in zip(packed.spans, batch, strict=True) for fork in own]
-        sources = torch.tensor(ends, device=policy.device)
+        sources = to_device(torch.tensor(ends), policy.device)
         logits.append(policy.logits(packed.input_ids, packed.position_ids, attention, sources))
         # Layer by layer, the trunks of this pass behind those before.
         cache = [before + own for before, own in zip(cache, attention.cache, strict=True)] if cache else attention.cache
@@ -97,30 +98,29 @@ class BranchAttention:
 
     Args:
         cache: Of the trunks.
-        row_trunk: (R,) the trunk of each reply; ascending.
-        forks: (R,) how many of its tokens each reply sees.
+        rows: For each reply its trunk, ascending, and how many of its tokens it sees. They stay on the host too: to
+            read them from the device would wait for it at every token.
         heads: Of queries.
     """
 
-    def __init__(self, cache: KVCache, row_trunk: Tensor, forks: Tensor, heads: int) -> None:
+    def __init__(self, cache: KVCache, rows: Sequence[tuple[int, int]], heads: int) -> None:
         self._cache = cache
-        self._row_trunk = row_trunk
-        self.forks = forks
+        self._rows = list(rows)
+        self.forks = to_device(torch.tensor([fork for _, fork in rows]), cache[0][0].device)
         self._heads = heads
         self._own = [_GrowingCache() for _ in cache]
         self._products = list(self._group_rows())
 
-    def select(self, rows: Tensor) -> None:
-        """Continues with some rows only; (R,) True where a reply continues."""
-        self._row_trunk, self.forks = self._row_trunk[rows], self.forks[rows]
+    def select(self, rows: Sequence[int], indices: Tensor) -> None:
+        """Continues with some rows only, whose indices are given on the host and on the device."""
+        self._rows, self.forks = [self._rows[row] for row in rows], self.forks[indices]
         for own in self._own:
-            own.select(rows)
+            own.select(indices)
         self._products = list(self._group_rows())
 
     def _group_rows(self) -> Iterator[_Product]:
         """The rows in few products, each with at most MAX_MASKED_SCORES masked scores."""
-        pairs, counts = torch.unique_consecutive(torch.stack([self._row_trunk, self.forks]), dim=1, return_counts=True)
-        runs = list(zip(*pairs.tolist(), counts.tolist(), strict=True))
+        runs = [(trunk, fork, len(list(run))) for (trunk, fork), run in groupby(self._rows)]
         first = end = masked = 0
         trunk, visible, _ = runs[0]
         for other, fork, count in runs:
@@ -132,8 +132,10 @@ class BranchAttention:
         yield self._product(trunk, visible, slice(first, end))
 
     def _product(self, trunk: int, visible: int, rows: slice) -> _Product:
-        hidden = torch.arange(visible, device=self.forks.device) >= self.forks[rows, None]
-        return _Product(trunk, rows, visible, hidden if hidden.any() else None)
+        hidden = None
+        if any(fork < visible for _, fork in self._rows[rows]):
+            hidden = torch.arange(visible, device=self.forks.device) >= self.forks[rows, None]
+        return _Product(trunk, rows, visible, hidden)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """(1, heads, R, d) and (1, key-value heads, R, d) twice -> (1, heads, R, d), one new token for each row."""
