@@ -141,7 +141,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         trainer = SftTrainer(policy, tiny.trunks, SFT, seed=0, ranks=ranks)
     else:
         plans = [
-            SessionPlan(tiny.trunks, GRPO.sessions_per_batch, GRPO.tokens_per_batch, "0 grpo", slice(rank, None, 2))
+            SessionPlan(tiny.trunks, GRPO.sessions_per_batch, GRPO.tokens_per_batch, "0 grpo", (rank, 2))
             for rank in range(2)
         ]
         engine = None if case.engine == "local" else Scripted(tiny, plans)

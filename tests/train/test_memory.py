@@ -52,7 +52,7 @@ def test_what_stays_is_as_large_as_the_parameters_are(tiny_rollouts: Rollouts) -
 
 @pytest.fixture
 def tiny_rollouts() -> Rollouts:
-    return Rollouts([150], 3 * 4 * 20)
+    return Rollouts([150], 3 * 4, 3 * 4 * 20)
 
 
 def test_under_lora_only_the_adapter_learns_and_the_reference_is_another_adapter(tiny_rollouts: Rollouts) -> None:

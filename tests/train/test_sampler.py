@@ -1,6 +1,7 @@
 """The order of batches: whole sessions or single steps, uniform or balanced, alike for every process and resume."""
 
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -8,7 +9,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 from train.config import OptimizerConfig
 from train.grpo.config import GrpoConfig
-from train.sampler import SessionPlan, StepPlan
+from train.sampler import SessionPlan, StepPlan, own_share
 from train.tokens import ReplySpan, SessionTokens
 
 CLICK, TYPE = Click(name="a"), TypeAndSubmit(name="a", text="b")
@@ -97,3 +98,15 @@ def test_processes_share_a_batch_without_a_gap_or_an_overlap(kind: str) -> None:
 
     shares = [pairs(plan(rank, 3)) for rank in range(3)]
     assert sorted(pair for share in shares for pair in share) == sorted(pairs(plan()))
+
+
+def test_the_process_with_the_most_tokens_has_few_more_than_the_mean() -> None:
+    """64 pairs whose lengths spread as those of sessions do; dealt in turn, the most is further above the mean."""
+    random = Random(0)
+    lengths = [min(32_768, round(random.lognormvariate(9.5, 0.6))) for _ in range(64)]
+    batch = [(trunk := SessionTokens(str(n), [0], [ReplySpan(1, n - 1, n, CLICK)]), trunk.replies) for n in lengths]
+    loads = [sum(replies[-1].end for _, replies in own_share(batch, (rank, 8))) for rank in range(8)]
+    in_turn = [sum(lengths[rank::8]) for rank in range(8)]
+    mean = sum(lengths) / 8
+    assert sum(loads) == sum(lengths)
+    assert max(loads) <= 1.05 * mean < max(in_turn)

@@ -7,8 +7,8 @@ Shape letters: P prompts, R replies, V vocabulary, d the width of a head.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 from torch import Tensor

@@ -12,7 +12,7 @@ vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class VllmEngine:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # weights are handed over, not sent
+        self._processes, self._precision = (options or {}).get("tensor_parallel_size", 1), precision
         self._adapters = 0
         self._adapter: Any = None
         if adapter is not None:
@@ -99,8 +100,7 @@ class VllmEngine:
                 save_adapter(policy.model, Path(folder))
                 self._take_adapter(folder)
         else:
-            weights = ((name, parameter.detach()) for name, parameter in policy.model.named_parameters())
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": self._weights(policy)})
             if not torch.cuda.is_available():
                 self._llm.apply_model(_pack_output_weight)
         self._llm.reset_prefix_cache()  # it holds keys and values of the former weights
@@ -135,6 +135,18 @@ class VllmEngine:
             use_tqdm=False,
         )
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
+
+    def _weights(self, policy: Policy) -> Iterable[tuple[str, torch.Tensor]]:
+        """The weights by name: in this process one after the other; for vLLM's other processes a list on the host.
+
+        An executor of several processes pickles what it passes on, and a generator or a tensor of this process's GPU
+        cannot be pickled for another.
+        """
+        weights = ((name, parameter.detach()) for name, parameter in policy.model.named_parameters())
+        if self._processes == 1:
+            return weights
+        dtype = torch.float32 if self._precision == "float32" else torch.bfloat16
+        return [(name, weight.to("cpu", dtype)) for name, weight in weights]
 
     def _take_adapter(self, folder: str) -> None:
         from vllm.lora.request import LoRARequest  # noqa: PLC0415 - takes seconds to load

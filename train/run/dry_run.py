@@ -137,7 +137,8 @@ def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any, cache_b
     at_once = [
         Rollouts(
             [len(prompts[trunk[0]]) for trunk in trunks],
-            sum(len(trunk) for trunk in trunks) * grpo.num_generations * grpo.max_new_tokens,
+            replies := sum(len(trunk) for trunk in trunks) * grpo.num_generations,
+            replies * grpo.max_new_tokens,
         )
         for trunks in trunk_batches(prompts, grpo.sampling(stop_token(tokenizer)), cache_bytes)
     ]

@@ -1,0 +1,213 @@
+"""What tests/train/test_flight.py runs in a process of its own: the real steps of Qwen2.5's shapes on a fake GPU.
+
+Weights are never read: a model is built on `meta` from its shape. Layers are alike, so most flights take two of them.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from transformers import Qwen2Config
+
+from replay_sessions.schema import Click
+from shop_env.reward import reward_preset
+from tests.train.conftest import Tiny, make_tiny
+from train import sft as sft_module
+from train.config import OptimizerConfig, SftConfig, SftStage
+from train.fake_accelerator import DEVICE, FakeAccelerator
+from train.grpo.config import GrpoConfig
+from train.grpo.groups import micro_batches
+from train.memory import (
+    MemoryParts,
+    PassOptions,
+    Rollouts,
+    _allocate_fake_weights,
+    _fake_processes,
+    _on_meta,
+    memory_parts,
+)
+from train.objectives.grpo import GrpoTrainer
+from train.policy import Policy
+from train.ranks import Ranks, ShardedPolicy
+from train.rollouts import engine, kv_cache
+from train.sft import SftTrainer, sft_packs
+from train.tokens import ReplySpan, SessionTokens
+
+OPTIMIZER = OptimizerConfig(lr=1e-5)
+STEPS, REPLY, GENERATIONS = 4, 4, 8
+# hidden size, layers, heads, key-value heads, size in the MLP, whether embeddings are tied: config.json
+SHAPES = {
+    "0.5B": (896, 24, 14, 2, 4864, True),
+    "3B": (2048, 36, 16, 2, 11008, True),
+    "7B": (3584, 28, 28, 4, 18944, False),
+}
+
+
+@dataclass(frozen=True)
+class Flight:
+    """Attributes: layers: None: as many as the model has; fault: what is planted."""
+
+    model: str
+    tokens: int
+    gradient_checkpointing: bool = False
+    chunk_tokens: int | None = None
+    processes: int = 1
+    layers: int | None = 2
+    fault: str | None = None
+
+    @property
+    def config(self) -> Qwen2Config:
+        hidden, layers, heads, kv_heads, inner, tied = SHAPES[self.model]
+        return Qwen2Config(
+            hidden_size=hidden, num_hidden_layers=self.layers or layers, num_attention_heads=heads,
+            num_key_value_heads=kv_heads, intermediate_size=inner, vocab_size=151_936, tie_word_embeddings=tied,
+            max_position_embeddings=131_072,
+        )  # fmt: skip
+
+    @property
+    def options(self) -> PassOptions:
+        return PassOptions(
+            torch.bfloat16, self.gradient_checkpointing, self.chunk_tokens, device=DEVICE, shards=self.processes
+        )
+
+    @property
+    def trunk(self) -> SessionTokens:
+        ends = [self.tokens * (step + 1) // STEPS for step in range(STEPS)]
+        replies = [ReplySpan(step, end - REPLY, end, Click(name="a")) for step, end in enumerate(ends)]
+        return SessionTokens("a", [1] * self.tokens, replies)
+
+
+@dataclass
+class Log:
+    """Bytes at the most and, after it, for good, in each part; synchronizations by line; what the dry run says."""
+
+    peaks: dict[str, int] = field(default_factory=dict)
+    alive: dict[str, int] = field(default_factory=dict)
+    syncs: dict[str, Counter[str]] = field(default_factory=dict)
+    told: dict[str, MemoryParts] = field(default_factory=dict)
+
+
+class _FakeRanks(Ranks):
+    """Rank 0, of processes that are all as it is."""
+
+    def _all_reduce(self, values: Any, _operation: Any) -> Any:
+        return values
+
+
+@cache
+def _tiny() -> Tiny:
+    return make_tiny()
+
+
+def fly(flight: Flight, *, told: bool = True) -> Log:
+    """Two steps of SFT, then two of GRPO with its sampling, each of two sessions and two packs in each process."""
+    log, ranks = Log(), _FakeRanks(0, flight.processes) if flight.processes > 1 else Ranks()
+    trunks = [replace(flight.trunk, session_id=str(rank)) for rank in range(2 * flight.processes)]
+    sft = SftConfig(
+        optimizer=OPTIMIZER,
+        stages=(SftStage(steps=2),),
+        max_batch_tokens=flight.tokens,
+        sessions_per_batch=2 * flight.processes,
+        tokens_per_batch=2**30,
+    )
+    grpo = GrpoConfig(
+        optimizer=OPTIMIZER, steps=2, max_batch_tokens=flight.tokens + 1024,
+        sessions_per_batch=2 * flight.processes, tokens_per_batch=2**30, max_new_tokens=REPLY,
+        rollout_seeds="prompt", filter_zero_variance=False, num_generations=GENERATIONS,
+    )  # fmt: skip
+    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _planted(flight.fault):
+        trainer: Any = SftTrainer(policy := _policy(flight, ranks), trunks, sft, seed=0, ranks=ranks)
+        _measure(log, gpu, "sft", trainer.step)
+        del trainer, policy
+        gc.collect()  # FSDP's modules and hooks hold each other
+        assert gpu.alive < 2**20 or flight.fault, "SFT leaves something on the device"
+        policy = _policy(flight, ranks)
+        trainer = GrpoTrainer(
+            policy, policy.frozen(), _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
+        )
+        sample, groups = trainer.groups, []
+
+        def sample_and_measure(step: int) -> Any:
+            gpu.peak, before = gpu.alive, gpu.syncs.copy()
+            groups[:] = sample(step)
+            log.peaks["sample"], log.syncs["sample"] = gpu.peak, gpu.syncs - before
+            gpu.peak, gpu.syncs = gpu.alive, before
+            return groups
+
+        trainer.groups = sample_and_measure
+        _measure(log, gpu, "grpo", trainer.step)
+        del trainer, policy
+    if told:
+        batch = [(flight.trunk, flight.trunk.replies)]
+        log.told["sft"] = memory_parts(flight.config, [*sft_packs(batch, flight.tokens)], flight.options)
+        prompts = [group.trunk.tokens[: group.step.start] for group in groups]
+        packs = [each.packed for each in micro_batches(groups, grpo.max_batch_tokens)]
+        assert len(packs) == 2
+        replies = len(prompts) * GENERATIONS  # the two sessions are alike: one trunk serves both
+        rollouts = Rollouts([max(map(len, prompts))], replies, replies * REPLY)
+        log.told["grpo"] = memory_parts(flight.config, packs, flight.options, rollouts)
+    return log
+
+
+def fly_wrong(flight: Flight) -> str:
+    """The error of a flight, which cannot be sent between processes, in words."""
+    try:
+        fly(flight, told=False)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def _measure(log: Log, gpu: FakeAccelerator, name: str, step: Any) -> None:
+    for number in range(2):
+        gpu.peak = gpu.alive
+        gpu.syncs.clear()
+        step(number)
+        log.alive[f"{name} {number}"] = gpu.alive
+    log.peaks[name], log.syncs[name] = gpu.peak, gpu.syncs.copy()
+
+
+def _policy(flight: Flight, ranks: Ranks) -> Policy:
+    model, options = _on_meta(flight.config, None), flight.options
+    _allocate_fake_weights(model, DEVICE)
+    passes: dict[str, Any] = {
+        "autocast": options.autocast,
+        "gradient_checkpointing": options.gradient_checkpointing,
+    }
+    if not ranks.is_single:
+        return ShardedPolicy(model, ranks, **passes)
+    return Policy(model, chunk_tokens=options.chunk_tokens, **passes)
+
+
+@contextmanager
+def _planted(fault: str | None) -> Iterator[None]:
+    """A fault in the code that trains, of the kinds that a CPU forgives."""
+    kept: list[torch.Tensor] = []
+    pack, select, sample = sft_module.pack, kv_cache.BranchAttention.attend, engine._sample
+
+    def on_the_host(trees: Any) -> Any:  # its copy to the device is left out
+        packed = pack(trees)
+        return type("Stuck", (), {**vars(packed), "to": lambda self, _device: packed, "input_ids": packed.input_ids})()
+
+    def leaking(*arguments: Any, **options: Any) -> Any:
+        kept.append(output := select(*arguments, **options))
+        return output
+
+    def waiting(logits: torch.Tensor, *arguments: Any) -> Any:
+        logits.max().item()
+        return sample(logits, *arguments)
+
+    with ExitStack() as stack:
+        if fault == "device":
+            stack.enter_context(patch.object(sft_module, "pack", on_the_host))
+        elif fault == "leak":
+            stack.enter_context(patch.object(kv_cache.BranchAttention, "attend", leaking))
+        elif fault == "item":
+            stack.enter_context(patch.object(engine, "_sample", waiting))
+        yield

@@ -1,0 +1,68 @@
+"""Training of Qwen2.5's shapes on a fake GPU: no mixed devices, few synchronizations, and the memory that was told.
+
+What a flight cannot show stands in train/fake_accelerator.py.
+"""
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+
+import pytest
+
+from tests.train.flight import REPLY, STEPS, Flight, Log, fly, fly_wrong
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Executor]:
+    """Where the fake device is torch's accelerator; in this process other tests would meet it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+FLIGHTS = {
+    "0.5B-8k": Flight("0.5B", 8192),
+    "3B-32k": Flight("3B", 32_768, gradient_checkpointing=True),
+    "3B-8k-depth-first": Flight("3B", 8192, chunk_tokens=4096),
+    "7B-65k-8-processes": Flight("7B", 65_536, gradient_checkpointing=True, processes=8),
+    "0.5B-8k-all-layers": Flight("0.5B", 8192, layers=None),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "all" in name else ()) for name in FLIGHTS]
+)
+def test_a_step_stays_on_the_device_and_takes_what_was_told(name: str, process: Executor) -> None:
+    """The dry run's peak is within 10% of each phase's; the second of two steps leaves no more than the first."""
+    flight = FLIGHTS[name]
+    log = process.submit(fly, flight).result()
+    for phase, told in log.told.items():
+        found = max(log.peaks[phase], log.peaks["sample"] if phase == "grpo" else 0)
+        print(f"{phase}: told {told.most / 2**30:.2f} GiB, found {found / 2**30:.2f}")
+        assert told.most == pytest.approx(found, rel=0.1), phase
+        assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"]
+    chunks = 2 if flight.chunk_tokens is None else 2 * (STEPS - 1)  # of two packs, with the replies of one step each
+    # SFT: its losses, the norm. GRPO: self-certainty of each chunk, its sums, the norm. Sampling: once a token.
+    assert {phase: syncs.total() for phase, syncs in log.syncs.items()} == {
+        "sft": 2,
+        "sample": REPLY,
+        "grpo": chunks + 2,
+    }
+
+
+def fly_small(process: Executor, fault: str | None) -> Log:
+    return process.submit(fly, Flight("0.5B", 512, fault=fault), told=False).result()
+
+
+def test_a_planted_tensor_on_the_host_is_found(process: Executor) -> None:
+    error = process.submit(fly_wrong, Flight("0.5B", 512, fault="device")).result()
+    assert "Expected all tensors to be on the same device" in error, error
+
+
+def test_a_planted_item_in_the_token_loop_and_a_planted_leak_are_found(process: Executor) -> None:
+    plain, waiting, leaking = (fly_small(process, fault) for fault in (None, "item", "leak"))
+    assert plain.syncs["sample"].total() == REPLY
+    assert waiting.syncs["sample"].total() == 2 * REPLY
+    assert plain.alive["grpo 0"] == plain.alive["grpo 1"]
+    assert leaking.alive["grpo 1"] > leaking.alive["grpo 0"]
