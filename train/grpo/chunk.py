@@ -1,6 +1,5 @@
 """What a loss is computed from: some groups as one forward pass went over them, and sums over a batch."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,7 +109,7 @@ class ChunkMetrics:
         names = ["loss", "entropy"] if batch.replies else []
         names += ["kl"] if names and has_reference else []
         names += ["sampler_trainer_logprob_gap", "importance"] if batch.sampled_tokens else []
-        self._names, self._values = names, defaultdict[str, list[Tensor]](list)
+        self._names, self._values = names, list[Tensor]()
 
     @torch.no_grad()
     def add(self, chunk: Chunk, loss: Tensor) -> None:
@@ -123,9 +122,9 @@ class ChunkMetrics:
             gap = (chunk.before.log_probs - chunk.sampled_log_probs).abs()
             values["sampler_trainer_logprob_gap"] = (sampled * gap).sum() / tokens
             values["importance"] = (sampled * chunk.importance).sum() / tokens
-        for name in self._names:
-            self._values[name].append(values[name].detach())
+        self._values.append(torch.stack([values[name].detach() for name in self._names]))
 
     def sums(self) -> Mapping[str, float]:
         """By name; the same names in every process."""
-        return {name: sum(torch.stack(self._values[name]).tolist()) if self._values else 0.0 for name in self._names}
+        chunks = torch.stack(self._values).tolist() if self._values else [[0.0] * len(self._names)]
+        return {name: sum(column) for name, column in zip(self._names, zip(*chunks, strict=True), strict=True)}

@@ -46,7 +46,7 @@ from train.loop import Optimizer
 from train.policy import Policy, PolicyStats, policy_stats
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.rollouts.engine import LocalEngine, RolloutEngine, SampledReply, StopReason
-from train.sampler import ALL, SessionPlan, StepPlan
+from train.sampler import SessionPlan, StepPlan
 from train.session_tree import PackedTrees, to_device
 from train.tokens import ReplySpan, SessionTokens, rationale_tokens, stop_token
 
@@ -246,7 +246,7 @@ class GroupTrainer(ABC):
         )
 
     def _group_rewards(
-        self, micro_batch: MicroBatch, stats: PolicyStats, replies: slice = ALL
+        self, micro_batch: MicroBatch, stats: PolicyStats, replies: slice = slice(None)
     ) -> tuple[Tensor, list[float | None]]:
         """(P, G) on the CPU, and what was measured of each of these replies of a micro-batch."""
         rewards_R, measured_R = self.rewards(micro_batch.rollouts[replies], stats)
