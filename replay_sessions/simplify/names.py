@@ -64,7 +64,7 @@ class Scope:
         apart: What tells a card from others of its title in the same place.
     """
 
-    __slots__ = ("_prefix", "_title_word", "apart", "parent", "repeat", "title", "word")
+    __slots__ = ("_prefix", "apart", "parent", "repeat", "title", "word")
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
@@ -73,7 +73,6 @@ class Scope:
         self.title = title
         self.apart = ""
         self._prefix: str | None = None
-        self._title_word: str | None = None
 
     @property
     def card(self) -> "Scope | None":
@@ -93,9 +92,7 @@ class Scope:
 
     def title_word(self) -> str:
         """A card's title as a part of names."""
-        if self._title_word is None:
-            self._title_word = leaf(self.title)
-        return self._title_word
+        return leaf(self.title)
 
     def pin(self, name: str) -> None:
         """Makes a target's name the beginning of the names in this scope."""

@@ -83,6 +83,12 @@ def test_a_name_with_one_more_sign_goes_from_all_of_its_page() -> None:
     assert not re.search("anna|Lindqvist", page)
 
 
+def test_a_name_goes_from_the_names_of_what_is_in_its_card() -> None:
+    tile = "<li><h3>{}</h3><p>{}<br>{}</p><a href=/e>Edit</a><a href=/r>Remove</a></li>"
+    tiles = (("Lionel Fanshawe", "1 Orchard Lea", "Malvern WR14 2BX"), ("Irma Gessner", "Am Wall 4", "54290 Trier"))
+    assert not re.search("lionel|irma", page_of(f"<ul>{''.join(tile.format(*one) for one in tiles)}</ul>").html.lower())
+
+
 def test_what_is_greeted_once_and_unknown_stays_elsewhere() -> None:
     page = page_of("<p>Thanks Zorblax!</p><h1>Zorblax 3000 toaster</h1>")
     assert "Zorblax 3000 toaster" in page.html
