@@ -78,7 +78,8 @@ class Removal(msgspec.Struct, frozen=True):
                 return ()
             names = [self.text, *name_parts(self.text)]
             is_one_case = self.text.islower() or self.text.isupper()
-            return tuple(dict.fromkeys([*names, *(map(str.title, names) if is_one_case else ())]))
+            loud = [name.upper() for name in names if len(name) > _MIN_REPEATED]
+            return tuple(dict.fromkeys([*names, *loud, *(map(str.title, names) if is_one_case else ())]))
         is_long = len(self.text) >= _MIN_REPEATED and (self.kind != "address" or any(map(str.isdigit, self.text)))
         return (self.text,) if is_long else ()
 
@@ -190,7 +191,8 @@ def _removal(page: PageText, span: Span) -> Removal:
 
 
 def _find_labelled(page: PageText, *, is_speech: bool = False) -> list[Span]:
-    others = [*find_credentials(page.joined), *find_numbers(page, is_speech=is_speech), *find_addresses(page)]
+    addresses = list(find_addresses(page))
+    others = [*find_credentials(page.joined), *find_numbers(page, addresses, is_speech=is_speech), *addresses]
     others = others if is_speech else [span for span in others if not is_shops(page, span)]
     announced = (span for span in find_announced(page, others) if not is_shops(page, span))
     return [*find_fields(page), *announced, *others]

@@ -16,6 +16,7 @@ from replay_sessions.private_data.around import find_around, is_role
 from replay_sessions.private_data.evidence import find_people
 from replay_sessions.private_data.people import is_person, leading_name, small_name
 from replay_sessions.private_data.phrases import ADDRESSES, SIGNS, SPOKEN, Phrase, is_at, phrases_on
+from replay_sessions.private_data.shops import is_company
 from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
 from replay_sessions.private_data.spans import (
     EAST_ASIAN,
@@ -37,6 +38,8 @@ _SPOKEN_JOINT = re.compile("[ :,(]{0,2}")
 _BEFORE_KIN = re.compile(r"(?<![\w-])([^\W\d_a-z][^\W\d_]{2,20}), \Z")
 _AFTER_CAPITAL = re.compile(r"(?<=\S )[^\W\d_a-zà-öø-ÿ][\w-]* \Z")
 _SMALL_ADDRESS = re.compile(r"\d{1,5}\w? [^\W\d_]{3,}(?: [^\W\d_]{4,})")
+_TITLE = re.compile(r"(?<![^\W_])([^\W\d_][\w.]{0,10}?)\.? \Z")
+_LONGEST_TITLE = 12
 _GOES_ON = re.compile(" [a-zà-ÿ0-9(]")
 _QUESTIONS = ("?", "？", ";")  # a Greek question ends with a semicolon
 _PUNCTUATION = frozenset(",，、،:：–—(")
@@ -83,9 +86,11 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
         ways[hit.name].add(hit.words)
     for hit in hits:
         signs = hit.signs + len(ways[hit.name]) - 1
-        if signs >= TO_REMOVE:
-            end = hit.start + len(hit.name)
-            yield Span(hit.start, end, "name", "label", signs)
+        end = hit.start + len(hit.name)
+        if signs >= TO_REMOVE and not is_company(text, end):
+            title = _TITLE.search(text, max(0, hit.start - _LONGEST_TITLE), hit.start)
+            is_titled = title is not None and title[1].lower() in word_set("titles")
+            yield Span(title.start() if title and is_titled else hit.start, end, "name", "label", signs)
 
 
 def find_spoken(page: PageText) -> Iterator[Span]:

@@ -34,6 +34,7 @@ _CASELESS_RUN = re.compile(rf"{_TOKEN.pattern}(?: {_TOKEN.pattern})*")
 _SHORTEST = 3
 _NEAR = 2  # texts before and after a name
 _COLONS = (":", "：")
+_COMMAS = (",", "،", "，", "、")
 _REACH = 10  # texts before and after a name that may speak of an order
 _DENSE = 0.34  # of them do where an order is shown
 _LONGEST_LABEL = 5  # words
@@ -41,6 +42,16 @@ _LONGEST_SENTENCE = 30  # words of a text that may speak of an order
 _SENTENCE = 400  # characters before and after a name that say whether it is in a sentence
 _MOST_CANDIDATES = 2_000
 _WHOLE_STEM = 3  # letters of a stem that only stands for itself
+# A date, or how long ago something was: beside it is who wrote it.
+_WHEN = re.compile(
+    r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}"
+    r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
+    r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
+    r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce"
+    r"|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
+)
+_LAST_IN_TEXT = re.compile(r"\W*\Z")
+_MOST_IN_CALL = 8  # words of a text that calls somebody at its end
 _SPEAKING_LISTS = (
     "name_labels", "order_stems", "person_phrases", "maybe_person_phrases",
     "exits", "owned", "kin", "greetings", "closings", "introductions",
@@ -75,6 +86,7 @@ def find_people(page: PageText, others: Collection[Span], found: Iterable[str]) 
         [email.partition("@")[0].lower() for email in emails],
         named,
         _relatives(candidates),
+        _acquaintances(candidates),
     )
     hits: list[Hit] = []
     for _ in range(2):  # relatives of those who are found at first are found then
@@ -100,12 +112,13 @@ def _by_word(names: Iterable[str]) -> dict[str, set[str]]:
 
 class _Clues(NamedTuple):
     """What a page has that may speak for a name: texts with something private, mailboxes, words of names that are
-    announced, and how many full names end with a word."""
+    announced, how many full names end with a word, and given names that stand alone and in a full name."""
 
     private: set[int]
     mailboxes: list[str]
     named: dict[str, set[str]]
     relatives: Counter[str]
+    acquaintances: frozenset[str]
 
 
 def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
@@ -137,7 +150,7 @@ def _place(text: str, start: int, end: int) -> str:
         return "apart"
     words = [*before.split(), *after.split()]
     small = sum(word[0].islower() for word in words)
-    is_in_sentence = small > 1 and 2 * small >= len(words)  # not "Ben Sherman shirt"
+    is_in_sentence = small > 1 and 5 * small >= 2 * len(words)  # not "Ben Sherman shirt"
     return "sentence" if is_in_sentence and not after[:1].isdigit() and not before[-1:].isdigit() else ""
 
 
@@ -218,8 +231,32 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
             2 * any(clues.named.get(word, set()) - {candidate.name} for word in words),
             candidate.strength > 0 and clues.relatives[words[-1]] > 1,
             len(words) > 1 and "".join(word[0] for word in words if word).upper() in page.words,
+            len(words) == 1 and words[0] in clues.acquaintances,
+            candidate.strength > 0 and _is_agent(head if tokens else page.texts[position - 1]),
+            len(tokens) <= _MOST_IN_CALL and head.rstrip()[-1:] in _COMMAS and _LAST_IN_TEXT.match(tail) is not None,
+            len(tokens) <= _LONGEST_SENTENCE and _WHEN.search(head + tail) is not None,
+            is_whole and position + 1 < len(page.texts) and _is_remark(page.texts[position + 1]),
         )
     )
+
+
+def _is_agent(head: str) -> bool:
+    """Whether what stands before a name ends as "answered by" does, in some language, and says no more than that."""
+    words = _tokens(head)
+    return 1 < len(words) <= _LONGEST_LABEL and words[-1] in word_set("agents") and head.rstrip()[-1:] not in ".!?"
+
+
+@functools.lru_cache(4096)
+def _is_remark(text: str) -> bool:
+    """Whether a text says when something was written, or that its writer is a buyer."""
+    words = _tokens(text)
+    is_short = len(words) <= _LONGEST_LABEL
+    return is_short and (_WHEN.search(text) is not None or any(word.startswith(_verified()) for word in words))
+
+
+@functools.cache
+def _verified() -> tuple[str, ...]:
+    return tuple(word_list("verified_stems"))
 
 
 def _near_order(page: PageText, position: int) -> bool:
@@ -233,6 +270,13 @@ def _is_of_order(text: str) -> bool:
     tokens = _tokens(text)
     spoken = word_set("second_person")
     return len(tokens) <= _LONGEST_SENTENCE and _speaks_of_order(token for token in tokens if token not in spoken)
+
+
+def _acquaintances(candidates: Iterable[_Candidate]) -> frozenset[str]:
+    """Given names that stand alone on a page and begin a full name of it."""
+    known = [candidate.name.split() for candidate in candidates if candidate.strength > 0]
+    alone, first = ({_bare(words[0]) for words in known if (len(words) > 1) is is_full} for is_full in (False, True))
+    return frozenset(alone & first)
 
 
 def _relatives(candidates: Iterable[_Candidate]) -> Counter[str]:

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator
 
 from replay_sessions.private_data.labelled import is_called
-from replay_sessions.private_data.spans import SEPARATOR, SURE, PageText, Span, is_unspaced, word_list, word_set
+from replay_sessions.private_data.spans import SEPARATOR, SURE, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list, word_set
 from replay_sessions.private_data.urls import kind_by_name
 
 _VALUE = re.compile(r' value="([^"]+)"')
 # Of fields whose value somebody typed; the names of attributes say nothing of it.
 _TYPED = re.compile(r'<(?:input|textarea)\b|(?<= )type="(?:text|tel|email|date|number)?"')
 _ATTRIBUTE = re.compile(r'<\w+|type="\w*"|[\w-]+="|"')
-_NO_WORD = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_NO_WORD = re.compile(rf"(?:[^\w{VOWEL_SIGNS}]|_)+|(?<=[a-z])(?=[A-Z])")
 _LONGEST_NAME = 60
 # By what their labels hold, the first that fits.
 _STEMS = {"birth_date": "birth_stems", "id_number": "id_stems"}

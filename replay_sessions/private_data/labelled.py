@@ -23,7 +23,7 @@ from replay_sessions.private_data.spans import (
 
 # Groups behind a blank are digits only: "2024 1105 8831", not "800W 23L".
 _CODE = re.compile(
-    r"(?<![\w.,$€£/-])((?=[A-Z/-]{0,12}[0-9])[A-Z0-9]{1,40}+"
+    r"(?<![^\W\u0e00-\u0e7f\u3000-\uffef])(?<![.,$€£/-])((?=[A-Z/-]{0,12}[0-9])[A-Z0-9]{1,40}+"
     r"(?:[-/](?=[A-Z]{0,20}[0-9]|[A-Z]{1,4}[-/])[A-Z0-9]{1,40}+|[ .][0-9]{2,40}+){0,8}(?:[-/][A-Z])?)(?![\w])"
 )
 _ID = re.compile(
@@ -45,12 +45,13 @@ _DATE = re.compile(
     rf"|{_MONTH} \d{{1,2}},? {_YEAR})(?!\w)"
 )
 _BEFORE = re.compile(r"(?<!\S)([A-Z0-9]{1,20}(?:[-/][A-Z0-9]{1,20}){0,4})(?: \w+)? \Z")
-_ANY_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(?:\d\d){1,2}|\d{4}([./-])\d{1,2}\2\d{1,2}")
+_ANY_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(?:\d\d){1,2}|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}")
 _FREE_PHONE = re.compile(r"0\d{1,3}[ .-]|[01]?-?800[ .-]")
 _AMOUNT = re.compile(r"\d{1,3}(?: \d{3})+")  # as in "Place order 131 990 €"
 _PRICE = re.compile(r"\d+[.,]\d\d")
 _MONEY = re.compile(r" ?(?:[%$€£¥₹₪₩₽฿₺₴₫×]|[A-Z]{3}(?!\w)|kr|zł|Kč|Ft|lei|TL)")
 _SENTENCE_END = re.compile(rf"[!?;|]|\. [^\W\d_a-z]|{SEPARATOR}.*{SEPARATOR}")
+_QUESTION = re.compile(rf"[?？]{SEPARATOR}(?:[^\W\d_]+ )?")  # what is asked for is the first in the next text
 _ELISION = re.compile(r"^\w{1,4}['’]")
 _WHOLE = 4  # letters of a stem that is a word of its own
 _BEGINNING = 4  # letters
@@ -115,7 +116,7 @@ def _value_after(
         match = pattern.search(text, match.end(), end + _REACH)
     if match is None:
         return None
-    between = text[end : match.start(1)]
+    between, questions = _QUESTION.subn(" ", text[end : match.start(1)], 1)
     words = [lower(word.strip(AROUND_WORDS)) for word in between.split() if any(map(str.isalpha, word))]
     if len(words) > _MOST_BETWEEN or _SENTENCE_END.search(between) or any(map(str.isdigit, between)):
         return None
@@ -124,7 +125,7 @@ def _value_after(
     own = {lower(word.strip(AROUND_WORDS)) for word in label[-2:]}
     if not word_set("code_words").isdisjoint(own.union(words)):
         return None
-    if SEPARATOR in between and len(label) + len(words) > _LONGEST_LABEL:
+    if not questions and SEPARATOR in between and len(label) + len(words) > _LONGEST_LABEL:
         return None
     is_marked = _MARK.search(lower(text[max(piece, start - _REACH // 3) : match.start(1)])) is not None
     return match if is_marked or not needs_mark or _is_long(match[1]) else None

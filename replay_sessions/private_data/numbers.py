@@ -6,7 +6,7 @@ no other number has: the French and Brazilian ones and Italy's tax code.
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import phonenumbers
 from phonenumbers import PhoneNumberType
@@ -17,6 +17,7 @@ from replay_sessions.private_data.check_digits import (
     is_identity_number,
 )
 from replay_sessions.private_data.labelled import find_labelled
+from replay_sessions.private_data.people import is_person
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
@@ -70,7 +71,7 @@ _KNOWN_ORDER = re.compile(r"(?:\d{3}|D\d\d)-\d{7}-\d{7}|\d{2}-\d{5}-\d{5}")  # A
 _NORTH_AMERICAN = re.compile(r"(?:(?:00)?1[ .-])?(?:\(\d{3}\) ?|\d{3}([.-]))\d{3}[.-]\d{4}")
 _DATE = re.compile(
     r"\d{1,2}[./ -]\d{1,2}[./ -](?:19|20)?\d\d|(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}"
-    r"|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d"
+    r"|(?:19|20)\d\d ?[–/-] ?(?:19|20)\d\d|\d{5}-\d{3}"  # and postcodes
 )
 _FREE_PHONE = re.compile(r"\(?0?[89]00\D")
 _PUBLIC = frozenset(
@@ -94,15 +95,17 @@ _LOOK_BACK = 60
 _SPEECH_REACH = 60
 _NEAR_PHONE = 60
 _LONGEST_TEXT = 300  # characters of one that speaks to somebody
+_LONGEST_NAME = 40
 _WORDS = re.compile(r"\w+")
 _MOST_BEFORE_LABEL = 2  # words before a label in a cell of its own: "Your phone", not "3.7 V lithium cell"
 _BETWEEN = f" \n:：#№.°º{SEPARATOR}"
 
 
-def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
+def find_numbers(page: PageText, addresses: Iterable[Span] = (), *, is_speech: bool = False) -> Iterator[Span]:
     """E-mail addresses, card, order and phone numbers on a page.
 
     Args:
+        addresses: The postal addresses on it.
         is_speech: The text is what a shopper said: "call" and the like need not stand right before their number.
     """
     text = page.joined
@@ -110,7 +113,8 @@ def find_numbers(page: PageText, *, is_speech: bool = False) -> Iterator[Span]:
     yield from emails
     yield from find_labelled(page)
     yield from (Span(start, start + len(code), "id_number") for start, code in page.offsets_of(page.clues(_ITALIAN_ID)))
-    judge = _Judge(page, _SPEECH_REACH if is_speech else 0, _with_somebodys(page, emails))
+    personal = _with_somebodys(page, emails).union(page.text_at(span.end - 1) for span in addresses)
+    judge = _Judge(page, _SPEECH_REACH if is_speech else 0, personal)
     for match in _DIGITS.finditer(text):
         start = _number_start(text, match.start())
         if start >= 0 and (kind := judge.kind(start, match.end())):
@@ -175,7 +179,7 @@ class _Judge:
     def __init__(self, page: PageText, reach: int, personal: set[int]) -> None:
         self._page = page
         self._text = page.joined
-        self._personal = personal  # texts with an e-mail address
+        self._personal = personal  # texts with an e-mail address or a postal one
         self._reach = reach  # how far before a number a word for phones may stand
         self._asked: set[str] = set()  # the numbers that libphonenumber was asked about
 
@@ -231,14 +235,18 @@ class _Judge:
         text = self._text
         first = max(text.rfind(mark, max(0, start - _NEAR_PHONE), start) for mark in GAP) + 1
         before = text[max(first, start - _NEAR_PHONE) : start].lower()
-        is_unspaced_word = not before.isascii() and any(label in before for label in _unspaced_phone_words())
-        return is_unspaced_word or not _phone_words().isdisjoint(_WORDS.findall(before))
+        return _speaks_of_phone(before)
 
     def _is_personal(self, start: int) -> bool:
-        """Whether its text holds an e-mail address or speaks to somebody, or the text beside it is an address."""
+        """Whether its text speaks to somebody, is beside a name or an address, or answers who asked for a number."""
         position = self._page.text_at(start)
         text = self._page.texts[position]
+        before = self._page.texts[position - 1].strip() if position else ""
         if not self._personal.isdisjoint(range(position - 1, position + 2)):
+            return True
+        if len(before) <= _LONGEST_TEXT and before.endswith(("?", "？")) and _speaks_of_phone(before.lower()):
+            return True
+        if _LONGEST_NAME >= len(before) > 0 and " " in before and is_person(before):
             return True
         return len(text) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(_WORDS.findall(text.lower()))
 
@@ -246,6 +254,11 @@ class _Judge:
         """Whether nothing else stands in its text or attribute."""
         text = self._text
         return (start == 0 or text[start - 1] in GAP) and (end == len(text) or text[end] in GAP)
+
+
+def _speaks_of_phone(lowered: str) -> bool:
+    is_unspaced_word = not lowered.isascii() and any(label in lowered for label in _unspaced_phone_words())
+    return is_unspaced_word or not _phone_words().isdisjoint(_WORDS.findall(lowered))
 
 
 @functools.lru_cache(4096)  # a shop's own numbers are on all of its pages

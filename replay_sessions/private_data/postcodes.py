@@ -16,6 +16,7 @@ _CODE = rf"(?P<code>(?:[A-Z]{{1,2}}[ -])?(?:{_LONG}|\d{{4}}(?: ?[A-Z]{{2}})?)(?!
 _CODE_FIRST = re.compile(rf"{_CODE},? {_TOWN}(?: ?\([A-Z]{{2}}\)| ?- ?[A-Z]{{2}})?")
 _TOWN_FIRST = re.compile(rf"{_TOWN}[ –-]+(?P<code>{_LONG})(?!\w)")
 _ONLY_CODE = re.compile(_LONG)
+_ISRAELI = re.compile(r"[\u05d0-\u05ea]+(?: [\u05d0-\u05ea]+){0,2} \d{7}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _CLUE = re.compile(r"\n(\d{3,6}|\d{5}-\d{3,4}|\d{2}-\d{3}|\d{4}[A-Z]{2}|[A-Z]{1,2}-\d{4,6}|\d[A-Z]{2}|\d[A-Z]\d)(?=\n)")
 _ENDS = f"{GAP},;|•·()，、：:—"
@@ -64,7 +65,7 @@ def end_of_address(text: str, end: int) -> int:
         if segment is None:
             break
         written = text[slice(*segment)]
-        if _is_town(written) or _ONLY_CODE.fullmatch(written):
+        if _is_town(written) or _ONLY_CODE.fullmatch(written) or _ISRAELI.fullmatch(written):
             return segment[1]
         if not _FLAT.fullmatch(written) and len(written.split()) > _MOST_LINES:
             break

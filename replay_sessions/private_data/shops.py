@@ -3,10 +3,11 @@
 import functools
 import re
 
-from replay_sessions.private_data.spans import PageText, Span, word_list
+from replay_sessions.private_data.spans import SEPARATOR, PageText, Span, word_list
 
 _NEAR = 2  # texts before it
 _LONGEST_MARK = 3  # characters around a number that is all that a text says
+_LONGEST_FORM = 12
 _LONGEST = 300  # characters of a text that may say whose number it is
 # Legal forms of companies, copyright, and the number of a company.
 _COMPANY = re.compile(
@@ -15,6 +16,12 @@ _COMPANY = re.compile(
     r"|S\.R\.L|A\.Ş|Ltd\. Şti|Pty|Pte|Co|Corp|EOOD|ЕООД|ООО|ОАО|ТОВ|ΑΕ|Α\.Ε|CNPJ|HRB|SIREN|RCS|USt-IdNr)(?![\w])"
     r"|株式会社|有限会社|有限公司|股份|주식회사|\(주\)|㈜|บริษัท"
 )
+
+
+def is_company(text: str, end: int) -> bool:
+    """Whether a name that ends at a place has a company's legal form at its end or behind it."""
+    form = _COMPANY.search(text, max(0, end - _LONGEST_FORM), end + _LONGEST_FORM)
+    return form is not None and form.start() <= end + 1 and SEPARATOR not in text[form.start() : end + 1]
 
 
 def is_shops(page: PageText, span: Span) -> bool:

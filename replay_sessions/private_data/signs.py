@@ -15,7 +15,8 @@ from replay_sessions.private_data.spans import AROUND_WORDS, EAST_ASIAN, GAP, Pa
 
 TO_REMOVE = 2  # signs
 LONGEST_NAME = 80
-CAPITAL = r"[^\W\d_a-zß-öø-ÿа-яα-ω]"
+# A character class: a letter that is no small one.
+CAPITAL = rf"[^\W\d_{''.join(filter(str.islower, map(chr, range(0x590))))}]"
 # What ends a name: the punctuation after it, or the end of its text.
 AFTER = re.compile(
     rf" ?(?:(?P<mark>[!！?？;，。、।\U0001f300-\U0001faff\u2600-\u27bf]|[,.،:](?!\w))|[)–—·|(…:：-]|(?=[{GAP}])|$)"

@@ -56,8 +56,10 @@ class PageText:
         self.is_speech = is_speech
         self.phrases: list[Any] | None = None
         separators = [SEPARATOR] * len(texts)
-        for position in continued:
-            separators[position] = ""
+        for position in continued:  # those of neighboring elements are words of their own, though nothing parts them
+            before, after = texts[position - 1][-1:], texts[position][:1]
+            is_apart = before.isalnum() and after.isalnum() and not (before.isdigit() and after.isdigit())
+            separators[position] = " " if is_apart else ""
         pieces = list(chain.from_iterable(zip(separators, texts, strict=True)))
         self.joined = "".join(pieces)
         self.private_from: list[int] = []
