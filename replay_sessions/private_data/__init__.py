@@ -17,7 +17,7 @@ free-phone lines stay: they are nobody's.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -26,6 +26,7 @@ from replay_sessions.private_data.addresses import find_addresses
 from replay_sessions.private_data.announced import find_announced, find_spoken
 from replay_sessions.private_data.around import find_companions, find_shopper
 from replay_sessions.private_data.fields import find_fields
+from replay_sessions.private_data.labelled import is_heading, is_number_heading
 from replay_sessions.private_data.numbers import find_numbers
 from replay_sessions.private_data.people import is_brand, name_parts
 from replay_sessions.private_data.shops import is_shops
@@ -132,6 +133,7 @@ def remove_private_data(
     concealed: Iterable[tuple[str, str]] = (),
     continued: Iterable[int] = (),
     in_account: Iterable[int] = (),
+    headings: Mapping[int, int] | None = None,
 ) -> tuple[dict[int, str], tuple[Removal, ...]]:
     """Takes private data out of the texts of a page, given in its order.
 
@@ -139,12 +141,14 @@ def remove_private_data(
         concealed: What was taken out of the page already, because of its place: (kind, text).
         continued: The positions of texts that go on in the line of the one before.
         in_account: The positions of those that stand where a shop shows whose account it is.
+        headings: The positions of those in a table, and of what is said above their columns.
 
     Returns:
         The texts that change, by their position, and what was taken out, each once.
     """
     page = PageText(texts, continued)
-    spans = _without_overlaps([*find_shopper(page, in_account), *_find_labelled(page)])
+    spans = [*find_shopper(page, in_account), *_find_labelled(page), *_find_below(page, headings or {})]
+    spans = _without_overlaps(spans)
     removals = [Removal(kind, text, "place") for kind, text in concealed] + [_removal(page, span) for span in spans]
     removed = tuple(dict.fromkeys(removals))
     spans += _find_repeated(page, removed)
@@ -184,6 +188,24 @@ def _find_repeated(page: PageText, removed: Sequence[Removal], *, in_names: bool
     """Wherever on a page something stands that was found private."""
     kinds = repeated_texts(removed, in_names=in_names)
     return [Span(start, start + len(text), kinds[text]) for start, text in page.offsets_of(kinds)]
+
+
+def _find_below(page: PageText, headings: Mapping[int, int]) -> Iterator[Span]:
+    """What the headings of tables announce in the cells below them, as if they stood right before each."""
+    said: dict[int, str] = {}
+    for above in dict.fromkeys(headings.values()):
+        words = page.texts[above]
+        if is_number_heading(words):  # of what is said before the table: "Your orders", "No."
+            first = next(position for position in range(above, -1, -1) if position - 1 not in said)
+            words = f"{page.texts[first - 1]} {words}" if first else words
+        said[above] = words if is_heading(words) else ""
+    told = [(above, below) for below, above in headings.items() if said[above]]
+    pairs = PageText([text for above, below in told for text in (said[above], page.texts[below])])
+    for span in _find_labelled(pairs) if told else ():
+        pair, is_below = divmod(pairs.text_at(span.start), 2)
+        if is_below and span.end <= pairs.starts[2 * pair + 1] + len(pairs.texts[2 * pair + 1]):
+            moved = page.starts[told[pair][1]] - pairs.starts[2 * pair + 1]
+            yield span._replace(start=span.start + moved, end=span.end + moved)
 
 
 def _removal(page: PageText, span: Span) -> Removal:

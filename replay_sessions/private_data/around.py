@@ -6,11 +6,41 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 
+from replay_sessions.private_data.gazetteer import fold, read_gazetteer
 from replay_sessions.private_data.people import is_person, leading_name
 from replay_sessions.private_data.phrases import is_at, phrases_on
-from replay_sessions.private_data.signs import AFTER, CAPITAL, LONGEST_NAME, TO_REMOVE, Hit, says_who_it_is, signs_of
-from replay_sessions.private_data.spans import GAP, SEPARATOR, SURE, VOWEL_SIGNS, PageText, Span, word_list, word_set
+from replay_sessions.private_data.signs import (
+    AFTER,
+    CAPITAL,
+    LONGEST_NAME,
+    TO_REMOVE,
+    Hit,
+    interface_words,
+    says_who_it_is,
+    signs_of,
+)
+from replay_sessions.private_data.spans import (
+    AROUND_WORDS,
+    GAP,
+    SEPARATOR,
+    SURE,
+    VOWEL_SIGNS,
+    PageText,
+    Span,
+    lower,
+    word_list,
+    word_set,
+)
 
+_NEAR_MAILBOX = 3  # texts
+_SHORTEST_IN_MAILBOX = 4  # letters
+_LONGEST_MENU = 10  # texts
+_LONGEST_ITEM = 4  # words of one
+_MOST_INITIALS = 3
+_SIGNATURE = re.compile(
+    rf"[{GAP}] ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:(?P<initial>{CAPITAL}\.)|{CAPITAL}[\w’'-]+))"
+    rf"(?=[{GAP}]|[ ,.]{{1,2}}(?:[^\W\d_]{{2,4}} )?{CAPITAL}[\w’'-]+[{GAP}])"
+)
 _ENDS = re.compile(r" ?(?:$|[^\w ])| [a-zà-ÿ]")
 _PIECE = re.compile(rf"[^{GAP}]+")
 # What may follow a name in a text of its own: a degree, or which of several of the name.
@@ -39,6 +69,11 @@ _SPOKEN_TO = re.compile(
 )
 _SPEAKING_TO = re.compile(rf"[{GAP}] ?[¡¿]?({CAPITAL}[\w’'{VOWEL_SIGNS}-]+(?: {CAPITAL}[\w’'-]+)?)[,，،] ?(?=[^\d ])")
 _MOST_WORDS = 14
+# A street behind a name: a house's number before or behind words with capitals.
+_STREET = re.compile(
+    rf",? ?[,،，—–-] ?(\d{{1,4}}\w?,? {CAPITAL}\w+(?: {CAPITAL}\w+){{1,3}}"
+    rf"|(?:{CAPITAL}[\w’'.-]+ |(?:de|la|du|des|van|der|del|via|rua|calle|ul\.) ){{1,4}}\d{{1,4}}(?!\w|[.,]\d)(?:/\d+| ?[a-z](?!\w))?)"
+)
 
 
 def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
@@ -53,6 +88,10 @@ def find_around(page: PageText, others: Iterable[Span]) -> Iterator[Hit]:
     yield from _owners(page)
     for span in others:
         yield from _beside(page, span)
+        if span.kind == "email":
+            yield from _of_mailbox(page, span)
+    yield from _owners_of_menu(page)
+    yield from _signatures(page)
     yield from _addressed(page)
     yield from _roles(page)
     yield from _spoken_to(page)
@@ -102,6 +141,56 @@ def _beside(page: PageText, span: Span) -> Iterator[Hit]:
             if is_person(name) or (span.kind in _BESIDE_NAMES and signs >= TO_REMOVE):
                 yield Hit(text.rindex(line, begin, end), line, signs, span.kind)
             return
+
+
+def _of_mailbox(page: PageText, span: Span) -> Iterator[Hit]:
+    """The name that is all of a text near an e-mail address that is made of it."""
+    mailbox = page.joined[span.start : span.end].partition("@")[0].lower()
+    position = page.text_at(span.start)
+    for near in range(max(0, position - _NEAR_MAILBOX), min(position + _NEAR_MAILBOX + 1, len(page.texts))):
+        name = _only_name(page.texts[near])
+        words = [fold(word) for word in re.split("[ -]", name) if len(word) >= _SHORTEST_IN_MAILBOX]
+        if any(word in mailbox for word in words):
+            yield Hit(page.joined.index(name, page.starts[near]), name, SURE, mailbox)
+
+
+def _owners_of_menu(page: PageText) -> Iterator[Hit]:
+    """The name that is all of the text with which an account's menu begins: all between it and "Log out" is a menu's."""
+    for phrase, start in phrases_on(page):
+        if phrase.kind != "exits":
+            continue
+        position = page.text_at(start)
+        for near in range(position - 1, max(-1, position - _LONGEST_MENU), -1):
+            if _is_of_menu(page.texts[near]):
+                continue
+            name = _only_name(page.texts[near])
+            if name and (is_person(name) or (" " in name and read_gazetteer().words.isdisjoint(fold(name).split()))):
+                yield Hit(page.joined.index(name, page.starts[near]), name, 1 + signs_of(page, name), "menu")
+            break
+
+
+@functools.lru_cache(4096)
+def _is_of_menu(text: str) -> bool:
+    """Whether a text is one of an account's menu: says no more than words of an interface, a mailbox, initials."""
+    words = [word.strip(AROUND_WORDS) for word in lower(text).split()]
+    is_short = len(words) <= _LONGEST_ITEM and len(text.strip()) > _MOST_INITIALS
+    return not is_short or "@" in text or any(word in interface_words() or is_role(word) for word in words if word)
+
+
+def _only_name(text: str) -> str:
+    """The name that is all that a text says; "" where it says more."""
+    name = leading_name(text.strip())
+    return name if name and _SUFFIX.fullmatch(text.strip(), len(name)) else ""
+
+
+def _signatures(page: PageText) -> Iterator[Hit]:
+    """Names behind a dash, and names with an initial, that begin a text: "— Anna L., Leeds"."""
+    for match in _SIGNATURE.finditer(page.joined):
+        name = match["name"]
+        is_short = match["initial"] is not None
+        if is_short or (match["dash"] and is_person(name)):
+            is_word = is_short and fold(name.split()[0]) in read_gazetteer().words
+            yield Hit(match.start("name"), name, is_short + bool(match["dash"]) + signs_of(page, name) - is_word, "dash")
 
 
 def _addressed(page: PageText) -> Iterator[Hit]:
@@ -179,6 +268,8 @@ def find_companions(page: PageText, names: Iterable[Span]) -> Iterator[Span]:
         if len(full) > end - span.start and full[0].isupper() and signs_of(page, full) > 0:
             end = span.start + len(full)
             yield Span(span.start, end, "name", "label", span.signs)
+        if street := _STREET.match(text, end):
+            yield Span(street.start(1), street.end(1), "address", "label")
         conjunction = _CONJUNCTION.match(text, end + 1)
         if conjunction and conjunction[0] in word_set("and_words"):
             start = conjunction.end() + 1

@@ -54,7 +54,7 @@ _LAST_IN_TEXT = re.compile(r"\W*\Z")
 _MOST_IN_CALL = 8  # words of a text that calls somebody at its end
 _SPEAKING_LISTS = (
     "name_labels", "order_stems", "person_phrases", "maybe_person_phrases",
-    "exits", "owned", "kin", "greetings", "closings", "introductions",
+    "owned", "kin", "greetings", "closings", "introductions",
 )  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def _strength(page: PageText, name: str, place: str) -> int:
         return int(not name.isupper()) if given[0] and len(words[0]) >= _SHORTEST else -1
     unknown = sum(not any(pair) for pair in zip(given, family, strict=True))
     is_initial = min(map(len, words)) == 1
-    if unknown > 1 or not (is_initial or not names.given.isdisjoint(words)):
+    is_headed = len(words) > 2 and not (given[0] or family[0])  # "Collection Tom Ford"
+    if unknown > 1 or is_headed or not (is_initial or not names.given.isdisjoint(words)):
         return 0
     is_written_so = not any(len(word) > 1 and word.isupper() for word in name.split())
     return 2 if is_written_so and (unknown == 0 or place == "sentence") else 1

@@ -91,6 +91,19 @@ def is_called(words: str, stems: str) -> bool:
     return any(_begins(word, stems) for word in words.split()) or any(stem in words for stem in unspaced)
 
 
+def is_heading(words: str) -> bool:
+    """Whether the heading of a column says whose name or what number stands below: "Recipient", "Requested by"."""
+    lowered = lower(words).split()
+    lists = ("roles", *(stems for stems, _ in _KINDS.values()))
+    is_short = 0 < len(lowered) <= _LONGEST_LABEL
+    return is_short and (lowered[-1] in word_set("agents") or any(is_called(" ".join(lowered), name) for name in lists))
+
+
+def is_number_heading(words: str) -> bool:
+    """Whether the heading of a column only says that there are numbers below it: "No.", "Number"."""
+    return 0 < len(words.split()) <= 2 and _MARK.match(lower(words)) is not None
+
+
 def _begins(word: str, stems: str) -> bool:
     spaced, _ = _stems(stems)
     return word.startswith(spaced) or word in word_set(stems)

@@ -31,6 +31,7 @@ from replay_sessions.simplify.walk import Walk
 
 _HINT = "\x01"  # before what is not written out
 _LONGEST_NEIGHBOR = 40
+_CELLS = frozenset({"\n<td>", "\n<th>"})
 _ENDS_OF_TARGETS = frozenset(f"</{tag}>" for tag in ACTING_TAGS)
 
 
@@ -168,7 +169,8 @@ class Draft:
         in_account = self._walk.in_account + [
             len(visible) + position for position, index in enumerate(with_attributes) if self.targets[index].in_account
         ]
-        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account)
+        headings = _headings(pieces, visible)
+        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account, headings)
         for position, text in changed.items():
             if position < len(visible):
                 pieces[visible[position]] = text
@@ -205,6 +207,31 @@ class Draft:
                 if name and any(inner.startswith(f"{name}.") for inner in inside):
                     names[index] = name
         return names
+
+
+def _headings(pieces: list[str], visible: list[int]) -> dict[int, int]:
+    """The texts of tables that stand below a heading, and that heading, each by its position among the visible."""
+    if "\n<table>" not in pieces:
+        return {}
+    positions = {piece: position for position, piece in enumerate(visible)}
+    headings: dict[int, int] = {}
+    first: list[int] = []  # the heading of each column; -1 where there is none
+    row = column = -1
+    for index, piece in enumerate(pieces):
+        if piece == "\n<table>":
+            first, row = [], -1
+        elif piece == "\n<tr>":
+            row, column = row + 1, -1
+        elif piece in _CELLS:
+            column += 1
+            if row == 0:
+                first.append(-1)
+        elif row >= 0 and 0 <= column < len(first) and (position := positions.get(index, -1)) >= 0:
+            if row == 0:
+                first[column] = position
+            elif first[column] >= 0:
+                headings[position] = first[column]
+    return headings
 
 
 def _hints(target: Target) -> str:
