@@ -3,7 +3,8 @@
     visits to B less the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
     a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm, visits needed
 
-The true effect has an interval too: it is measured on many visits of the known shoppers.
+The true effect has an interval too: it is measured on many visits of the known shoppers. A predicted interval holds it
+where the two differ by no more than √(predicted margin² + true margin²).
 
 More visits make the walks' error small; that of the fit remains, for other logs give another agent. An agent with
 refits (a bootstrap over the users of its logs) has both. A refit does not walk: with l_v the log-likelihood of visit v
@@ -51,6 +52,11 @@ class Effect(Record):
     fit_error: float = 0.0
 
     @property
+    def margin(self) -> float:
+        """How far the interval reaches to either side."""
+        return (self.high - self.low) / 2
+
+    @property
     def sign(self) -> int:
         """1 or -1 where the interval lies above or below 0, else 0."""
         return (self.low > 0) - (self.high < 0)
@@ -66,7 +72,7 @@ class Prediction(Record):
 
     Attributes:
         right_direction: None where the true effect is not significant; to predict none is no direction.
-        covered: Whether the predicted interval holds the true effect.
+        covered: Whether the predicted interval holds the true effect, as far as that is known.
         alarm: The predicted interval excludes 0.
         visits_needed: How many simulated visits would find an effect of the true size with 80% probability.
     """
@@ -148,11 +154,12 @@ def prediction(effect: Effect, true: Effect) -> Prediction:
     needed = None
     if true.sign and math.isfinite(effect.standard_error):
         needed = math.ceil(effect.visits * (POWER * effect.standard_error / true.difference) ** 2)
+    error = effect.difference - true.difference
     return Prediction(
         effect=effect,
-        error=effect.difference - true.difference,
+        error=error,
         right_direction=None if true.sign == 0 else effect.difference * true.sign > 0,
-        covered=effect.low <= true.difference <= effect.high,
+        covered=abs(error) <= math.hypot(effect.margin, true.margin),
         alarm=effect.sign != 0,
         visits_needed=needed,
     )

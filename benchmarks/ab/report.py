@@ -39,7 +39,7 @@ def markdown(results: LabResults) -> str:
 
 
 def sentences(results: LabResults) -> Iterator[str]:
-    """Of each agent: directions, errors, coverage and false alarms, on the purchase rate."""
+    """Of each agent: directions, errors and coverage on the purchase rate, false alarms on all measures."""
     for row in results.rows:
         by_variant = {name: measures["bought"] for name, measures in row.predictions.items() if "bought" in measures}
         changed = [prediction for name, prediction in by_variant.items() if name not in PLACEBOS]
@@ -48,17 +48,25 @@ def sentences(results: LabResults) -> Iterator[str]:
         directions = [p.right_direction for p in by_variant.values() if p.right_direction is not None]
         error = sum(abs(prediction.error) for prediction in changed) / len(changed)
         visits = f" ({row.visits:,} visits to each)" if row.visits else ""
-        alarms = ", ".join(name for name in PLACEBOS if name in by_variant and by_variant[name].alarm)
+        alarms = ", ".join(_alarms(row))
         covered = sum(prediction.covered for prediction in changed)
         sentence = (
             f"{row.label}{visits}: the right direction in {sum(directions)} of {len(directions)} changes with a "
             f"significant true effect, mean absolute error {100 * error:.1f} points, intervals contain the true effect "
             f"in {covered} of {len(changed)}; false alarms: {alarms or 'none'}"
         )
-        if "bought" in row.false_alarms:
-            share, count = row.false_alarms["bought"]
-            sentence += f" ({100 * share:.0f}% of {count} small A/A tests; 5% is expected)"
+        if tests := sum(count for _, count in row.false_alarms.values()):
+            share = sum(share * count for share, count in row.false_alarms.values()) / tests
+            sentence += f" ({100 * share:.0f}% of {tests} small A/A tests over all measures; 5% is expected)"
         yield sentence + "."
+
+
+def _alarms(row: LabRow) -> Iterator[str]:
+    """The tests of no change that found an effect."""
+    for name in PLACEBOS:
+        for measure, prediction in row.predictions.get(name, {}).items():
+            if prediction.alarm:
+                yield f"{name} in {MEASURES[measure]}"
 
 
 def draw(results: LabResults, path: Path) -> None:

@@ -86,6 +86,8 @@ def test_what_a_prediction_is_worth() -> None:
     assert (wrong.right_direction, wrong.covered, wrong.alarm) == (False, False, True)
     for true_effect in (true, effect(0.08, 0.10, 0.12)):
         assert prediction(effect(0.0, 0.0, 0.0), true_effect).right_direction is False
+    # Both margins count: 0.03 and 0.02 reach 0.036 far, so an error of 0.035 is covered and one of 0.037 is not.
+    assert [prediction(effect(at - 0.03, at, at + 0.03), true).covered for at in (-0.065, -0.063)] == [True, False]
     unsure = prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01))
     assert (unsure.right_direction, unsure.visits_needed) == (None, None)
 
