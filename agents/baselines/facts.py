@@ -27,7 +27,8 @@ FEATURES = (
     "product: wanted words", "product: another kind", "done before", "done since the product", "is set",
     "its group is set", "leads to a purchase", "purchase, nothing else wanted", "leads back", "total / budget",
     "total over budget", "shipping / budget", "kinds still wanted", "steps so far", "words matched", "best match",
-    "goal words", "share of goal words", "times done",
+    "goal words", "share of goal words", "times done", "heading words", "is the heading", "last one on the page",
+    "after the last one", "distance from the last one, log",
 )  # fmt: skip
 NAMED_STEPS = 5_000  # of train: enough to see every name of an offer that recurs
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
@@ -70,6 +71,9 @@ class _StepFacts:
         self._groups = {name.rpartition(".")[0] for name in self._offers.chosen}
         opened = max((index + 1 for index, role in enumerate(page.past) if "*" in role), default=0)
         self._since = {*page.past[opened:]}
+        clicks = {choice.action.name: choice for choice in page.choices if isinstance(choice.action, Click)}
+        last = (clicks[str(action["name"])] for action in past if action.get("name") in clicks)
+        self._last_ranks = {choice.role: choice.numbers[-1] for choice in last}  # the last click on each role
         prices = [offer.price for offer in self._offers.by_name.values() if offer.price]
         content = {word for word in content_words(goal) if not word.isdigit()} - _LIMITS
         things = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
@@ -84,7 +88,7 @@ class _StepFacts:
         self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), len(past) / 10)
 
     def of(self, choice: Choice) -> Choice:
-        """The choice with its facts, as FEATURES, and the words of its name's last part."""
+        """The choice with its facts, as FEATURES, the words of its name's last part, and the name of what it is of."""
         name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
         own = self._offers.by_name.get(name, Offer())
         is_of_page = is_click and name not in self._offers.by_name
@@ -98,6 +102,8 @@ class _StepFacts:
         about = self._heading if is_of_page and offer.price else set[str]()
         is_buying = is_click and named.is_buying
         _, again, _, _, times, rank = choice.numbers
+        in_heading = len(self._heading.intersection(named.last)) / max(1, len(named.last))
+        last_rank = self._last_ranks.get(choice.role) if is_click else None
         facts = (
             1.0,
             own.price > 0,
@@ -124,8 +130,14 @@ class _StepFacts:
             named.is_back,
             *self._shared,
             *(min(number, 10.0) for number in choice.numbers[:-1]),
+            in_heading,
+            in_heading == 1,
+            last_rank is not None,
+            last_rank is not None and rank > last_rank,
+            0.0 if last_rank is None else log1p(abs(rank - last_rank)),
         )
-        return choice._replace(facts=array("d", facts), words=named.last)
+        own_name = (name.rpartition(".")[0],) if "*" in choice.role else ()
+        return choice._replace(facts=array("d", facts), words=named.last + own_name)
 
 
 @lru_cache(maxsize=65_536)

@@ -213,6 +213,35 @@ def test_which_offer_an_element_is_of_is_no_part_of_its_role(tmp_path: Path) -> 
     assert not any("kettle" in role for role in fitted.roles)
 
 
+def test_popular_offers_the_place_of_the_last_click_and_the_headings_link_are_learnt(tmp_path: Path) -> None:
+    """All offers are alike: shoppers open any, go back by the link of the list that they came from, open the next."""
+    names, random = "abcdefgh", Random(0)
+    cards = "".join(card(name, 50, 4.0) for name in names)
+
+    def product(heading: str) -> str:
+        links = "".join(f'<a name="menu.{name}">{name}</a>' for name in ("tin_kettles", "red_kettles", "pots"))
+        return f"<nav>{links}</nav><h1>{heading}</h1><p>$50</p>"
+
+    def session(number: int) -> Session:
+        first = random.choice("aaaabcdefg")
+        heading = random.choice(["Tin kettles", "Red kettles", "Pots"])
+        back = f"menu.{'_'.join(heading.lower().split())}"
+        clicks = (f"results.{first}.view", back, f"results.{names[names.index(first) + 1]}.view")
+        pages = (cards, product(heading), cards)
+        steps = (Step(page=page, action=Click(name=name)) for page, name in zip(pages, clicks, strict=True))
+        return planted_session(number, tuple(steps))
+
+    fitted = fit_to(tmp_path / "store", map(session, range(300)))
+    shares = shares_on(fitted, cards)
+    assert shares[Click(name="results.a.view")] > 2 * shares[Click(name="results.f.view")]
+    shares = shares_on(fitted, product("Pots"))
+    assert max(shares, key=lambda action: shares[action]) == Click(name="menu.pots")
+    seen = [Step(page=cards, action=Click(name=f"results.{name}.view")) for name in "eh"]
+    *_, after = observe_session(planted_session(0, tuple(seen)))
+    [(actions, likely)] = fitted.distributions([after])
+    assert actions[likely.argmax()] == Click(name="results.f.view")
+
+
 def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: ChoiceModel, planted: Path) -> None:
     """Their log-ratios are the differences of log-probabilities; more users make them smaller."""
     spreads = []
