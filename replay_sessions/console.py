@@ -6,6 +6,7 @@
   source <(shop-r1 completion)
 
 --help of a command shows its main flags, --help-all explains every one.
+--version prints the version.
 """
 
 import contextlib
@@ -79,6 +80,9 @@ def _run(words: Sequence[str]) -> int:
     if " ".join(words[:2]) in PROGRAMS:
         words = [" ".join(words[:2]), *words[2:]]
     summaries["completion"] = "Print a script by which bash and zsh complete this command."
+    if words[:1] == ["--version"]:
+        sys.stdout.write(f"{NAME} {metadata.version(NAME)}\n")
+        return 0
     name, rest = choose("command", summaries, words, program=NAME, text=__doc__)
     check_packages()
     if name == "completion":

@@ -1,7 +1,7 @@
 """An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
 
-python -m agents check class_agent.py:ClassAgent
-python -m benchmarks.leaderboard --agents class_agent.py:ClassAgent,random --out runs/class_agent
+shop-r1 agents check class_agent.py:ClassAgent
+shop-r1 rank --agents class_agent.py:ClassAgent,random --out boards/class_agent
 """
 
 import random

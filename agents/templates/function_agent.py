@@ -1,7 +1,7 @@
 """An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
 
-python -m agents check function_agent.py:act
-python -m benchmarks.leaderboard --agents function_agent.py:act,random --out runs/function_agent
+shop-r1 agents check function_agent.py:act
+shop-r1 rank --agents function_agent.py:act,random --out boards/function_agent
 """
 
 import random

@@ -1,6 +1,6 @@
 """An importer for shop-r1: sessions from a log of your own, here of JSON lines, a visit each.
 
-python -m replay_sessions import own_importer.py:OwnImporter visits.jsonl --out stores/mine
+shop-r1 import own_importer.py:OwnImporter visits.jsonl --out stores/mine
 
     {"visit": "v1", "user": "u1", "steps": [{"page": "<button name=\\"cart\\">Cart</button>", "click": "cart"}]}
 """

@@ -1,6 +1,6 @@
 """A metric for shop-r1: a value of each step, whose mean over steps stands in tables with its interval.
 
-python -m benchmarks.leaderboard --agents random,oracle --metrics shop_r1,own_metric.py:metric --out runs/own_metric
+shop-r1 rank --agents random,oracle --metrics shop_r1,own_metric.py:metric --out boards/own_metric
 """
 
 from shop_env.metrics import StepRecord

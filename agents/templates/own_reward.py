@@ -1,7 +1,7 @@
 """A reward for shop-r1: what a reply earns, in place of the papers' rewards.
 
-python -m agents.llm_grpo.train --reward own_reward.py:reward
-python -m benchmarks.leaderboard --agents random,oracle --reward own_reward.py:reward --out runs/own_reward
+shop-r1 train --reward own_reward.py:reward
+shop-r1 rank --agents random,oracle --reward own_reward.py:reward --out boards/own_reward
 """
 
 from replay_sessions import Action

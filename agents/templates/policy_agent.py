@@ -1,7 +1,7 @@
 """An agent for shop-r1: a policy that chooses among what can be done on the page that a shopper sees.
 
-python -m agents check policy_agent.py:PolicyAgent
-python -m benchmarks.leaderboard --agents policy_agent.py:PolicyAgent,random --out runs/policy_agent
+shop-r1 agents check policy_agent.py:PolicyAgent
+shop-r1 rank --agents policy_agent.py:PolicyAgent,random --out boards/policy_agent
 """
 
 from shop_env import Observation
