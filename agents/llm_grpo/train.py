@@ -53,7 +53,13 @@ def _run(words: Sequence[str]) -> int:
         asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one prints it
     with requires_extra("train"):
         from train.run import command  # noqa: PLC0415 - an extra that may be missing
-    return command.run(words, asked_for, run_agents)
+    try:
+        return command.run(words, asked_for, run_agents)
+    except KeyboardInterrupt:
+        folder = asked_for()[1]
+        if get_world_size() > 1 or not (folder / "run.json").exists():
+            raise
+        raise KeyboardInterrupt(f"`shop-r1 train --resume {folder}` continues this run") from None
 
 
 main = program_of(_run)

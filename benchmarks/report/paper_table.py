@@ -33,7 +33,8 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
     agents = [row for row in evidence.rows if row not in known]
     best = {column.name: _best(agents, column.name) for column in columns}
     lines = [
-        f"% {evidence.config.split} split; $\\pm$: half of the 95% interval (CR2 over {evidence.config.cluster}s)",
+        f"% {evidence.config.split} split; $\\pm$: half of the 95% interval (CR2 over {evidence.config.cluster}s)"
+        r"; needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
         " & ".join(["", *(latex_text(column.heading) for column in columns)]) + r" \\",

@@ -105,8 +105,8 @@ def run_command(body: Callable[[], int | None]) -> int:
     except ShopR1Error as error:
         sys.stderr.write(f"error: {plain_text(as_typed(str(error)))}\n")  # it may hold what an agent or a file says
         return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(": ".join(["stopped", *map(str, stop.args)]) + "\n")
         return 130
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _drop_output()

@@ -152,8 +152,9 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
             process.send_signal(stopping)
             break
         assert time.monotonic() < deadline
-    process.communicate(timeout=120)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130
+    assert said.endswith(f"stopped: `shop-r1 train --resume {out}` continues this run\n")
     assert not (out / "results.json").exists()
     assert main(["--resume", str(out)]) == 0
     for name in ("sft", "shop_r1", "sft_longer"):

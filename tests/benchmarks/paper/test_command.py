@@ -230,8 +230,8 @@ def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path: Path, tmp
         process.send_signal(stopping)
         _, said = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert said.splitlines()[-1] == "stopped"
-        assert said.splitlines().count("stopped") == 1
+        assert said.splitlines()[-1].startswith("stopped: `shop-r1 train --resume ")
+        assert said.count("stopped: ") == 1
         assert not (stopped / "table5.json").exists()
     made(words("5", store_path, stopped, seeds=seeds))
     for seed in seeds:
