@@ -132,7 +132,9 @@ def _new(command: New) -> int:
     target, files = write_template(name, command.kind if part == "agent" else part, command.folder or command.out)
     for file in files:
         print(f"written: {file}")
-    print(f"try: shop-r1 agents check {target}" if part == "agent" else f"use: {target} (the head of the file says where)")
+    print(
+        f"try: shop-r1 agents check {target}" if part == "agent" else f"use: {target} (the head of the file says where)"
+    )
     print(f"     python -m pytest {files[1]} (pip install pytest)")
     if part == "agent":
         print(f"     shop-r1 rank --agents {target},random --out boards/{name}")

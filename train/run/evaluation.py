@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
+from replay_sessions.foundation.command_line import as_typed
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
@@ -29,7 +30,7 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, Process, TrainingPart, write_log
+from shop_env.evaluation.log import TRUST, Entry, EvaluationLog, Process, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.reply_cache import Identity, merge_parts
@@ -190,7 +191,10 @@ def evaluate_run(
     written = f"Written: {folder}/results.md, results.json"
     print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(folder, log, markdown(log, config))
-    report = f"Every session, step by step: python -m benchmarks.report {shlex.quote(str(folder))}"
+    own_function = f"{TRUST}=1 " if ":" in log.config.reward_config.kind else ""
+    report = as_typed(
+        f"Every session, step by step: {own_function}python -m benchmarks.report {shlex.quote(str(folder))}"
+    )
     print_results(*training_sentences(log), report)
 
 
@@ -234,7 +238,8 @@ def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
     entries = [entry for entry in log.entries if entry.label in policies]
     yield from (f"{entry.label}: {remark}." for entry in entries for remark in entry.remarks)
     if config.evaluation.most_probable_action is not None:
-        costs = "; ".join(f"{entry.label} {1000 * entry.time_s / entry.row.steps:.3g}" for entry in entries)
+        times = ((entry.label, float(f"{1000 * entry.time_s / entry.row.steps:.3g}")) for entry in entries)
+        costs = "; ".join(f"{label} {milliseconds:,g}" for label, milliseconds in times)
         yield f"Milliseconds for each step: {costs}."
     if over_best := log.training.over_best_agent:
         added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
@@ -267,7 +272,8 @@ def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str
     sentences = []
     for phase in config.phases.values():
         labels = [decoding.label(phase.label) for decoding in config.evaluation.decodings]
-        of_phase = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
+        exact = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
+        of_phase = [comparison for comparison in exact if comparison.p_value is not None]
         if phase.numbers == "grpo" and of_phase:
             sentences.append(_verdict(phase.label, of_phase))
     return sentences

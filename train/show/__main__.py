@@ -78,7 +78,7 @@ def _show(options: ShowOptions) -> None:
 
 def summary(runs: Sequence[Run], phases: Sequence[Sequence[PhaseCurves]]) -> str:
     """The table, then the warnings; all of it at most 80 columns wide."""
-    lines = [f"{'phase':<14}{'figure':<18}{'first':>12}{'best':>12}{'(step)':>9}{'last':>13}"]
+    lines = [f"{'phase':<14}{'metric':<18}{'first':>12}{'best':>12}{'(step)':>9}{'last':>13}"]
     for group in phases:
         for curves in group:
             lines += _rows(curves, curves.label if len(group) > 1 else "")
