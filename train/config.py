@@ -4,8 +4,9 @@ Those of GRPO stand in grpo/config.py; train/run/config.py makes one configurati
 so that a command prints its help or the error of a call at once.
 """
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -212,7 +213,8 @@ class ModelConfig(Config):
         float32_head: Under bfloat16_autocast the product of the output layer is float32 all the same: the sampler's and
             the trainer's log-probabilities differ less (docs/models.md). Evaluation always does so.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
-        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them: less memory.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them; None: where memory
+            would not suffice (train/attention/choice.py).
         attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
             device, memory and size, and says so (train/attention/choice.py).
         chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
@@ -230,7 +232,7 @@ class ModelConfig(Config):
     precision: AskedPrecision = "float32"
     float32_head: bool = True
     lora: LoraConfig | None = None
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool | None = None
     attention: str = "auto"
     chunk_tokens: int | None = None
     sharded: bool = False
@@ -274,13 +276,19 @@ class RolloutsConfig(Config):
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
         gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
         tensor_parallel_size: Over so many GPUs vLLM lays each product.
+        max_cache_gib: Keys and values that `local` holds at once, and the distributions of the replies' next tokens;
+            None: on a GPU what training leaves of its memory (train/rollouts/budget.py), on a CPU those of
+            grpo.max_batch_tokens, at most 8.
     """
 
     engine: Literal["local", "vllm"] = "local"
     gpu_memory_utilization: float = 0.3
     tensor_parallel_size: int = 1
+    max_cache_gib: float | None = None
 
     def __post_init__(self) -> None:
+        if self.max_cache_gib is not None and self.max_cache_gib <= 0:
+            raise BadConfig(f"rollouts.max_cache_gib is {self.max_cache_gib}; it must be above 0.")
         if not 0 < self.gpu_memory_utilization < 1:
             raise BadConfig(
                 f"rollouts.gpu_memory_utilization is {self.gpu_memory_utilization}; it must lie between 0 and 1."
@@ -298,7 +306,8 @@ class SamplingConfig:
         max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
         num_generations: How many replies to each prompt.
         max_batch_tokens: Trunk tokens plus reply rows that are read at once.
-        max_cache_bytes: Keys and values of those trunks and of their replies, at their longest; bounds memory.
+        max_cache_bytes: Keys and values of those trunks and of their replies, at their longest, and the distributions
+            of a token of each; bounds memory.
     """
 
     temperature: float
@@ -307,3 +316,7 @@ class SamplingConfig:
     num_generations: int = 1
     max_batch_tokens: int = 32_768
     max_cache_bytes: int = 8 << 30
+
+    def within(self, max_cache_bytes: int) -> "SamplingConfig":
+        """The same in batches that memory alone limits."""
+        return replace(self, max_batch_tokens=sys.maxsize, max_cache_bytes=max_cache_bytes)

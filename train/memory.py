@@ -27,12 +27,11 @@ from train.fake_accelerator import FakeAccelerator, StorageCounter
 from train.lora import add_adapter
 from train.policy import Policy, log_probabilities, policy_stats
 from train.ranks import Ranks, ShardedPolicy
+from train.rollouts.engine import DISTRIBUTION_BYTES
 from train.rollouts.kv_cache import KVCache, prefill
 from train.session_tree import PackedTrees, TreeAttention, enable_tree_attention
 
 _DEPTHS = (2, 4)
-# Of a token to sample, for each of the vocabulary: logits, scaled, as weights; in float64 these and their sums.
-DISTRIBUTION_BYTES = 3 * 4 + 2 * 8
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,24 @@ class PassOptions:
     chunk_tokens: int | None = None
     lora: LoraConfig | None = None
     attention: TreeAttention = Structured
+    float32_head: bool = True
     device: str = "cpu"
     shards: int = 1
 
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What is sampled at once: trunks of these lengths, and so many replies with at most so many tokens in all."""
+    """What is sampled at once: trunks of these lengths, and so many replies with at most so many tokens in all.
 
-    trunks: Sequence[int]
-    replies: int
-    reply_tokens: int
+    Attributes:
+        trunks: Empty: nothing is sampled, or another engine does it.
+        has_reference: Whether the loss is held against a frozen policy.
+    """
+
+    trunks: Sequence[int] = ()
+    replies: int = 0
+    reply_tokens: int = 0
+    has_reference: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,10 +94,14 @@ class MemoryParts:
     sampling: int
 
     @property
+    def permanent(self) -> int:
+        """What stays."""
+        return self.weights + self.reference + self.gradients + self.optimizer
+
+    @property
     def most(self) -> int:
         """The peak: what is permanent, and the largest of what is temporary."""
-        permanent = self.weights + self.reference + self.gradients + self.optimizer
-        return permanent + max(self.passes, self.update, self.reading, self.sampling)
+        return self.permanent + max(self.passes, self.update, self.reading, self.sampling)
 
 
 def memory_parts(
@@ -101,7 +111,7 @@ def memory_parts(
 
     Args:
         packs: What is trained on; the largest counts.
-        rollouts: Of GRPO, which has a reference too; None: SFT.
+        rollouts: Of an objective on groups of replies; None: SFT.
     """
     depth = config.num_hidden_layers
     if depth <= max(_DEPTHS):
@@ -119,9 +129,10 @@ def _trace(
     rollouts: Rollouts | None,
 ) -> MemoryParts:
     shallow = _with_depth(config, layers)
-    model = _on_meta(shallow, options.lora)
-    has_own_reference = rollouts is not None and options.lora is None
-    copy = _on_meta(shallow, None).requires_grad_(False).eval() if has_own_reference else None
+    model = on_meta(shallow, options.lora)
+    has_reference = rollouts is not None and rollouts.has_reference
+    has_own_reference = has_reference and options.lora is None
+    copy = on_meta(shallow, None).requires_grad_(False).eval() if has_own_reference else None
     # peft cannot build on fake tensors, so models are built on meta and get fake weights here
     with _counting(options.device) as (counter, place), _fake_processes(options.shards):
         fake_packs = [place(packed) for packed in packs]
@@ -131,7 +142,7 @@ def _trace(
         weights = counter.alive - before
         trained = [parameter for parameter in policy.model.parameters() if parameter.requires_grad]
         # Under LoRA the reference is a copy of the adapter, which a fake model cannot be given.
-        reference = sum(parameter.nbytes for parameter in trained) if rollouts else 0
+        reference = sum(parameter.nbytes for parameter in trained) if has_reference else 0
         frozen = None
         if copy is not None:
             before = counter.alive
@@ -148,7 +159,7 @@ def _trace(
         update = counter.held(adamw.step)
         cache: KVCache = []
         reading = sampling = 0
-        if rollouts is not None:
+        if rollouts is not None and rollouts.trunks:
             counter.peak = before = counter.alive
             with policy.summon_full_params() as whole, whole.forward_context():
                 _prefill(whole, rollouts.trunks, cache)
@@ -191,6 +202,7 @@ def _policy(model: Any, options: PassOptions) -> Policy:
         "autocast": options.autocast,
         "gradient_checkpointing": options.gradient_checkpointing and model.training,
         "attention": options.attention,
+        "float32_head": options.float32_head,
     }
     if options.shards > 1:
         return ShardedPolicy(model, Ranks(0, options.shards), **passes)
@@ -204,7 +216,8 @@ def _with_depth(config: PretrainedConfig, layers: int) -> PretrainedConfig:
     return type(config).from_dict(changed)
 
 
-def _on_meta(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
+def on_meta(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
+    """A model with shapes and no weights, to be trained."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
         enable_tree_attention(model)

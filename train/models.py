@@ -91,7 +91,10 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
             f"'{path}' holds a LoRA adapter and no model; merge it with its base first: "
             f"python -m train.merge {path} --out DIR"
         )
-    model = load_pretrained(AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32).to(device)
+    # Tensor by tensor on the device: so many processes of one machine hold no float32 copy each in its own memory.
+    model = load_pretrained(
+        AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32, device_map={"": device}
+    )
     if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it is done, but prevents saving
         model.hf_quantizer = None
         del model.config.quantization_config

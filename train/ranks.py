@@ -189,7 +189,7 @@ class ShardedPolicy(Policy):
             Policy(_without_weights(model), autocast=autocast, float32_head=float32_head),
         )  # in a tuple: no submodule
         mesh = init_device_mesh(self.device.type, (ranks.world_size,))
-        # By default embeddings and head stay gathered after a pass, until its backward pass, which a frozen model lacks.
+        # By default embeddings and head stay gathered until the backward pass, which a frozen model lacks.
         reshard = None if any(parameter.requires_grad for parameter in model.parameters()) else True
         for module in (*model.get_decoder().layers, self):
             fully_shard(module, mesh=mesh, reshard_after_forward=reshard)

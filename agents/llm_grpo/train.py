@@ -8,7 +8,7 @@
   python -m agents.llm_grpo.train --preset smollm2_cpu --dry-run
 
 Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
-tokens and memory, and trains nothing.
+tokens, memory and hours on this machine or on --machine.gpus of --machine.gpu-gib, and trains nothing.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
 

@@ -19,7 +19,7 @@ from replay_sessions.schema import Click
 from shop_env.reward import reward_preset
 from tests.train.conftest import Tiny, make_tiny
 from train import sft as sft_module
-from train.config import OptimizerConfig, SftConfig, SftStage
+from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.fake_accelerator import DEVICE, FakeAccelerator
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
@@ -29,8 +29,8 @@ from train.memory import (
     Rollouts,
     _allocate_fake_weights,
     _fake_processes,
-    _on_meta,
     memory_parts,
+    on_meta,
 )
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
@@ -44,9 +44,19 @@ STEPS, REPLY, GENERATIONS = 4, 4, 8
 # hidden size, layers, heads, key-value heads, size in the MLP, whether embeddings are tied: config.json
 SHAPES = {
     "0.5B": (896, 24, 14, 2, 4864, True),
+    "1.5B": (1536, 28, 12, 2, 8960, True),
     "3B": (2048, 36, 16, 2, 11008, True),
     "7B": (3584, 28, 28, 4, 18944, False),
 }
+
+
+def qwen2_config(size: str, layers: int | None = None) -> Qwen2Config:
+    """Of Qwen2.5; layers: None: as many as the model has."""
+    hidden, depth, heads, kv_heads, inner, tied = SHAPES[size]
+    return Qwen2Config(
+        hidden_size=hidden, num_hidden_layers=layers or depth, num_attention_heads=heads, num_key_value_heads=kv_heads,
+        intermediate_size=inner, vocab_size=151_936, tie_word_embeddings=tied, max_position_embeddings=131_072,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,20 +70,21 @@ class Flight:
     processes: int = 1
     layers: int | None = 2
     fault: str | None = None
+    lora: LoraConfig | None = None  # SFT alone: an adapter of a fake model cannot be copied
 
     @property
     def config(self) -> Qwen2Config:
-        hidden, layers, heads, kv_heads, inner, tied = SHAPES[self.model]
-        return Qwen2Config(
-            hidden_size=hidden, num_hidden_layers=self.layers or layers, num_attention_heads=heads,
-            num_key_value_heads=kv_heads, intermediate_size=inner, vocab_size=151_936, tie_word_embeddings=tied,
-            max_position_embeddings=131_072,
-        )  # fmt: skip
+        return qwen2_config(self.model, self.layers)
 
     @property
     def options(self) -> PassOptions:
         return PassOptions(
-            torch.bfloat16, self.gradient_checkpointing, self.chunk_tokens, device=DEVICE, shards=self.processes
+            torch.bfloat16,
+            self.gradient_checkpointing,
+            self.chunk_tokens,
+            self.lora,
+            device=DEVICE,
+            shards=self.processes,
         )
 
     @property
@@ -127,25 +138,11 @@ def fly(flight: Flight, *, told: bool = True) -> Log:
         del trainer, policy
         gc.collect()  # FSDP's modules and hooks hold each other
         assert gpu.alive < 2**20 or flight.fault, "SFT leaves something on the device"
-        policy = _policy(flight, ranks)
-        trainer = GrpoTrainer(
-            policy, policy.frozen(), _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
-        )
-        sample, groups = trainer.groups, []
-
-        def sample_and_measure(step: int) -> Any:
-            gpu.peak, before = gpu.alive, gpu.syncs.copy()
-            groups[:] = sample(step)
-            log.peaks["sample"], log.syncs["sample"] = gpu.peak, gpu.syncs - before
-            gpu.peak, gpu.syncs = gpu.alive, before
-            return groups
-
-        trainer.groups = sample_and_measure
-        _measure(log, gpu, "grpo", trainer.step)
-        del trainer, policy
+        groups = [] if flight.lora else _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
     if told:
         batch = [(flight.trunk, flight.trunk.replies)]
         log.told["sft"] = memory_parts(flight.config, [*sft_packs(batch, flight.tokens)], flight.options)
+    if told and groups:
         prompts = [group.trunk.tokens[: group.step.start] for group in groups]
         packs = [each.packed for each in micro_batches(groups, grpo.max_batch_tokens)]
         assert len(packs) == 2
@@ -153,6 +150,26 @@ def fly(flight: Flight, *, told: bool = True) -> Log:
         rollouts = Rollouts([max(map(len, prompts))], replies, replies * REPLY)
         log.told["grpo"] = memory_parts(flight.config, packs, flight.options, rollouts)
     return log
+
+
+def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: Log, gpu: FakeAccelerator) -> Any:
+    """The groups of the last step."""
+    policy = _policy(flight, ranks)
+    trainer: Any = GrpoTrainer(
+        policy, policy.frozen(), _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
+    )
+    sample, groups = trainer.groups, []
+
+    def sample_and_measure(step: int) -> Any:
+        gpu.peak, before = gpu.alive, gpu.syncs.copy()
+        groups[:] = sample(step)
+        log.peaks["sample"], log.syncs["sample"] = gpu.peak, gpu.syncs - before
+        gpu.peak, gpu.syncs = gpu.alive, before
+        return groups
+
+    trainer.groups = sample_and_measure
+    _measure(log, gpu, "grpo", trainer.step)
+    return groups
 
 
 def fly_wrong(flight: Flight) -> str:
@@ -174,7 +191,7 @@ def _measure(log: Log, gpu: FakeAccelerator, name: str, step: Any) -> None:
 
 
 def _policy(flight: Flight, ranks: Ranks) -> Policy:
-    model, options = _on_meta(flight.config, None), flight.options
+    model, options = on_meta(flight.config, flight.lora), flight.options
     _allocate_fake_weights(model, DEVICE)
     passes: dict[str, Any] = {
         "autocast": options.autocast,

@@ -1,16 +1,28 @@
 """The local engine samples what the model itself would."""
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
 
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
+from tests.train.flight import qwen2_config
 from train.config import SamplingConfig
+from train.memory import on_meta
 from train.policy import Policy
-from train.rollouts import kv_cache
-from train.rollouts.engine import LocalEngine, StopReason, generate, token_bytes, trunk_batches
+from train.rollouts import engine, kv_cache
+from train.rollouts.budget import cache_budget
+from train.rollouts.engine import (
+    DISTRIBUTION_BYTES,
+    LocalEngine,
+    StopReason,
+    generate,
+    token_bytes,
+    trunk_batches,
+)
 
 
 def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:
@@ -79,18 +91,51 @@ def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longe
     per_token = token_bytes(config, torch.float32)
     assert per_token == 2 * config.num_hidden_layers * config.num_key_value_heads * 8 * 4  # d = 32 / 4 heads
     free = SamplingConfig(temperature=0, max_new_tokens=50, end_token=-1, num_generations=4)
-    assert len(list(trunk_batches(prompts, free, per_token))) == 1
+    batches_of = partial(trunk_batches, prompts, model_config=config, dtype=torch.float32)
+    assert len(list(batches_of(free))) == 1
 
     def kept(batch: list[list[int]]) -> int:
-        return per_token * sum(len(prompts[trunk[0]]) + len(trunk) * 4 * 50 for trunk in batch)
+        of_a_reply = per_token * 50 + DISTRIBUTION_BYTES * config.vocab_size
+        return sum(per_token * len(prompts[trunk[0]]) + len(trunk) * 4 * of_a_reply for trunk in batch)
 
-    limit = max(kept([trunk]) for (trunk, *_) in trunk_batches(prompts, replace(free, max_cache_bytes=1), per_token))
-    batches = list(trunk_batches(prompts, replace(free, max_cache_bytes=limit), per_token))
+    limit = max(kept([trunk]) for (trunk, *_) in batches_of(replace(free, max_cache_bytes=1)))
+    batches = list(batches_of(replace(free, max_cache_bytes=limit)))
     assert len(batches) > 1
     assert all(kept(batch) <= limit for batch in batches)
     assert sorted(prompt for batch in batches for trunk in batch for prompt in trunk) == list(range(len(prompts)))
     short = replace(free, max_new_tokens=1, max_cache_bytes=limit)
-    assert len(list(trunk_batches(prompts, short, per_token))) < len(batches)
+    assert len(list(batches_of(short))) < len(batches)
+
+
+def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt's replies do not depend on what is sampled beside it."""
+    prompts = prompts_of(tiny, 6)
+    config = SamplingConfig(temperature=1, max_new_tokens=5, end_token=-1, max_batch_tokens=1)
+    sizes: list[int] = []
+
+    def counted(*arguments: Any) -> Any:
+        sizes.append(len(arguments[2]))
+        return generate_batch(*arguments)
+
+    generate_batch = engine._generate_batch
+    monkeypatch.setattr(engine, "_generate_batch", counted)
+    found = [LocalEngine(Policy(tiny.model), limit).generate(prompts, config, seed=range(6)) for limit in (None, 2**30)]
+    *singly, together = sizes
+    assert set(singly) == {1} and together == len(singly) > 1
+    one_by_one, at_once = ([reply.tokens for (reply,) in replies] for replies in found)
+    assert one_by_one == at_once
+
+
+def test_the_budget_of_a_gpu_is_what_training_leaves(tiny: Tiny) -> None:
+    """Of 3B with all weights, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
+    model = on_meta(qwen2_config("3B"), None)
+    budget = partial(cache_budget, model, autocast=torch.bfloat16, tokens=32_768, has_reference=True)
+    prompts = [[number] + [0] * 32_511 for number in range(64)]
+    sampling = SamplingConfig(temperature=1, max_new_tokens=256, end_token=-1, num_generations=8)
+    limited = sampling.within(budget(80 * 2**30, shards=1))
+    assert len(list(trunk_batches(prompts, sampling, model.config, torch.bfloat16))) == 64
+    assert len(list(trunk_batches(prompts, limited, model.config, torch.bfloat16))) <= 16
+    assert budget(24 * 2**30, shards=1) == 2**30 < budget(80 * 2**30, shards=1) < budget(80 * 2**30, shards=8)
 
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:

@@ -118,6 +118,7 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
     arguments = map_options("trl.toml", grpo=grpo, model=model, seed=seed) | {
         "output_dir": str(folder / "checkpoints"),
         "bf16": model.computed_in == "bfloat16_autocast",
+        "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which take more memory
         "max_steps": grpo.steps * grpo.num_iterations,
         "epsilon_high": grpo.epsilon if grpo.epsilon_high is None else grpo.epsilon_high,
         "vllm_importance_sampling_correction": cap is not None,

@@ -1,8 +1,9 @@
 """Which attention a run uses: the one that is named, or the fastest that this machine has and computes correctly.
 
-    auto   depth-first where that is asked for, or where a whole pack exceeds the memory; else
-           on CPU    merged ─► structured, on CUDA    flex ─► structured: the first to pass its trial
-    NAME   that one; where it fails its trial, the next of the same list
+    what memory allows  whole packs ─► with gradient checkpointing ─► depth-first ─► both (Passes), the fastest first,
+                        of those that the configuration leaves open
+    auto                on CPU  merged ─► structured, on CUDA  flex ─► structured: the first to pass its trial
+    NAME                that one; where it fails its trial, the next of the same list
 
 Each choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
 kernel that is wrong on this machine (a driver, a compiler, an experimental API) would train, and train wrongly.
@@ -11,7 +12,7 @@ kernel that is wrong on this machine (a driver, a compiler, an experimental API)
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,6 +41,17 @@ class Shape:
     device: torch.device
 
 
+class Passes(NamedTuple):
+    """What of a pack is kept for the backward pass: see train.policy.Policy."""
+
+    gradient_checkpointing: bool
+    chunk_tokens: int | None
+
+    def __str__(self) -> str:
+        kind = "packed" if self.chunk_tokens is None else "depth-first"
+        return f"{kind}, checkpointing" if self.gradient_checkpointing else kind
+
+
 @dataclass(frozen=True)
 class AttentionChoice:
     """How a policy passes over packs (train.policy.Policy).
@@ -49,41 +61,61 @@ class AttentionChoice:
     """
 
     attention: TreeAttention
-    chunk_tokens: int | None
+    passes: Passes
     line: str
 
 
+def open_passes(config: ModelConfig, *, packed_only: bool) -> list[Passes]:
+    """What a configuration leaves open, the fastest first, which takes the most memory."""
+    checkpointing = [False, True] if config.gradient_checkpointing is None else [config.gradient_checkpointing]
+    if (asked := config.depth_first_tokens) is not None:
+        chunks: list[int | None] = [asked]
+    else:
+        chunks = [None, DEFAULT_CHUNK_TOKENS] if config.attention == "auto" and not packed_only else [None]
+    return [Passes(is_checkpointed, tokens) for tokens in chunks for is_checkpointed in checkpointing]
+
+
 def choose_attention(
-    model: Any, config: ModelConfig, *, autocast: torch.dtype | None, tokens: int, packed_only: bool = False
+    model: Any,
+    config: ModelConfig,
+    *,
+    autocast: torch.dtype | None,
+    tokens: int,
+    shards: int = 1,
+    reserved: float = 0.0,
 ) -> AttentionChoice:
     """Chooses how `model` passes over packs on its device.
 
     Args:
         autocast: The dtype of matrix products; None: that of the weights.
         tokens: Of the largest pack.
-        packed_only: Never depth-first, whatever the memory: the model is sharded over several processes.
+        shards: Over so many processes the model is to be sharded, which then never passes depth-first.
+        reserved: The share of a GPU's memory that another program will take (vLLM).
 
     Raises:
         BadConfig: No attention passes its trial.
     """
-    name, reason = config.attention, "as asked for"
-    if (chunk_tokens := config.depth_first_tokens) is not None:
-        return _depth_first(chunk_tokens, reason)
     shape = get_shape(model, autocast)
+    memory = _memory(shape.device, reserved)
+    open_to_us = open_passes(config, packed_only=shards > 1)
+    needs = [_needed_bytes(model, tokens, autocast, passes, shards) for passes in open_to_us]
+    passes = next(
+        (each for each, needed in zip(open_to_us, needs, strict=True) if needed <= ROOM * memory), open_to_us[-1]
+    )
+    reason = "as asked for"
+    if config.attention == "auto" and config.chunk_tokens is None:
+        reason = f"auto: a pack of {tokens:,} tokens takes some {needs[0] / 2**30:.1f} GiB of {memory / 2**30:.0f}"
+    suffix = ", gradient checkpointing" if passes.gradient_checkpointing else ""
+    if passes.chunk_tokens is not None:
+        line = f"attention: depth_first, {passes.chunk_tokens:,} tokens of a trunk at a time{suffix} ({reason})"
+        return AttentionChoice(Structured, passes, line)
     order = names_for(shape.device)
-    if name == "auto":
-        needed = _needed_bytes(model, tokens, autocast, config.gradient_checkpointing)
-        memory = _memory(shape.device)
-        size = f"a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
-        if needed > ROOM * memory and not packed_only:
-            return _depth_first(DEFAULT_CHUNK_TOKENS, f"auto: {size}")
-        name = order[0]
-        reason = f"auto: {torch.cuda.get_device_name(shape.device) if shape.device.type == 'cuda' else 'CPU'}, {size}"
+    name = order[0] if config.attention == "auto" else config.attention
     for candidate in (name, *(order[order.index(name) + 1 :] if name in order else order)):
         # The trunks of the trial are too short for `merged_where_long` to merge anything.
         fault = find_fault(Merged if candidate == "merged" else PACKED_ATTENTIONS[candidate], shape)
         if fault is None:
-            return AttentionChoice(PACKED_ATTENTIONS[candidate], None, f"attention: {candidate} ({reason})")
+            return AttentionChoice(PACKED_ATTENTIONS[candidate], passes, f"attention: {candidate}{suffix} ({reason})")
         reason = f"{candidate} is not used: {fault}"
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
 
@@ -99,21 +131,22 @@ def get_traceable_attention(name: str) -> TreeAttention:
     return merged_where_long if merged else Structured
 
 
-def _depth_first(chunk_tokens: int, reason: str) -> AttentionChoice:
-    line = f"attention: depth_first, {chunk_tokens:,} tokens of a trunk at a time ({reason})"
-    return AttentionChoice(Structured, chunk_tokens, line)
-
-
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
     """What a model's attention computes on, with or without autocast."""
     return Shape(*get_head_shape(model.config), autocast or model.dtype, model.device)
 
 
-def _needed_bytes(model: Any, tokens: int, autocast: torch.dtype | None, gradient_checkpointing: bool) -> float:
-    """What a training step adds to the weights: reference, gradients and AdamW's moments of what is trained, a pass."""
+def _needed_bytes(model: Any, tokens: int, autocast: torch.dtype | None, passes: Passes, shards: int) -> float:
+    """What training adds to the weights: reference, gradients and AdamW's moments of what is trained, and a pass."""
     trained: int = sum(parameter.nbytes for parameter in model.parameters() if parameter.requires_grad)
-    config = model.config.get_text_config()
-    return 4 * trained + activation_bytes(config, tokens, autocast is not None, gradient_checkpointing)
+    held = trained * (5 / shards - 1)  # sharding frees most of the weights
+    config, cached = model.config.get_text_config(), 0
+    if passes.chunk_tokens is not None:
+        _, heads, width = get_head_shape(config)
+        dtype = autocast or model.dtype
+        cached = 4 * config.num_hidden_layers * heads * width * dtype.itemsize * tokens  # with their gradients
+        tokens = min(tokens, 2 * passes.chunk_tokens)  # a chunk, and the replies of a step
+    return held + cached + activation_bytes(config, tokens, autocast is not None, passes.gradient_checkpointing)
 
 
 def activation_bytes(config: Any, tokens: int, bf16: bool, gradient_checkpointing: bool) -> float:
@@ -122,17 +155,22 @@ def activation_bytes(config: Any, tokens: int, bf16: bool, gradient_checkpointin
     In each layer 12 numbers for each of the hidden states' and 4 for each of the MLP's inner ones; three quarters of
     the bytes where products are in half precision. With gradient checkpointing, their input and one layer.
     """
+    layer, layers = layer_bytes(config, tokens, bf16), config.num_hidden_layers
+    return layer + 4.0 * tokens * config.hidden_size * layers if gradient_checkpointing else layer * layers
+
+
+def layer_bytes(config: Any, tokens: int, bf16: bool) -> float:
+    """Of one layer."""
     hidden: int = config.hidden_size
-    layers: int = config.num_hidden_layers
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
-    layer = 4 * tokens * (12 * hidden + 4 * inner) * (0.75 if bf16 else 1)
-    return layer + 4 * tokens * hidden * layers if gradient_checkpointing else layer * layers
+    return 4 * tokens * (12 * hidden + 4 * inner) * (0.75 if bf16 else 1)
 
 
-def _memory(device: torch.device) -> int:
-    """Bytes that are free on a GPU, or that this machine has."""
+def _memory(device: torch.device, reserved: float) -> float:
+    """Bytes that are free on a GPU, less a share of all, or that this machine has."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        free, size = torch.cuda.mem_get_info(device)
+        return free - reserved * size
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

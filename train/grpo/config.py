@@ -100,6 +100,11 @@ class GrpoConfig(Config):
         """The tokens of a reply in training: with the logged action behind it, where the reward is its likelihood."""
         return self.max_new_tokens * (2 if reward.kind == "log_likelihood" else 1)
 
+    @property
+    def needs_old(self) -> bool:
+        """Whether a batch passes the policy once more before the first update on it."""
+        return self.num_iterations > 1 or self.scale_rewards == "batch"
+
     def sampling(self, end_token: int) -> SamplingConfig:
         """How the groups of a batch are sampled."""
         return SamplingConfig(

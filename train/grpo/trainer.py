@@ -135,11 +135,10 @@ class GroupTrainer(ABC):
         batch = list(micro_batches(used_P, config.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
         metrics |= packed_share(packs, self.ranks)
-        needs_old = config.num_iterations > 1 or config.scale_rewards == "batch"
-        old = self._statistics(batch) if needs_old else None
+        old = self._statistics(batch) if config.needs_old else None
         for update in range(config.num_iterations):
             metrics |= self._learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
-        passes = config.num_iterations * (1 + self.has_reference) + needs_old
+        passes = config.num_iterations * (1 + self.has_reference) + config.needs_old
         metrics["tokens"] = self.ranks.all_reduce_sum(tokens_processed(groups_P, packs, passes))
         return metrics
 

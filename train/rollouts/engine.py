@@ -27,6 +27,9 @@ from train.rollouts.kv_cache import BranchAttention, prefill
 from train.sampler import split_batches
 from train.session_tree import get_head_shape, to_device
 
+# Of a token to sample, for each of the vocabulary: logits, scaled, as weights; in float64 these and their sums.
+DISTRIBUTION_BYTES = 3 * 4 + 2 * 8
+
 
 class StopReason(Enum):
     """Why a reply ended."""
@@ -77,10 +80,14 @@ class RolloutEngine(Protocol):
 
 
 class LocalEngine:
-    """The policy itself as a rollout engine."""
+    """The policy itself as a rollout engine.
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    Args:
+        max_cache_bytes: What limits a batch (SamplingConfig) in place of what `generate` is given; None: that.
+    """
+
+    def __init__(self, policy: Policy, max_cache_bytes: int | None = None) -> None:
+        self._policy, self._max_cache_bytes = policy, max_cache_bytes
 
     def sync_weights(self, policy: Policy) -> None:
         """Keeps a reference: nothing has to be copied."""
@@ -90,6 +97,8 @@ class LocalEngine:
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
         """Samples by torch's generator where one seed is given, by uniform numbers of each prompt where several are."""
+        if self._max_cache_bytes is not None:
+            config = config.within(self._max_cache_bytes)
         if isinstance(seed, int):
             return generate(self._policy, prompts, config, torch.Generator(self._policy.device).manual_seed(seed))
         sources = [np.random.default_rng(own) for own in seed]
@@ -118,7 +127,7 @@ def generate(
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
-    for trunks in trunk_batches(prompts, config, token_bytes(policy.model.config, policy.compute_dtype)):
+    for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
         rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.num_generations)]
         of_rows = None if uniforms is None else uniforms[rows[:: config.num_generations]].flatten(0, 1)
         with policy.forward_context():
@@ -145,17 +154,22 @@ def token_bytes(config: Any, dtype: torch.dtype) -> int:
 
 
 def trunk_batches(
-    prompts: Sequence[Sequence[int]], config: SamplingConfig, bytes_per_token: int
+    prompts: Sequence[Sequence[int]], config: SamplingConfig, model_config: Any, dtype: torch.dtype
 ) -> Iterator[list[list[int]]]:
     """The trunks that are sampled from at once, each as the indices of the prompts on it.
 
     `max_batch_tokens` limits the trunks' tokens plus one for each reply, `max_cache_bytes` the cache of the trunks and
-    of replies of maximum length; a batch has at least one trunk.
+    of replies of maximum length, with the distributions of one token each; a batch has at least one trunk.
+
+    Args:
+        dtype: Of the cache.
     """
+    of_a_token = token_bytes(model_config, dtype)
+    of_a_reply = of_a_token * config.max_new_tokens + DISTRIBUTION_BYTES * model_config.get_text_config().vocab_size
 
     def cost(_: Sequence[list[int]], trunk: list[int]) -> tuple[int, int]:
         length, replies = len(prompts[trunk[0]]), len(trunk) * config.num_generations
-        return length + replies, bytes_per_token * (length + replies * config.max_new_tokens)
+        return length + replies, of_a_token * length + of_a_reply * replies
 
     return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, config.max_cache_bytes)
 

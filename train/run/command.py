@@ -9,7 +9,6 @@ store ─► the phase's steps in its context ─► train.parquet, its order �
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +35,7 @@ from train.run.config import TrainConfig
 from train.run.data import RationaleCoverage, TrainingData, rationale_coverage
 from train.run.dry_run import dry_run
 from train.run.evaluation import RunAgents, evaluate_run
-from train.run.options import PROGRAM, RunOptions
+from train.run.options import PROGRAM, RunOptions, without_dry_run
 from train.run.presets import check_store, record_extension
 from train.run.training_run import TrainingRun
 from train.run_log import NoLog, RunLog, load_trackers
@@ -160,10 +159,7 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
             torch.set_num_threads(config.threads)
         store = SessionStore.open(config.store)
         if options.dry_run:
-            call = shlex.join(word for word in words if word != "--dry-run")
-            rationales = rationale_coverage(store)
-            lines = [problem] if (problem := rationales.problem(config)) else [str(rationales)]
-            return _print(chain(dry_run(config, store), ["", *lines, f"To train: {PROGRAM} {call}"]))
+            return _print(_dry_run(config, store, options, words)) if ranks.is_main else 0
         if options.for_verl is not None:
             return _print(export_phase(config, store, "verl", options.for_verl, folder))
         if options.for_trl is not None:
@@ -190,6 +186,16 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
             training.train()
         evaluate_run(config, store, folder, agents, ranks, training.results)
         return 0
+
+
+def _dry_run(
+    config: TrainConfig, store: SessionStore, options: RunOptions, words: Sequence[str]
+) -> Iterator[RenderableType]:
+    rationales = rationale_coverage(store)
+    yield from dry_run(config, store, options.machine)
+    yield ""
+    yield rationales.problem(config) or str(rationales)
+    yield f"To train: {PROGRAM} {shlex.join(without_dry_run(words))}"
 
 
 def _print(lines: Iterable[RenderableType]) -> int:

@@ -263,9 +263,14 @@ class TrainConfig(Config):
         if repeated := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
 
-    def settled(self) -> "TrainConfig":
-        """The same with what `auto` means on this machine: what a run notes, and keeps wherever it goes on."""
-        model = msgspec.structs.replace(self.model, precision=self.model.computed_in)
+    def settled(self, *, on_gpu: bool = False) -> "TrainConfig":
+        """The same with what `auto` means on this machine: what a run notes, and keeps wherever it goes on.
+
+        Args:
+            on_gpu: What it means on a GPU.
+        """
+        precision = "bfloat16_autocast" if on_gpu and self.model.precision == "auto" else self.model.computed_in
+        model = msgspec.structs.replace(self.model, precision=precision)
         return msgspec.structs.replace(self, model=model)
 
     def with_seeds_by_prompt(self) -> "TrainConfig":

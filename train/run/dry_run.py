@@ -1,12 +1,14 @@
-"""What a run would do and the memory it needs, without training: `python -m agents.llm_grpo.train … --dry-run`.
+"""What a run would do and what it takes, without training: `python -m agents.llm_grpo.train … --dry-run`.
 
-store ─► tokens as each phase reads them ─► its largest batch ─► memory by part (train/memory.py) ─► two tables
+store ─► tokens as each phase reads them ─► plan (train/run/plan.py) ─► a table of phases, one of memory by part
 """
 
+import multiprocessing
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +18,16 @@ from transformers import AutoConfig
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
-from shop_env.reward import RewardConfig
-from train.attention.choice import get_traceable_attention
-from train.grpo.config import GrpoConfig
-from train.grpo.groups import Group, micro_batches, score_group
-from train.grpo.trainer import grpo_plan
-from train.memory import MemoryParts, PassOptions, Rollouts, memory_parts
+from train.attention.choice import ROOM
+from train.fake_accelerator import DEVICE
+from train.machine import get_world_size
+from train.memory import MemoryParts, memory_parts
 from train.models import load_pretrained, load_tokenizer
-from train.policy import autocast_dtype
-from train.rollouts.engine import SampledReply, StopReason, token_bytes, trunk_batches
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
-from train.sampler import SessionPlan, SessionSteps, StepPlan
-from train.session_tree import PackedTrees
-from train.sft import sft_packs
+from train.run.options import MachineOptions
+from train.run.plan import Machine, PhasePlan, Planner
 from train.tiny import build_model, train_tokenizer
-from train.tokens import SessionTokens, stop_token
 
 GIB = 2**30
 _PARTS = {
@@ -43,52 +39,56 @@ _PARTS = {
     "update": "one update",
     "reading": "prompts",
     "sampling": "replies",
-    "most": "at the most",
 }
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a phase would do: its steps, the tokens of a typical batch, and the largest pass of its largest batch."""
-
-    steps: int
-    batch_tokens: int
-    largest: PackedTrees
-    rollouts: Rollouts | None = None
-
-
-def dry_run(config: TrainConfig, store: SessionStore) -> Iterator[Table | str]:
-    """What is printed: a table of the phases, one of their memory, and whether this machine has as much.
+def dry_run(config: TrainConfig, store: SessionStore, options: MachineOptions) -> Iterator[Table | str]:
+    """What is printed: a table of the phases, one of their memory, and whether the machine has as much.
 
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.
     """
     model_config, tokenizer = _model(config, store)
-    options = PassOptions(
-        autocast=autocast_dtype(config.model.computed_in),
-        gradient_checkpointing=config.model.gradient_checkpointing,
-        chunk_tokens=config.model.depth_first_tokens,
-        lora=config.model.lora,
-        attention=get_traceable_attention(config.model.attention),
-    )
-    cache_bytes = token_bytes(model_config, options.autocast or torch.float32)
-    rows: list[list[str | int]] = []
-    memory: dict[str, MemoryParts] = {}
-    trained = {name: phase for name, phase in config.phases.items() if phase.method != "none"}
-    with tempfile.TemporaryDirectory() as folder:
+    machine = get_machine(options)
+    trained = [name for name, phase in config.phases.items() if phase.method != "none"]
+    plans: dict[str, PhasePlan] = {}
+    with tempfile.TemporaryDirectory() as folder, counter_for(machine) as count:
         data = TrainingData(config, store, Path(folder), lambda _text: None)
-        for name, phase in track(trained.items(), "phases"):
-            trunks = data.trunks(name, tokenizer)
-            if phase.method == "sft":
-                work = _sft(config, name, trunks)
-            else:
-                work = _grpo(config, name, trunks, tokenizer, cache_bytes)
-            steps = work.steps if phase.same_time_as is None else "*"
-            rows.append([name, phase.method, steps, work.batch_tokens, _length(work.largest)])
-            memory[name] = memory_parts(model_config, [work.largest], options, work.rollouts)
-    yield Table(columns=columns("phase", "method", count=("steps", "tokens a step", "largest pass")), rows=rows)
+        planner = Planner(config, model_config, tokenizer, machine, count)
+        for name in track(trained, "phases"):
+            plans[name] = planner.plan(name, data.trunks(name, tokenizer))
+    yield _phases(config, plans, machine)
     yield ""
-    yield from _memory(memory)
+    if speed := machine.speed:
+        yield (
+            f"Hours on {machine.name}, at {speed.utilization:.0%} of {speed.peak_tflops:g} TFLOP/s and "
+            f"{speed.memory_tb_s:g} TB/s (--machine.*), every reply at its longest, without validation."
+        )
+        yield ""
+    yield from _memory(plans, machine)
+
+
+def get_machine(options: MachineOptions) -> Machine:
+    """The GPUs of the options, or this machine."""
+    processes = options.gpus or get_world_size()
+    if options.gpus is not None or torch.cuda.is_available():
+        size, name = options.gpu_gib * GIB, "GPU"
+        if options.gpus is None:
+            properties = torch.cuda.get_device_properties(0)
+            size, name = properties.total_memory, properties.name
+        return Machine(f"{processes} × {name} of {size / GIB:.0f} GiB", DEVICE, processes, size, options)
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(f"this machine's memory of {size / GIB:.0f} GiB", "cpu", processes, size / processes)
+
+
+@contextmanager
+def counter_for(machine: Machine) -> Iterator[Callable[..., MemoryParts]]:
+    """What counts memory: for GPUs in a process of its own, where the fake one is torch's accelerator."""
+    if machine.device == "cpu":
+        yield memory_parts
+        return
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield lambda *arguments: pool.submit(memory_parts, *arguments).result()
 
 
 def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
@@ -99,74 +99,42 @@ def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer
 
 
-def _sft(config: TrainConfig, name: str, trunks: Sequence[SessionTokens]) -> _Work:
-    sft = config.sft_of(name).in_steps(trunks)
-    seed = config.seed + config.phases[name].seed
-    plan = SessionPlan(trunks, sft.sessions_per_batch, sft.tokens_per_batch, f"{seed} sft")
-    largest, typical = (sft_packs(batch, sft.max_batch_tokens) for batch in _batches(plan, sft.total_steps))
-    return _Work(sft.total_steps, sum(map(_length, typical)), max(largest, key=_length))
+def _phases(config: TrainConfig, plans: Mapping[str, PhasePlan], machine: Machine) -> Table:
+    rows: list[list[str | int | float]] = []
+    for name, plan in plans.items():
+        phase = config.phases[name]
+        steps: str | int = plan.steps if phase.same_time_as is None else "*"
+        rows.append([name, phase.method, str(plan.passes), steps, plan.batch_tokens, plan.largest_tokens])
+        timed = plans[phase.same_time_as or name]
+        if timed.step_s is not None:
+            hours = timed.steps * timed.step_s / 3600
+            rows[-1] += [hours, hours * machine.processes]
+    times = ("hours", "GPU-hours") if machine.speed else ()
+    counts = ("steps", "tokens a step", "largest pass")
+    return Table(columns=columns("phase", "method", "passes", count=counts, points=times), rows=rows)
 
 
-def _grpo(config: TrainConfig, name: str, trunks: Sequence[SessionTokens], tokenizer: Any, cache_bytes: int) -> _Work:
-    grpo, reward = config.grpo_of(name), config.reward_of(name)
-    plan = grpo_plan(trunks, grpo, config.seed + config.phases[name].seed)
-    batches = [_groups(batch, grpo, tokenizer, reward) for batch in _batches(plan, grpo.steps)]
-    largest, typical = ((each.packed for each in micro_batches(own, grpo.max_batch_tokens)) for own in batches)
-    rollouts = _rollouts(batches[0], grpo, tokenizer, cache_bytes)
-    return _Work(grpo.steps, sum(map(_length, typical)), max(largest, key=_length), rollouts)
-
-
-def _batches(plan: SessionPlan | StepPlan, steps: int) -> tuple[list[SessionSteps], list[SessionSteps]]:
-    """The batch with the longest session, and one of middling size."""
-    batches = [plan.batch(step) for step in range(steps)]
-    largest = max(batches, key=lambda batch: max(replies[-1].end for _, replies in batch))
-    by_size = sorted(batches, key=lambda batch: sum(replies[-1].end for _, replies in batch))
-    return largest, by_size[len(by_size) // 2]
-
-
-def _groups(batch: Sequence[SessionSteps], grpo: GrpoConfig, tokenizer: Any, reward: RewardConfig) -> list[Group]:
-    """A batch all of whose replies are as long as they may be."""
-    length = grpo.max_reply_tokens(reward)
-    replies = [SampledReply([0] * length, [0.0] * length, StopReason.LENGTH)] * grpo.num_generations
-    return [score_group(trunk, step, replies, tokenizer, reward) for trunk, steps in batch for step in steps]
-
-
-def _rollouts(groups: Sequence[Group], grpo: GrpoConfig, tokenizer: Any, cache_bytes: int) -> Rollouts:
-    """The most that the local engine samples at once."""
-    prompts = [group.trunk.tokens[: group.step.start] for group in groups]
-    at_once = [
-        Rollouts(
-            [len(prompts[trunk[0]]) for trunk in trunks],
-            replies := sum(len(trunk) for trunk in trunks) * grpo.num_generations,
-            replies * grpo.max_new_tokens,
-        )
-        for trunks in trunk_batches(prompts, grpo.sampling(stop_token(tokenizer)), cache_bytes)
-    ]
-    return max(at_once, key=lambda rollouts: sum(rollouts.trunks) + rollouts.reply_tokens)
-
-
-def _length(packed: PackedTrees) -> int:
-    return packed.input_ids.numel()
-
-
-def _memory(memory: dict[str, MemoryParts]) -> Iterator[Table | str]:
-    needed = max(parts.most for parts in memory.values())
+def _memory(plans: Mapping[str, PhasePlan], machine: Machine) -> Iterator[Table | str]:
+    needed = max(plan.needed for plan in plans.values())
     unit, size = ("GiB", GIB) if needed >= GIB else ("MiB", 2**20)
+    rows = [[label, *(getattr(plan.memory, part) / size for plan in plans.values())] for part, label in _PARTS.items()]
+    if any(plan.reserved for plan in plans.values()):
+        rows.append(["vLLM", *(plan.reserved / size for plan in plans.values())])
+    rows.append(["at the most", *(plan.needed / size for plan in plans.values())])
     yield Table(
-        columns=columns("", points=memory),
-        rows=[[label, *(getattr(parts, part) / size for parts in memory.values())] for part, label in _PARTS.items()],
-        title=f"{unit} of memory: the first four stay, the largest of the others comes and goes",
+        columns=columns("", points=plans),
+        rows=rows,
+        title=f"{unit} of memory of a process: the first four stay, the largest of the others comes and goes",
     )
     yield ""
-    if torch.cuda.is_available():
-        properties = torch.cuda.get_device_properties(0)
-        device, available = properties.name, properties.total_memory
-    else:
-        device = "this machine's memory"
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    yield f"{device}: {available / GIB:.0f} GiB, {'enough' if needed < available else 'too little'}."
-    if needed >= available:
+    fits = all(plan.fits(machine) for plan in plans.values())
+    yield (
+        f"{machine.name}: {'enough' if fits else 'too little'} for {machine.processes} "
+        f"process{'es' if machine.processes > 1 else ''}, where {1 - ROOM:.0%} is left to the allocator and kernels."
+    )
+    if not fits:
         yield (
             "Less memory: model.chunk_tokens and model.gradient_checkpointing (passes), a lower max_batch_tokens "
-            "(passes, prompts, replies), model.precision bfloat16_autocast (reference, passes), model.lora (the rest)."
+            "(passes, prompts, replies), model.precision bfloat16_autocast (reference, passes), model.lora (the rest), "
+            "model.sharded (all, over several GPUs)."
         )

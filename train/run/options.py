@@ -22,6 +22,31 @@ from train.run.presets import RENAMED_KEYS, extend_config, load_preset, preset_n
 PROGRAM = "python -m agents.llm_grpo.train"
 
 
+class MachineOptions(Record):
+    """The GPUs that --dry-run plans for, and how fast it takes them to be; the defaults are an A100's.
+
+    Attributes:
+        gpus: So many, with a process for each; None: this machine, with the processes of this launch.
+        gpu_gib: The memory of each, in GiB; of this machine's GPU what it has.
+        peak_tflops: What each computes in bfloat16, in 10^12 operations a second.
+        memory_tb_s: What each reads from its memory, in 10^12 bytes a second.
+        utilization: The share of both that a run reaches.
+    """
+
+    gpus: int | None = None
+    gpu_gib: float = 80.0
+    peak_tflops: float = 312.0
+    memory_tb_s: float = 2.0
+    utilization: float = 0.35
+
+    def __post_init__(self) -> None:
+        for key, value in msgspec.structs.asdict(self).items():
+            if value is not None and value <= 0:
+                raise BadConfig(f"--machine.{key.replace('_', '-')} is {value}; it must be above 0.")
+        if self.utilization > 1:
+            raise BadConfig(f"--machine.utilization is {self.utilization}; it is a share, at most 1.")
+
+
 class RunOptions(Record):
     """What is decided before the configuration's own keys.
 
@@ -33,7 +58,8 @@ class RunOptions(Record):
         out: Where the run is written; None: runs/PRESET-seedS.
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
-        dry_run: Print steps, tokens and memory, and train nothing.
+        dry_run: Print steps, tokens, memory and hours, and train nothing.
+        machine: What --dry-run plans for.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
             (verl/PRESET-PHASE), and train nothing.
         for_trl: The same for TRL's GRPOTrainer (trl/PRESET-PHASE).
@@ -47,6 +73,7 @@ class RunOptions(Record):
     extend: bool = False
     resume: Path | None = None
     dry_run: bool = False
+    machine: MachineOptions = MachineOptions()
     for_verl: str | None = None
     for_trl: str | None = None
 
@@ -85,7 +112,18 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
         return options, options.resume, read_config(options.resume)
     preset = msgspec.to_builtins(load_preset(options.preset, options.rows, options.only))
     changed = _merge(preset, {key: value for key, value in fields.items() if key not in own})
-    return _with_folder(options, convert_fields(changed, TrainConfig, "train").settled())
+    return _with_folder(options, convert_fields(changed, TrainConfig, "train"))
+
+
+def without_dry_run(words: Sequence[str]) -> list[str]:
+    """The words of a call that trains what another one plans."""
+    kept, skips = [], False
+    for word in words:
+        is_planned = word == "--dry-run" or word.startswith("--machine.")
+        if not is_planned and not skips:
+            kept.append(word)
+        skips = is_planned and word != "--dry-run" and "=" not in word
+    return kept
 
 
 def _merge(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,6 +139,9 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     Raises:
         BadConfig: The folder holds a run that this is not.
     """
+    if options.machine != MachineOptions() and not options.dry_run:
+        raise BadConfig("--machine.* say what --dry-run plans for; give --dry-run too, or leave them out.")
+    config = config.settled(on_gpu=options.machine.gpus is not None)
     preset = Path(options.preset).stem
     folder = Path("runs") / f"{preset}-seed{config.seed}"
     for trainer, phase in (("verl", options.for_verl), ("trl", options.for_trl)):
@@ -140,4 +181,4 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
     ).config
     if config.reward == spelt_out.reward:
         config = msgspec.structs.replace(config, reward=preset.reward)
-    return config.settled()
+    return config

@@ -236,6 +236,7 @@ def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
     tables: dict[str, Any] = msgspec.to_builtins(config)
     for name in FREE:
         del tables[name]
+    del tables["model"]["gradient_checkpointing"]  # what is kept in memory, and changes no number
     for name in ROWS_BESIDE:
         del tables["evaluation"][name]
     tables["phases"] = {

@@ -30,6 +30,8 @@ from train.models import load_model
 from train.objectives import load_objective
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
+from train.rollouts.budget import cache_budget
+from train.rollouts.engine import LocalEngine
 from train.rollouts.vllm import VllmEngine
 from train.run.config import TrainConfig
 from train.run.data import TrainingData
@@ -139,17 +141,31 @@ class TrainingRun:
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
             "float32_head": config.float32_head,
-            "gradient_checkpointing": config.gradient_checkpointing,
         }
-        passes = choose_attention(
-            model, config, autocast=options["autocast"], tokens=numbers.max_batch_tokens, packed_only=is_sharded
+        chosen = choose_attention(
+            model,
+            config,
+            autocast=options["autocast"],
+            tokens=numbers.max_batch_tokens,
+            shards=self.ranks.world_size if is_sharded else 1,
+            reserved=self.config.rollouts.gpu_memory_utilization if self._will_start_vllm(name) else 0.0,
         )
-        if passes.line != self._passes_line:
-            self.log.info(passes.line)
-        self._passes_line = passes.line
+        if chosen.line != self._passes_line:
+            self.log.info(chosen.line)
+        self._passes_line = chosen.line
+        # One choice for all: passes of a sharded model are collective.
+        checkpointing, chunk_tokens = self.ranks.broadcast(lambda: list(chosen.passes))
+        options |= {"attention": chosen.attention, "gradient_checkpointing": checkpointing}
         if is_sharded:
-            return ShardedPolicy(model, self.ranks, attention=passes.attention, **options)
-        return Policy(model, chunk_tokens=passes.chunk_tokens, attention=passes.attention, **options)
+            return ShardedPolicy(model, self.ranks, **options)
+        return Policy(model, chunk_tokens=chunk_tokens, **options)
+
+    def _will_start_vllm(self, name: str) -> bool:
+        """Whether a phase is the first that samples with vLLM, which one engine then does for all of them."""
+        phase = self.config.phases[name]
+        if self._vllm is not None or self.config.rollouts.engine != "vllm" or phase.numbers != "grpo":
+            return False
+        return bool(load_objective(phase.method, self.config.reward_of(name).kind).samples)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
@@ -166,13 +182,28 @@ class TrainingRun:
             return sft, sft.total_steps
         grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
         objective = load_objective(config.method, reward.kind)
-        if objective.samples and self._vllm is None and self.config.rollouts.engine == "vllm":  # one for all phases
+        if self._will_start_vllm(name):
             self._vllm = self._start_vllm(policy.model)
+        engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
         trainer: GroupTrainer = objective(
-            policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=self._vllm, ranks=ranks
+            policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks
         )
         return trainer, grpo.steps
+
+    def _local_engine(self, policy: Policy, has_reference: bool) -> LocalEngine:
+        config, gib = self.config.model, self.config.rollouts.max_cache_gib
+        budget = None if gib is None else int(gib * 2**30)
+        if budget is None and self._device == "cuda":
+            budget = cache_budget(
+                policy.model,
+                torch.cuda.get_device_properties(0).total_memory,
+                autocast=autocast_dtype(config.computed_in),
+                tokens=config.max_tokens,
+                shards=self.ranks.world_size if isinstance(policy, ShardedPolicy) else 1,
+                has_reference=has_reference,
+            )
+        return LocalEngine(policy, budget)
 
     def _sft_config(self, name: str) -> SftConfig:
         config, phase = self.config.sft_of(name), self.config.phases[name]

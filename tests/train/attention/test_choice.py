@@ -22,20 +22,22 @@ def chosen(tiny: Tiny, name: str = "auto", **options: Any) -> choice.AttentionCh
 
 def test_auto_takes_the_merged_attention_on_a_cpu_and_says_why(tiny: Tiny) -> None:
     passes = chosen(tiny)
-    assert (passes.attention, passes.chunk_tokens) == (merged_where_long, None)
-    assert passes.line.startswith("attention: merged (auto: CPU, a pack of 4,096 tokens takes some 0.")
+    assert (passes.attention, passes.passes) == (merged_where_long, (False, None))
+    assert passes.line.startswith("attention: merged (auto: a pack of 4,096 tokens takes some 0.")
 
 
 def test_auto_goes_depth_first_where_a_pack_is_too_much_for_memory(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "_memory", lambda _device: 2**24)
+    monkeypatch.setattr(choice, "_memory", lambda _device, _reserved: 2**20)
     passes = chosen(tiny)
-    assert passes.chunk_tokens == 2048
-    assert passes.line.startswith("attention: depth_first, 2,048 tokens of a trunk at a time (auto: a pack of 4,096 ")
+    assert passes.passes == (True, 2048)
+    assert passes.line.startswith(
+        "attention: depth_first, 2,048 tokens of a trunk at a time, gradient checkpointing (auto: a pack of 4,096 "
+    )
 
 
 @pytest.mark.parametrize(("name", "stretch", "found"), [("depth_first", None, 2048), ("auto", 77, 77)])
 def test_depth_first_is_taken_where_it_is_asked_for(tiny: Tiny, name: str, stretch: int | None, found: int) -> None:
-    assert chosen(tiny, name, chunk_tokens=stretch).chunk_tokens == found
+    assert chosen(tiny, name, chunk_tokens=stretch).passes.chunk_tokens == found
 
 
 @pytest.mark.parametrize(
