@@ -21,13 +21,14 @@ STYLED = "data-shop-r1-styled"  # marks an element that a selector without class
 Attributes = Mapping[str, str | None]
 Keys = tuple[str, str | None, str | None, tuple[str, ...]]  # tag, class attribute, id, attributes that rules are about
 Rank = tuple[bool, bool, tuple[int, ...], Specificity, int, int]  # importance, `style`, layer, …, sheet, position
-_Entry = tuple[Rank, Selector, str]  # a declaration
+Entry = tuple[Rank, Selector, str]  # a declaration
 
 
-class _Side:
+class Side:
     """The declarations of a tree's sheets that may hide, or those that may do something else.
 
     Attributes:
+        is_hiding: Whether it has those that may hide.
         words: Those that its rules are filed under.
         fitting: Tag, classes, id and attributes of an element -> property -> the declarations that may be about it, the
             strongest first. Whatever is around the element is not looked at yet.
@@ -36,10 +37,10 @@ class _Side:
     def __init__(self, filed: list[dict[str, list[Block]]], ranker: "_Ranker", *, is_hiding: bool) -> None:
         self._filed = filed
         self._ranker = ranker
-        self._is_hiding = is_hiding
+        self.is_hiding = is_hiding
         self.words = frozenset[str]().union(*filed)
         self.about: Memo[str, list[tuple[int, Block, Selector]]] = Memo(self._selectors)
-        self.fitting: Memo[Keys, dict[str, list[_Entry]]] = Memo(self._fit)
+        self.fitting: Memo[Keys, dict[str, list[Entry]]] = Memo(self._fit)
 
     def _selectors(self, word: str) -> list[tuple[int, Block, Selector]]:
         return [
@@ -50,19 +51,19 @@ class _Side:
             if word in selector.words and selector.reach == self._ranker.reach
         ]
 
-    def _fit(self, keys: Keys) -> dict[str, list[_Entry]]:
+    def _fit(self, keys: Keys) -> dict[str, list[Entry]]:
         tag, attribute, identifier, names = keys
         classes = frozenset((attribute or "").split())
         words = [f".{name}" for name in classes] + [f"#{identifier}"] + [f"[{name}" for name in names]
-        if not self._is_hiding or STYLED in names:
+        if not self.is_hiding or STYLED in names:
             words += [tag, "*"]
-        fitting: dict[str, list[_Entry]] = {}
+        fitting: dict[str, list[Entry]] = {}
         for word in sorted(self.words.intersection(words)):
             for number, block, selector in self.about[word]:
                 if not (selector.classes <= classes and selector.tag in ("", tag) and selector.id in ("", identifier)):
                     continue
                 for item in block.declared:
-                    if item.value not in ((SHOW, INHERIT) if self._is_hiding else (HIDE,)):
+                    if item.value not in ((SHOW, INHERIT) if self.is_hiding else (HIDE,)):
                         rank = self._ranker.rank(item.is_important, block, selector, number)
                         fitting.setdefault(item.name, []).append((rank, selector, item.value))
         for name, entries in fitting.items():
@@ -101,8 +102,8 @@ class Cascade:
 
     def __init__(self, sheets: tuple[Sheet, ...], reach: Reach) -> None:
         ranker = _Ranker(sheets, reach)
-        self.hiding = _Side([sheet.hiding for sheet in sheets], ranker, is_hiding=True)
-        self.others = _Side([sheet.others for sheet in sheets], ranker, is_hiding=False)
+        self.hiding = Side([sheet.hiding for sheet in sheets], ranker, is_hiding=True)
+        self.others = Side([sheet.others for sheet in sheets], ranker, is_hiding=False)
         hiding = self.hiding.words
         words = hiding | self.others.words
         self.searched: list[tuple[Selector, int]] = []

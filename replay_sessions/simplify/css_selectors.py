@@ -110,6 +110,10 @@ class Selector(NamedTuple):
     is_simple: bool
     reach: Reach
 
+    def tags(self) -> list[str]:
+        """The tags that a page must have for it to match."""
+        return [self.tag, *[word for word in self.around if word[0] not in ".#"]]
+
 
 Parents = tuple[Selector, ...]
 

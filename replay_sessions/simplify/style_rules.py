@@ -8,13 +8,13 @@ A rule that is not understood may show an element, never hide it.
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from tinycss2.ast import FunctionBlock, IdentToken
 
-from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Keys, Rank, cascade_of
+from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Entry, Keys, Rank, Side, cascade_of
 from replay_sessions.simplify.css_selectors import Reach, Selector, get_bits, own_words
 from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, declared_in, outcome_of
 from replay_sessions.simplify.element_table import ElementTable
@@ -23,7 +23,8 @@ from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, SelectorSet
 from replay_sessions.simplify.style_sheets import sheets_of
 
 _MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
-_MANY_SELECTORS = 200  # more are searched for only if the page has their tags
+_MANY_SELECTORS = 200  # more are searched for by their tags
+_MANY_ENTRIES = 10  # of more, those that may match are chosen once for all elements with the same around them
 _MANY_TESTS = 50  # after which all elements that a selector matches are searched for
 _MAX_SUBSTITUTIONS = 20
 _NOWHERE: Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
@@ -57,6 +58,9 @@ class StyleRules:
         self._tests: dict[str, int] = {}
         self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
         self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
+        self._allowed: dict[
+            tuple[bool, Keys, str, int], tuple[int, list[Entry]]
+        ] = {}  # with how often it was asked for
         self._revealed = 0
         self._passed = 0  # the bits of the triggers that were passed
         self._waiting = self._cascade.searched
@@ -86,10 +90,11 @@ class StyleRules:
         ready = [selector for selector, needed in self._waiting if needed & self._passed == needed]
         if ready and self._root is not None:
             self._waiting = [waiting for waiting in self._waiting if waiting[1] & self._passed != waiting[1]]
+            texts = [selector.text for selector in ready]
             if len(ready) > _MANY_SELECTORS:
-                tags = {"", *[node.tag or "" for node in self._root.css("*")]}
-                ready = [selector for selector in ready if selector.tag in tags]
-            for node in search(self._root, [selector.text for selector in ready]):
+                tags = {"", *[(node.tag or "").lower() for node in self._root.css("*")]}
+                texts = _by_tag([selector for selector in ready if tags.issuperset(selector.tags())])
+            for node in search(self._root, texts):
                 node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
@@ -132,7 +137,7 @@ class StyleRules:
             is_asked: Whether other values than HIDE count where nothing hides it; else it is "" then.
         """
         rank, value = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
-        for entry in self._cascade.hiding.fitting[keys].get(name, ()):
+        for entry in self._entries(self._cascade.hiding, keys, name, node):
             if self._is_match(entry[1], node) and self._resolve(name, entry[2], node) == HIDE:
                 rank, value = entry[0], HIDE
                 break
@@ -141,7 +146,7 @@ class StyleRules:
             if item.name == name and own >= rank:
                 rank, value = own, self._resolve(name, item.value, node)
         if value == HIDE or is_asked:
-            for entry in self._cascade.others.fitting[keys].get(name, ()):
+            for entry in self._entries(self._cascade.others, keys, name, node):
                 if entry[0] < rank:
                     break
                 if self._is_match(entry[1], node) is not False:
@@ -149,6 +154,19 @@ class StyleRules:
                     if other != HIDE:
                         return other
         return value
+
+    def _entries(self, side: Side, keys: Keys, name: str, node: LexborNode) -> Sequence[Entry]:
+        """The declarations that may be about an element; of many, those that what is around it allows."""
+        entries = side.fitting[keys].get(name, ())
+        if len(entries) < _MANY_ENTRIES:
+            return entries
+        bits = self._bits_around(node.parent)
+        key = (side.is_hiding, keys, name, bits)
+        uses, allowed = self._allowed.get(key) or (0, [entry for entry in entries if entry[1].bits & ~bits == 0])
+        if uses == 2 * _MANY_TESTS:  # most were searched for by now: what matches nothing on the page is left out
+            allowed = [entry for entry in allowed if self._matches.get(entry[1].text) != frozenset()]
+        self._allowed[key] = uses + 1, allowed
+        return allowed
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
         """Whether an element that has what a selector says of it is matched; None if that is not understood."""
@@ -246,6 +264,15 @@ class StyleRules:
                 elif child.mem_id not in visible and child.is_element_node:  # a comment has no attributes
                     child.attrs["inert"] = ""
         return bool(visible)
+
+
+def _by_tag(selectors: Iterable[Selector]) -> list[str]:
+    """One selector for each tag: an element is compared only with those about its tag, not with all."""
+    by_tag: dict[str, list[str]] = {}
+    for selector in selectors:
+        tag = selector.tag if selector.tag.isalnum() else "*"  # `o\\:p` would have to be escaped
+        by_tag.setdefault(tag, []).append(selector.text)
+    return [f"{tag}:is({', '.join(texts)})" for tag, texts in by_tag.items()]
 
 
 def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
