@@ -200,11 +200,12 @@ def _find_below(page: PageText, headings: Mapping[int, int]) -> Iterator[Span]:
             words = f"{page.texts[first - 1]} {words}" if first else words
         said[above] = words if is_heading(words) else ""
     told = [(above, below) for below, above in headings.items() if said[above]]
-    pairs = PageText([text for above, below in told for text in (said[above], page.texts[below])])
+    pairs = PageText([f"{said[above]}: {page.texts[below]}" for above, below in told])
     for span in _find_labelled(pairs) if told else ():
-        pair, is_below = divmod(pairs.text_at(span.start), 2)
-        if is_below and span.end <= pairs.starts[2 * pair + 1] + len(pairs.texts[2 * pair + 1]):
-            moved = page.starts[told[pair][1]] - pairs.starts[2 * pair + 1]
+        above, below = told[pair := pairs.text_at(span.start)]
+        start = pairs.starts[pair] + len(said[above]) + 2
+        if start <= span.start and span.end <= start + len(page.texts[below]):
+            moved = page.starts[below] - start
             yield span._replace(start=span.start + moved, end=span.end + moved)
 
 

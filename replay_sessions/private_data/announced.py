@@ -83,14 +83,19 @@ def find_announced(page: PageText, others: Iterable[Span] = ()) -> Iterator[Span
     hits += find_people(page, others, [hit.name for hit in hits if hit.signs >= TO_REMOVE])
     ways: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
-        ways[hit.name].add(hit.words)
+        ways[_without_title(hit.name)].add(hit.words)
     for hit in hits:
-        signs = hit.signs + len(ways[hit.name]) - 1
+        signs = hit.signs + len(ways[_without_title(hit.name)]) - 1
         end = hit.start + len(hit.name)
         if signs >= TO_REMOVE and not is_company(text, end):
             title = _TITLE.search(text, max(0, hit.start - _LONGEST_TITLE), hit.start)
             is_titled = title is not None and title[1].lower() in word_set("titles")
             yield Span(title.start() if title and is_titled else hit.start, end, "name", "label", signs)
+
+
+def _without_title(name: str) -> str:
+    first, _, rest = name.partition(" ")
+    return rest if rest and first.lower().rstrip(".") in word_set("titles") else name
 
 
 def find_spoken(page: PageText) -> Iterator[Span]:

@@ -32,13 +32,21 @@ from replay_sessions.private_data.spans import (
     word_set,
 )
 
+# A date, or how long ago something was: beside it is who wrote it.
+WHEN = re.compile(
+    r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}"
+    r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
+    r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
+    r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce"
+    r"|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
+)
 _NEAR_MAILBOX = 3  # texts
 _SHORTEST_IN_MAILBOX = 4  # letters
 _LONGEST_MENU = 10  # texts
 _LONGEST_ITEM = 4  # words of one
 _MOST_INITIALS = 3
 _SIGNATURE = re.compile(
-    rf"[{GAP}] ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:(?P<initial>{CAPITAL}\.)|{CAPITAL}[\w’'-]+))"
+    rf"[{GAP}] ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:{CAPITAL}\.|{CAPITAL}[\w’'-]+)|{CAPITAL}\. {CAPITAL}[\w’'-]+)"
     rf"(?=[{GAP}]|[ ,.]{{1,2}}(?:[^\W\d_]{{2,4}} )?{CAPITAL}[\w’'-]+[{GAP}])"
 )
 _ENDS = re.compile(r" ?(?:$|[^\w ])| [a-zà-ÿ]")
@@ -184,13 +192,30 @@ def _only_name(text: str) -> str:
 
 
 def _signatures(page: PageText) -> Iterator[Hit]:
-    """Names behind a dash, and names with an initial, that begin a text: "— Anna L., Leeds"."""
+    """Names behind a dash or beside a date, and names with an initial, that begin a text: "— Anna L., Leeds"."""
     for match in _SIGNATURE.finditer(page.joined):
         name = match["name"]
-        is_short = match["initial"] is not None
-        if is_short or (match["dash"] and is_person(name)):
-            is_word = is_short and fold(name.split()[0]) in read_gazetteer().words
-            yield Hit(match.start("name"), name, is_short + bool(match["dash"]) + signs_of(page, name) - is_word, "dash")
+        is_short = "." in name
+        is_dashed = bool(match["dash"])
+        following = page.text_at(match.start("name")) + 1
+        is_signed = is_dashed or (following < len(page.texts) and is_remark(page.texts[following]))
+        is_word = not read_gazetteer().words.isdisjoint(fold(name).split())
+        is_likely = is_person(name) or (is_short and (is_dashed or not is_word))
+        if (is_short or is_signed) and is_likely:
+            yield Hit(match.start("name"), name, is_short + is_signed + signs_of(page, name), "dash")
+
+
+@functools.lru_cache(4096)
+def is_remark(text: str) -> bool:
+    """Whether a text says when something was written, or that its writer is a buyer."""
+    words = lower(text).split()
+    is_short = len(words) <= _MOST_ROLE_WORDS
+    return is_short and (WHEN.search(text) is not None or any(word.startswith(_verified()) for word in words))
+
+
+@functools.cache
+def _verified() -> tuple[str, ...]:
+    return tuple(word_list("verified_stems"))
 
 
 def _addressed(page: PageText) -> Iterator[Hit]:
@@ -212,9 +237,8 @@ def _roles(page: PageText) -> Iterator[Hit]:
     for match in _COLON.finditer(text):
         before = text[max(0, match.start() - _LONGEST_ROLE) : match.start()]
         label = _AROUND_LABEL.split(before)[-1].lower().split()
-        is_role = label and (
-            label[-1].startswith(_role_words()) or label[0].startswith(_role_words()) or label[-1][-1] in "者人名氏"
-        )
+        ends = label and (label[-1] in word_set("agents") or label[-1][-1] in "者人名氏")
+        is_role = ends or (label and (label[-1].startswith(_role_words()) or label[0].startswith(_role_words())))
         if not is_role or len(label) > _MOST_ROLE_WORDS:
             continue
         name = leading_name(text[match.end() : match.end() + LONGEST_NAME].partition(SEPARATOR)[0])

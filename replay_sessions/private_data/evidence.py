@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from replay_sessions.private_data.around import WHEN, is_remark
 from replay_sessions.private_data.gazetteer import fold, read_gazetteer
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_person
 from replay_sessions.private_data.signs import CAPITAL, TO_REMOVE, Hit, interface_words
@@ -42,14 +43,6 @@ _LONGEST_SENTENCE = 30  # words of a text that may speak of an order
 _SENTENCE = 400  # characters before and after a name that say whether it is in a sentence
 _MOST_CANDIDATES = 2_000
 _WHOLE_STEM = 3  # letters of a stem that only stands for itself
-# A date, or how long ago something was: beside it is who wrote it.
-_WHEN = re.compile(
-    r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}"
-    r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
-    r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
-    r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce"
-    r"|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
-)
 _LAST_IN_TEXT = re.compile(r"\W*\Z")
 _MOST_IN_CALL = 8  # words of a text that calls somebody at its end
 _SPEAKING_LISTS = (
@@ -213,7 +206,8 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
     position = candidate.text
     words = [_bare(word) for word in candidate.name.split()]
     head, _, tail = page.texts[position].partition(candidate.name)
-    tokens, before = _tokens(head + " " + tail), _tokens(page.texts[position - 1]) if position else []
+    tokens = [token for token in _tokens(head + " " + tail) if token not in word_set("titles")]
+    before = _tokens(page.texts[position - 1]) if position else []
     is_whole = not tokens
     if not word_set("makers").isdisjoint(before if is_whole else tokens):
         return 0
@@ -235,8 +229,8 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
             len(words) == 1 and words[0] in clues.acquaintances,
             candidate.strength > 0 and _is_agent(head if tokens else page.texts[position - 1]),
             len(tokens) <= _MOST_IN_CALL and head.rstrip()[-1:] in _COMMAS and _LAST_IN_TEXT.match(tail) is not None,
-            len(tokens) <= _LONGEST_SENTENCE and _WHEN.search(head + tail) is not None,
-            is_whole and position + 1 < len(page.texts) and _is_remark(page.texts[position + 1]),
+            len(tokens) <= _LONGEST_SENTENCE and WHEN.search(head + tail) is not None,
+            is_whole and position + 1 < len(page.texts) and is_remark(page.texts[position + 1]),
         )
     )
 
@@ -245,19 +239,6 @@ def _is_agent(head: str) -> bool:
     """Whether what stands before a name ends as "answered by" does, in some language, and says no more than that."""
     words = _tokens(head)
     return 1 < len(words) <= _LONGEST_LABEL and words[-1] in word_set("agents") and head.rstrip()[-1:] not in ".!?"
-
-
-@functools.lru_cache(4096)
-def _is_remark(text: str) -> bool:
-    """Whether a text says when something was written, or that its writer is a buyer."""
-    words = _tokens(text)
-    is_short = len(words) <= _LONGEST_LABEL
-    return is_short and (_WHEN.search(text) is not None or any(word.startswith(_verified()) for word in words))
-
-
-@functools.cache
-def _verified() -> tuple[str, ...]:
-    return tuple(word_list("verified_stems"))
 
 
 def _near_order(page: PageText, position: int) -> bool:

@@ -95,7 +95,8 @@ def is_heading(words: str) -> bool:
     """Whether the heading of a column says whose name or what number stands below: "Recipient", "Requested by"."""
     lowered = lower(words).split()
     lists = ("roles", *(stems for stems, _ in _KINDS.values()))
-    is_short = 0 < len(lowered) <= _LONGEST_LABEL
+    is_short = 0 < len(lowered) <= _LONGEST_LABEL and not any(map(str.isdigit, words))
+    is_short = is_short and word_set("no_name_fields", "makers").isdisjoint(lowered)
     return is_short and (lowered[-1] in word_set("agents") or any(is_called(" ".join(lowered), name) for name in lists))
 
 

@@ -241,7 +241,8 @@ class _Judge:
         """Whether its text speaks to somebody, is beside a name or an address, or answers who asked for a number."""
         position = self._page.text_at(start)
         text = self._page.texts[position]
-        before = self._page.texts[position - 1].strip() if position else ""
+        line, _ = self._page.piece_around(start)
+        before = self._text[max(0, line - _LONGEST_TEXT) : max(0, line - 1)].rpartition(SEPARATOR)[2].strip()
         if not self._personal.isdisjoint(range(position - 1, position + 2)):
             return True
         if len(before) <= _LONGEST_TEXT and before.endswith(("?", "？")) and _speaks_of_phone(before.lower()):

@@ -21,7 +21,7 @@ _COMPANY = re.compile(
 def is_company(text: str, end: int) -> bool:
     """Whether a name that ends at a place has a company's legal form at its end or behind it."""
     form = _COMPANY.search(text, max(0, end - _LONGEST_FORM), end + _LONGEST_FORM)
-    return form is not None and form.start() <= end + 1 and SEPARATOR not in text[form.start() : end + 1]
+    return form is not None and form.start() <= end + 1 and SEPARATOR not in text[end : form.start()]
 
 
 def is_shops(page: PageText, span: Span) -> bool:

@@ -218,7 +218,7 @@ def _headings(pieces: list[str], visible: list[int]) -> dict[int, int]:
     first: list[int] = []  # the heading of each column; -1 where there is none
     row = column = -1
     for index, piece in enumerate(pieces):
-        if piece == "\n<table>":
+        if piece in ("\n<table>", "</table>"):  # what goes on behind a table inside another is a layout's
             first, row = [], -1
         elif piece == "\n<tr>":
             row, column = row + 1, -1
