@@ -69,8 +69,19 @@ def find_people(page: PageText, others: Collection[Span], found: Iterable[str]) 
     """
     if page.is_speech:  # who types a brand has no labels and no neighbors
         return
+    found = list(found)
+    yield from _find_in(page, others, found)
+    by_line, several = page.by_line()
+    if several:
+        yield from _find_in(by_line, others, found, several)  # with what goes on in the line of a name
+
+
+def _find_in(
+    page: PageText, others: Collection[Span], found: Iterable[str], only: Collection[int] | None = None
+) -> Iterator[Hit]:
+    """Args: only: The positions of the texts that are searched; None for all."""
     named = _by_word(found)
-    candidates = list(_candidates(page, named))
+    candidates = list(_candidates(page, named, only))
     if not candidates:
         return
     emails = [page.joined[span.start : span.end] for span in others if span.kind == "email"]
@@ -114,7 +125,7 @@ class _Clues(NamedTuple):
     acquaintances: frozenset[str]
 
 
-def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
+def _candidates(page: PageText, named: Collection[str], only: Collection[int] | None) -> Iterator[_Candidate]:
     names = read_gazetteer()
     likely = {
         word
@@ -123,7 +134,7 @@ def _candidates(page: PageText, named: Collection[str]) -> Iterator[_Candidate]:
         and ((bare := fold(word)) in names.given or bare in names.family or bare in named or word >= EAST_ASIAN)
     }
     texts = {page.text_at(offset) for offset, _ in page.offsets_of(likely)}
-    for text in sorted(texts)[:_MOST_CANDIDATES]:
+    for text in sorted(texts if only is None else texts.intersection(only))[:_MOST_CANDIDATES]:
         written = page.texts[text]
         pattern = _CANDIDATE if written < CASELESS or not _CASELESS.search(written) else _CASELESS_RUN
         for match in pattern.finditer(written):
@@ -229,7 +240,7 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
             len(words) == 1 and words[0] in clues.acquaintances,
             candidate.strength > 0 and _is_agent(head if tokens else page.texts[position - 1]),
             len(tokens) <= _MOST_IN_CALL and head.rstrip()[-1:] in _COMMAS and _LAST_IN_TEXT.match(tail) is not None,
-            len(tokens) <= _LONGEST_SENTENCE and WHEN.search(head + tail) is not None,
+            candidate.name < CASELESS and len(tokens) <= _LONGEST_SENTENCE and WHEN.search(head + tail) is not None,
             is_whole and position + 1 < len(page.texts) and is_remark(page.texts[position + 1]),
         )
     )

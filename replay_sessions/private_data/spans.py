@@ -1,5 +1,6 @@
 """What the finders of private data share: the texts of a page in one string, and spans of that string."""
 
+import copy
 import functools
 import re
 import tomllib
@@ -90,6 +91,13 @@ class PageText:
         start = max(self.joined.rfind(mark, max(0, offset - _LONGEST_PIECE), offset) for mark in GAP) + 1
         after = _TO_GAP.match(self.joined, offset)
         return start, after.end() if after else offset
+
+    def by_line(self) -> tuple["PageText", set[int]]:
+        """The same with each line as one text, and which of those are of several texts."""
+        page = copy.copy(self)  # with what is known of its words
+        page.texts = self.joined.split(SEPARATOR)[1:]
+        page.starts = list(accumulate((len(text) + 1 for text in page.texts), initial=1))[:-1]
+        return page, {page.text_at(start) for start in set(self.starts).difference(page.starts)}
 
     @functools.cached_property
     def words(self) -> set[str]:
