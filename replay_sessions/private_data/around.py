@@ -46,7 +46,7 @@ _LONGEST_MENU = 10  # texts
 _LONGEST_ITEM = 4  # words of one
 _MOST_INITIALS = 3
 _SIGNATURE = re.compile(
-    rf"[{GAP}] ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:{CAPITAL}\.|{CAPITAL}[\w’'-]+)|{CAPITAL}\. {CAPITAL}[\w’'-]+)"
+    rf"{SEPARATOR} ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:{CAPITAL}\.|{CAPITAL}[\w’'-]+)|{CAPITAL}\. {CAPITAL}[\w’'-]+)"
     rf"(?=[{GAP}]|[ ,.]{{1,2}}(?:[^\W\d_]{{2,4}} )?{CAPITAL}[\w’'-]+[{GAP}])"
 )
 _ENDS = re.compile(r" ?(?:$|[^\w ])| [a-zà-ÿ]")

@@ -69,19 +69,19 @@ def find_people(page: PageText, others: Collection[Span], found: Iterable[str]) 
     """
     if page.is_speech:  # who types a brand has no labels and no neighbors
         return
-    found = list(found)
-    yield from _find_in(page, others, found)
+    named = _by_word(found)
+    offsets = [offset for offset, _ in page.offsets_of(_likely(page, named))]
+    yield from _find_in(page, others, dict(named), {page.text_at(offset) for offset in offsets})
     by_line, several = page.by_line()
-    if several:
-        yield from _find_in(by_line, others, found, several)  # with what goes on in the line of a name
+    texts = several.intersection(by_line.text_at(offset) for offset in offsets)
+    yield from _find_in(by_line, others, named, texts)  # with what goes on in the line of a name
 
 
 def _find_in(
-    page: PageText, others: Collection[Span], found: Iterable[str], only: Collection[int] | None = None
+    page: PageText, others: Collection[Span], named: dict[str, set[str]], texts: Collection[int]
 ) -> Iterator[Hit]:
-    """Args: only: The positions of the texts that are searched; None for all."""
-    named = _by_word(found)
-    candidates = list(_candidates(page, named, only))
+    """The names in some of the texts of a page."""
+    candidates = list(_candidates(page, texts))
     if not candidates:
         return
     emails = [page.joined[span.start : span.end] for span in others if span.kind == "email"]
@@ -125,16 +125,19 @@ class _Clues(NamedTuple):
     acquaintances: frozenset[str]
 
 
-def _candidates(page: PageText, named: Collection[str], only: Collection[int] | None) -> Iterator[_Candidate]:
+def _likely(page: PageText, named: Collection[str]) -> set[str]:
+    """The words of a page that may be of names."""
     names = read_gazetteer()
-    likely = {
+    return {
         word
         for word in page.capitalised
         if len(word) >= 2
         and ((bare := fold(word)) in names.given or bare in names.family or bare in named or word >= EAST_ASIAN)
     }
-    texts = {page.text_at(offset) for offset, _ in page.offsets_of(likely)}
-    for text in sorted(texts if only is None else texts.intersection(only))[:_MOST_CANDIDATES]:
+
+
+def _candidates(page: PageText, texts: Collection[int]) -> Iterator[_Candidate]:
+    for text in sorted(texts)[:_MOST_CANDIDATES]:
         written = page.texts[text]
         pattern = _CANDIDATE if written < CASELESS or not _CASELESS.search(written) else _CASELESS_RUN
         for match in pattern.finditer(written):
