@@ -161,7 +161,7 @@ class EventMapping(Config):
         if not isinstance(event, dict):
             raise BadSession("the record is no JSON object")
         return {
-            "session_id": text_at(about, self.session.session_id),
+            "session_id": _filled_at(about, self.session.session_id),
             "user_id": optional_text_at(about, self.session.user_id),
             "events": msgspec.json.encode(list(self._events(event))).decode(),
             ORDER: order_text(optional_at(event, path) for path in self.event.order),
@@ -171,7 +171,7 @@ class EventMapping(Config):
         """The events that a record of the log stands for."""
         fields = self.event
         record = record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
-        word = text_at(record, fields.type)
+        word = _filled_at(record, fields.type)
         path = optional_text_at(record, fields.path) or ""
         title = optional_text_at(record, fields.title) or ""
         links = (optional_text_at(link, fields.link) for link in _list_at(record, fields.links))
@@ -197,7 +197,7 @@ class EventMapping(Config):
         for item in items:
             is_impression = optional_at(item, fields.impression) is True if fields.impression else is_listing
             if is_impression == is_listing:
-                item_id, price = text_at(item, fields.id), _number_at(item, fields.price)
+                item_id, price = _filled_at(item, fields.id), _number_at(item, fields.price)
                 yield Offer(
                     id=item_id,
                     name=optional_text_at(item, fields.name) or item_id,
@@ -212,6 +212,13 @@ def _list_at(record: Any, path: str | None) -> list[Any]:
     if items is not None and not isinstance(items, list):
         raise BadSession(f"field {path!r} is {type(items).__name__}, and a list was expected")
     return items or []
+
+
+def _filled_at(record: Any, path: RecordPath) -> str:
+    """A text that identifies something: an empty cell of a table would be one product or session of many."""
+    if text := text_at(record, path):
+        return text
+    raise BadSession(f"field {path!r} is empty")
 
 
 def _number_at(record: Any, path: OptionalPath) -> float | None:

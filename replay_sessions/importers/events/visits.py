@@ -47,11 +47,14 @@ class Visit:
 
     def read(self, events: Iterable[tuple[str, Event]]) -> list[Row]:
         """The rows of all events of the session, in the order of time, each with where it stands in the log."""
+        is_over = False
         for self._location, event in events:
+            if is_over:
+                self._leave_out(event, "")  # counted as what comes after the purchase (importers/sessions.py)
+                continue
             (self._show if event.kind in VIEWS else self._act)(event)
-            if event.kind == PURCHASE and self.rows[-1]["type"] == PURCHASE:
-                return self.rows
-        if self._screen is not _NOWHERE and self._leading is None:
+            is_over = event.kind == PURCHASE and self.rows[-1]["type"] == PURCHASE
+        if not is_over and self._screen is not _NOWHERE and self._leading is None:
             self._add(event, "terminate")
         return self.rows
 
