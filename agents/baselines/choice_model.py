@@ -114,18 +114,41 @@ class ChoiceModel(FittedBaseline):
         labelled = (example for example in examples if example.chosen is not None)
         users = np.unique([example.user_id for example, _ in zip(labelled, fitted)], return_inverse=True)[1]  # noqa: B905 - the last are held out
         draw = np.random.default_rng(0)
-        self.refitted = [self._refit(fit, ridge, users, draw) for _ in range(self.refits)]
+        self.refitted = []
+        if self.refits:
+            scale = np.sqrt(len(users) / (self._curvature(fit) + ridge * self._penalty))
+            self.refitted = [self._refit(fit, ridge, users, draw, scale) for _ in range(self.refits)]
 
-    def _minimize(self, start: Floats, fit: Sequence[Batch], ridge: float, iterations: int) -> Floats:
-        options = {"maxiter": iterations}
-        weights: Floats = minimize(self.objective, start, (fit, ridge), "L-BFGS-B", jac=True, options=options).x
+    def _minimize(
+        self, start: Floats, fit: Sequence[Batch], ridge: float, iterations: int, scale: Floats | float = 1.0
+    ) -> Floats:
+        def scaled(steps: Floats) -> tuple[float, Floats]:
+            cost, slope = self.objective(steps * scale, fit, ridge)
+            return cost, slope * scale
+
+        found = minimize(scaled, start / scale, method="L-BFGS-B", jac=True, options={"maxiter": iterations})
+        weights: Floats = found.x * scale
         return weights
 
-    def _refit(self, fit: Sequence[Batch], ridge: float, users: Codes, draw: np.random.Generator) -> Floats:
+    def _curvature(self, fit: Sequence[Batch]) -> Floats:
+        """The diagonal of the log-likelihood's Hessian at the fit's weights, (weights,).
+
+        In units of its root all weights are about as well known, so that few iterations reach a refit's optimum.
+        """
+        curvature = np.zeros(len(self._penalty))
+        for rows, _, counts in fit:
+            shares = self.shares(rows, self.levels(self.weights))
+            own = shares * (1 - shares) * counts[rows.step]
+            curvature += self._sum_rows(rows, rows.facts**2, rows.persona**2, own)
+        return curvature
+
+    def _refit(
+        self, fit: Sequence[Batch], ridge: float, users: Codes, draw: np.random.Generator, scale: Floats
+    ) -> Floats:
         drawn = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
         counts = np.split(drawn[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
         again = [batch._replace(counts=own) for batch, own in zip(fit, counts, strict=True)]
-        return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS)
+        return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS, scale)
 
     def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
         rows = self._rows(pages)
@@ -246,7 +269,7 @@ class ChoiceModel(FittedBaseline):
 
     def objective(self, weights: Floats, batches: Sequence[Batch], ridge: float) -> tuple[float, Floats]:
         """The mean negative log-likelihood of what was taken, in nats, with a ridge's penalty, and the gradient."""
-        steps, roles = sum(batch.counts.sum() for batch in batches), len(self.roles) + 1
+        steps = sum(batch.counts.sum() for batch in batches)
         slope = ridge / steps * self._penalty * weights
         cost = weights @ slope / 2
         for rows, taken, counts in batches:
@@ -254,14 +277,17 @@ class ChoiceModel(FittedBaseline):
             cost -= np.log(error[taken]) @ counts / steps
             error[taken] -= 1
             error *= counts[rows.step] / steps
-            facts = rows.facts * error[:, None]
-            personas = len(rows.persona)
-            by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
-            by_axis = np.tensordot(rows.persona, by_role.reshape(personas, roles, -1), (0, 0)).swapaxes(0, 1)
-            kind = sum_rows(rows.kind, len(self._kinds) + 1) @ facts
-            parts = (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ error)
-            slope += np.concatenate([part.ravel() for part in parts])
+            slope += self._sum_rows(rows, rows.facts, rows.persona, error)
         return float(cost), slope
+
+    def _sum_rows(self, rows: Rows, facts: Floats, persona: Floats, own: Floats) -> Floats:
+        """For each weight the sum over rows of `own` times what the weight multiplies, (weights,)."""
+        roles, personas = len(self.roles) + 1, len(persona)
+        facts = facts * own[:, None]
+        by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
+        by_axis = np.tensordot(persona, by_role.reshape(personas, roles, -1), (0, 0)).swapaxes(0, 1)
+        kind = sum_rows(rows.kind, len(self._kinds) + 1) @ facts
+        return np.concatenate([part.ravel() for part in (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ own)])
 
 
 def _sampled(page: Page, chosen: int, draw: np.random.Generator) -> tuple[Page, int, Floats]:

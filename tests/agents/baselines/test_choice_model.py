@@ -262,6 +262,16 @@ def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: Choic
     assert 1.3 < spreads[0] / spreads[1] < 3
 
 
+def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stops halfway would differ too little from the fit, and intervals be too narrow."""
+    few, many = [], []
+    for iterations, distances in ((choice_model.REFIT_ITERATIONS, few), (1000, many)):
+        monkeypatch.setattr(choice_model, "REFIT_ITERATIONS", iterations)
+        fitted = ChoiceModel(TrainView.of(str(planted)), skip_first_action=False, refits=2)
+        distances += [np.linalg.norm(weights - fitted.weights) for weights in fitted.refitted]
+    assert few == pytest.approx(many, rel=0.1)
+
+
 def test_choices_that_are_left_out_of_the_fit_are_stood_for(
     model: ChoiceModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
