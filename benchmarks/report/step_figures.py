@@ -219,6 +219,8 @@ def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged)
         key=lambda test: -test.difference,
     )
     verdict = "predicts best" if all(test.sign < 0 for test in rivals) else "is ahead, but not significantly"
+    if rivals and all(test.p_value is None for test in rivals):
+        verdict = f"is ahead ({rivals[0].verdict})"
     names = {test.first for test in rivals}
     above = [test.first for test in against if test.metric == "type_f1_macro" and test.sign > 0 and test.first in names]
     others = f" and {len(above) - 1} more" if len(above) > 1 else ""
@@ -239,14 +241,14 @@ def _certainty(
     if rivals:
         nearest, *others = rivals
         tests = [test for test in against if test.first == nearest.first and test.metric in COMPARED]
-        yield f"It is {' and '.join(map(_ahead, tests))} from {nearest.first}."
-        if tied := [comparison.first for comparison in others if not comparison.significant]:
-            yield f"Not significantly different from it either: {', '.join(tied)}."
+        yield f"Compared with {nearest.first}: {' and '.join(map(_ahead, tests))}."
+        if tied := [test.first for test in others if test.p_value is not None and not test.significant]:
+            yield f"Not significantly different from it either: {'; '.join(tied)}."
     if references := [
         test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"
     ]:
         most = max(references, key=lambda comparison: comparison.difference)
-        yield f"The shoppers' own policy, {most.first}, is {most.text()} from it{_unless_significant(most)}."
+        yield f"The shoppers' own policy compared with it ({most.first}): {most.text()}{_unless_significant(most)}."
 
 
 def _ahead(test: Comparison) -> str:

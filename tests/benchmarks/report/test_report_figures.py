@@ -165,25 +165,29 @@ def compared(
     [
         (
             [compared(-0.05, -0.08, -0.02)],
-            ["first predicts best: 60.0%", "It is +5.0 [2.0, 8.0] points of exact match from second."],
+            ["first predicts best: 60.0%", "Compared with second: +5.0 [2.0, 8.0] points of exact match."],
         ),
         (
             [compared(-0.01, -0.03, 0.01)],
             [
                 "first is ahead, but not significantly",
-                "+1.0 [−1.0, 3.0] points of exact match (not significant) from second.",
+                "Compared with second: +1.0 [−1.0, 3.0] points of exact match (not significant).",
             ],
         ),
         (
             [compared(-0.05, -0.08, -0.02), compared(0.04, 0.02, 0.06, metric="type_f1_macro")],
             [
                 "exactly as the shopper did, but its macro-F1 is significantly below that of second.",
-                "It is +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1 from second.",
+                "with second: +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1.",
             ],
         ),
         (
             [compared(-0.05, -0.08, -0.02), compared(0.2, 0.1, 0.3, "policy")],
-            ["first predicts best", "The shoppers' own policy, policy, is +20.0 [10.0, 30.0] points from it."],
+            ["first predicts best", "The shoppers' own policy compared with it (policy): +20.0 [10.0, 30.0]"],
+        ),
+        (
+            [msgspec.structs.replace(compared(-0.05, -0.08, -0.02), p_value=None)],
+            ["first is ahead (not tested: fewer than 8 users): 60.0%"],
         ),
     ],
 )
