@@ -5,6 +5,9 @@ sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) i
 is hidden, also where it was acted on: a menu that opens under the pointer, say, would else be on the page only where it
 was clicked. A shadow tree is written as HTML writes one, and so is what is in an iframe: its styles stay inside.
 
+What our recorder noted as not rendered when the page was as it is now is hidden, whatever its sheets seem to say: it
+knows the width of containers (`@container`).
+
 A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
 cannot be acted on by itself.
 
@@ -20,13 +23,13 @@ from functools import lru_cache
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Node, NodeType
-from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, text_in
+from replay_sessions.importers.rrweb.tree import HIDDEN, IFRAMES, Tree, ancestors, text_in
 
 MARK = "shop-r1-acted-on"
 
 _SKIPPED = frozenset({"applet", "base", "embed", "noscript", "object", "plaintext", "script", "template"})
 _NOT_IN_FRAMES = frozenset({"meta", "title"})
-_OF_FRAMES = ("class", "hidden", "id", "inert", "style")
+_OF_FRAMES = ("class", "hidden", "id", "inert", "style", HIDDEN)
 _FRAME_PARTS = frozenset({"body", "frameset", "html"})
 _VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
                    "wbr"})  # fmt: skip
@@ -40,6 +43,7 @@ _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
 _LEAST_CACHED = 16  # pieces that are joined and cached as one
+_NOT_RENDERED = "; display: none !important"
 _SHOWN_STYLE = "display: revert; visibility: visible"
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 
@@ -50,6 +54,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
     Args:
         acted_on: The element that gets the mark.
     """
+    tree.forget_old_notes()
     tree.writes += 1
     return _Writer(tree, acted_on).write()
 
@@ -151,6 +156,8 @@ class _Writer:
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     """A start tag."""
     written = [f"<{_tag(tag)}"]
+    if HIDDEN in attributes:
+        attributes = {**attributes, "style": f"{attributes.get('style') or ''}{_NOT_RENDERED}"}
     for name, value in attributes.items():
         if value is None or value is False or not _is_written(name):
             continue

@@ -34,12 +34,14 @@ from replay_sessions.importers.rrweb.events import (
 from replay_sessions.importers.rrweb.pages import View
 from replay_sessions.importers.rrweb.timeline import (
     ADDRESS_TAGS,
+    HIDDEN_TAG,
     REMARK_TAGS,
     VIEW_TAG,
     Address,
     Pause,
     Remark,
     Timeline,
+    ids_of,
     texts_of,
 )
 from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
@@ -123,6 +125,9 @@ class Player:
                 fields = texts_of(remark.payload)
                 if remark.tag in ADDRESS_TAGS and fields.get("href"):
                     self._address(window, fields["href"])
+                elif remark.tag == HIDDEN_TAG and window.page is not None:
+                    window.keep_press()
+                    window.page.hide(ids_of(remark.payload))
                 elif remark.tag == VIEW_TAG:
                     self._active = window
                 elif remark.tag in REMARK_TAGS:

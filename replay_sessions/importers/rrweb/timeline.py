@@ -11,6 +11,7 @@ Remarks are custom events of our own recorder; addresses are noted by others, to
 | `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
 | `shop_r1.purchase` | the last click in this tab bought |
 | `shop_r1.view` | this tab came into sight: who leaves now, leaves its page |
+| `shop_r1.hidden` | `ids`: the elements that the browser does not render, at the press or key that comes next |
 | `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
 """
 
@@ -27,6 +28,7 @@ RATIONALE = "shop_r1.rationale"
 PURCHASE_TAG = "shop_r1.purchase"
 REMARK_TAGS = frozenset({SESSION, PERSONA, RATIONALE, PURCHASE_TAG})
 VIEW_TAG = "shop_r1.view"
+HIDDEN_TAG = "shop_r1.hidden"
 ADDRESS_TAGS = frozenset({"shop_r1.address", "$pageview", "$url_changed"})
 
 
@@ -115,3 +117,9 @@ def texts_of(payload: Any) -> dict[str, str]:
     if not isinstance(payload, dict):
         return {}
     return {str(name): value for name, value in payload.items() if isinstance(value, str) and value}
+
+
+def ids_of(payload: Any) -> frozenset[int]:
+    """The ids of elements in a payload."""
+    ids = payload.get("ids") if isinstance(payload, dict) else None
+    return frozenset(number for number in ids if isinstance(number, int)) if isinstance(ids, list) else frozenset()

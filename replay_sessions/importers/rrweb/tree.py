@@ -13,6 +13,7 @@ from replay_sessions.simplify.media import DESKTOP, Viewport
 IFRAMES = frozenset({"frame", "iframe"})
 MAX_NODES = 500_000
 MAX_DEPTH = 5_000
+HIDDEN = "rr_hidden"  # the attribute of an element that the browser did not render, as the recorder noted
 
 
 class Tree:
@@ -21,6 +22,7 @@ class Tree:
     Attributes:
         version: Changes whenever the page does.
         writes: How often the page was written.
+        hidden: The ids of elements that have HIDDEN.
         viewport: The window.
 
     Raises:
@@ -33,6 +35,8 @@ class Tree:
         self.nodes: dict[int, Node] = {}
         self.version = 0
         self.writes = 0
+        self.hidden: frozenset[int] = frozenset()
+        self._hidden_at = 0
         self.take_in(root)
 
     def take_in(self, root: Node) -> None:
@@ -142,6 +146,20 @@ class Tree:
             node.attributes[name] = value
         node.written = None
         self._change(node)
+
+    def hide(self, ids: frozenset[int]) -> None:
+        """Notes which elements the browser does not render; holds until the page changes."""
+        for node_id in ids | self.hidden:
+            node = self.nodes.get(node_id)
+            if node is not None and (HIDDEN in node.attributes) != (node_id in ids):
+                self.set_attribute(node, HIDDEN, True if node_id in ids else None)
+        self.version += ids != self.hidden
+        self.hidden, self._hidden_at = ids, self.version
+
+    def forget_old_notes(self) -> None:
+        """Shows what was noted as hidden before the page changed: only its style sheets say what is hidden now."""
+        if self.hidden and self._hidden_at != self.version:
+            self.hide(frozenset())
 
     def _change(self, node: Node | None) -> None:
         """Forgets how a node and all around it were written as a whole; once between two writes is enough."""

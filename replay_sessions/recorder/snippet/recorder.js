@@ -127,6 +127,27 @@ window.ShopR1 = (() => {
     if (stop) rrwebRecord.record.addCustomEvent(tag, payload);
   }
 
+  const UNRENDERED = /^(area|br|datalist|noscript|script|style|template|wbr)$/i; // also where they are of use
+  const CLOSED = /^(select|svg)$/i; // what is in them has no boxes, or is a drawing
+
+  /** The outermost elements that are not rendered, by rrweb's ids. */
+  function notRendered(tree, ids = []) {
+    for (const node of tree?.children ?? []) {
+      if (UNRENDERED.test(node.localName) || /^(checkbox|radio)$/.test(node.type)) continue; // shops draw ticks themselves
+      if (!node.checkVisibility() && getComputedStyle(node).display !== "contents") ids.push(rrwebRecord.record.mirror.getId(node));
+      else if (!CLOSED.test(node.localName)) notRendered(node, notRendered(node.shadowRoot, ids));
+    }
+    return ids;
+  }
+
+  /** Notes them before rrweb notes a press or the first key in a field. */
+  function noteHidden() {
+    if (stop && document.body?.checkVisibility) note("shop_r1.hidden", { ids: notRendered(document.body).filter((id) => id > 0) });
+  }
+  let typedInto = null;
+  addEventListener("pointerdown", noteHidden, true);
+  addEventListener("keydown", ({ key, target }) => (typedInto !== (typedInto = target) || key === "Enter") && noteHidden(), true);
+
   /** What stands in the fields: browsers fill in what was typed before when a page is gone back to, and tell nobody. */
   const filled = () => JSON.stringify(Array.from(document.querySelectorAll("input, textarea, select"), (field) => [field.value, field.checked]));
   const atFirst = filled();

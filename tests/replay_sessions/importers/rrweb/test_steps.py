@@ -53,6 +53,17 @@ class TestClicks:
         assert "Sale" in first.page
         assert "Sale" not in second.page
 
+    def test_what_the_recorder_noted_as_not_rendered_is_hidden_until_the_page_changes(
+        self, made: Recorded, tmp_path: Path
+    ) -> None:
+        tab = made.tab(SHOP)
+        hidden = "shop_r1.hidden", {"ids": [tab.id("sale"), tab.id("form"), 999]}
+        marked = [{"id": tab.id("text"), "attributes": {"class": "marked"}}]
+        tab.note(*hidden).click("buy").change(attributes=marked).click("buy").note(*hidden).click("buy")
+        pages = [step.page for step in imported(tab, tmp_path).session("visit").steps]
+        assert [("Sale" in page, "Search" in page) for page in pages] == [(False,) * 2, (True,) * 2, (False,) * 2]
+        assert all("Buy now" in page for page in pages)
+
     def test_a_drag_out_of_an_element_is_no_click_on_it_even_if_the_page_changes(
         self, made: Recorded, tmp_path: Path
     ) -> None:
