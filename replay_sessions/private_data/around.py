@@ -33,7 +33,8 @@ from replay_sessions.private_data.spans import (
 )
 
 # A date, or how long ago something was: beside it is who wrote it.
-WHEN = re.compile(
+_DIGIT = re.compile(r"\d")
+_WHEN = re.compile(
     r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}"
     r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
     r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
@@ -210,7 +211,12 @@ def is_remark(text: str) -> bool:
     """Whether a text says when something was written, or that its writer is a buyer."""
     words = lower(text).split()
     is_short = len(words) <= _MOST_ROLE_WORDS
-    return is_short and (WHEN.search(text) is not None or any(word.startswith(_verified()) for word in words))
+    return is_short and (is_dated(text) or any(word.startswith(_verified()) for word in words))
+
+
+def is_dated(text: str) -> bool:
+    """Whether a text says on which day, or how long ago, something was."""
+    return _DIGIT.search(text) is not None and _WHEN.search(text) is not None
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from replay_sessions.private_data.around import WHEN, is_remark
+from replay_sessions.private_data.around import is_dated, is_remark
 from replay_sessions.private_data.gazetteer import fold, read_gazetteer
 from replay_sessions.private_data.people import PARTICLES, is_brand, is_person
 from replay_sessions.private_data.signs import CAPITAL, TO_REMOVE, Hit, interface_words
@@ -44,6 +44,7 @@ _SENTENCE = 400  # characters before and after a name that say whether it is in 
 _MOST_CANDIDATES = 2_000
 _WHOLE_STEM = 3  # letters of a stem that only stands for itself
 _LAST_IN_TEXT = re.compile(r"\W*\Z")
+_MOST_WITH_DATE = 15  # words of a text that says when somebody wrote something
 _MOST_IN_CALL = 8  # words of a text that calls somebody at its end
 _SPEAKING_LISTS = (
     "name_labels", "order_stems", "person_phrases", "maybe_person_phrases",
@@ -243,7 +244,7 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
             len(words) == 1 and words[0] in clues.acquaintances,
             candidate.strength > 0 and _is_agent(head if tokens else page.texts[position - 1]),
             len(tokens) <= _MOST_IN_CALL and head.rstrip()[-1:] in _COMMAS and _LAST_IN_TEXT.match(tail) is not None,
-            candidate.name < CASELESS and len(tokens) <= _LONGEST_SENTENCE and WHEN.search(head + tail) is not None,
+            0 < len(tokens) <= _MOST_WITH_DATE and candidate.name < CASELESS and is_dated(head + tail),
             is_whole and position + 1 < len(page.texts) and is_remark(page.texts[position + 1]),
         )
     )
@@ -251,8 +252,8 @@ def _signs(page: PageText, candidate: _Candidate, clues: _Clues) -> int:
 
 def _is_agent(head: str) -> bool:
     """Whether what stands before a name ends as "answered by" does, in some language, and says no more than that."""
-    words = _tokens(head)
-    return 1 < len(words) <= _LONGEST_LABEL and words[-1] in word_set("agents") and head.rstrip()[-1:] not in ".!?"
+    words = head.split(maxsplit=_LONGEST_LABEL)
+    return 1 < len(words) <= _LONGEST_LABEL and lower(words[-1]) in word_set("agents")
 
 
 def _near_order(page: PageText, position: int) -> bool:
