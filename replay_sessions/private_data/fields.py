@@ -37,7 +37,7 @@ def find_fields(page: PageText) -> Iterator[Span]:
 
 def _kinds_of(words: str) -> Iterator[str]:
     """The kinds of private data that a field may hold by the words on it, the likeliest first."""
-    yield from filter(None, map(kind_by_name, words.split()))
+    yield from (kind for kind in map(kind_by_name, words.split()) if kind and kind != "order")
     padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
     is_own = "mail" not in padded and word_set("no_name_fields").isdisjoint(padded.split())
     yield from (kind for kind, stems in _STEMS.items() if is_called(padded, stems))

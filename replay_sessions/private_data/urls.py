@@ -18,18 +18,23 @@ from replay_sessions.private_data.spans import GAP, Span
 
 # Parameters by what their names hold, the first that fits; with small letters and without punctuation.
 _KINDS = (
-    ("email", re.compile(r"e?mail(?:addr.*)?|.*email")),
+    ("email", re.compile(r"e?mail(?:addr.*)?|.*email|correo|courriel")),
     ("card", re.compile(r"(?:credit|debit|bank)?card(?:no|nr|num|number)?|ccn?|ccnum.*|pan|iban")),
     ("phone", re.compile(r".*(?:phone|mobile|msisdn|whatsapp)(?:no|nr|number)?|tel|cell|fax|handy|telefon")),
     ("address", re.compile(r".*(?:address|addr|street|zipcode|postcode|postalcode|plz)[12]?|zip|(?:deliver|ship)to")),
+    ("order", re.compile(
+        r"(?:order|bestell(?:ung|ing)?|ordre|commande|pedido|ordine|zamowieni[ea]|objednavk[ay]|rendeles|tilaus|siparis|comanda)"
+        r"(?:s?no|nr|num|number|id|nummer|numero|numer)?|(?:num(?:ero|er)?|nr|no)(?:order|commande|pedido|ordine|zamowienia)"
+    )),
     ("name", re.compile(
         r"(?:full|first|last|given|family|middle|sur|user|customer|recipient|buyer|holder|contact|card|member)+name|[fl]name"
-        r"|recipient|customer|buyer|cardholder|ccowner|payer|addressee|vorname|nachname|prenom|nombre|apellidos?"
+        r"|recipient|customer|buyer|cardholder|ccowner|payer|addressee|vorname|nachname|prenom|nombre|apellidos?|cognome|sobrenome|voornaam|achternaam|fornavn|efternavn|etternavn"
+        r"|fornamn|efternamn|imie|nazwisko|jmeno|prijmeni"
     )),
 )  # fmt: skip
 _SECRET_NAMES = (
     r"[\w.-]*(?:token|jwt|secret|signature|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|password|passwd"
-    r"|pass[_-]?(?:code|phrase)|sess(?:ion)?[_-]?id|credential)|sig|sid|pwd|pass|otp|pin|cv[cv]2?|authorization|key-pair-id"
+    r"|pass[_-]?(?:code|phrase)|sess(?:ion)?[_-]?id|credential)|sig|sid|pwd|pass|otp|pin|clave|passwort|mot_?de_?passe|contrase[nñ]a|cv[cv]2?|authorization|key-pair-id"
 )
 # Under these names only what is long and looks drawn by lot.
 _MAYBE_SECRET = r"code|ticket|key|hash|auth|state|nonce|session|sess|magic|invite|otk|[ckhts]"
@@ -46,6 +51,7 @@ _PART = re.compile(r"([?&;#/])(?:([\w.\[\]%~-]+)=)?([^?&;#/=]*)")
 _USER_FOLDER = frozenset(
     {"user", "users", "u", "profile", "profiles", "member", "members", "customer", "customers", "people"}
 )
+_FEWEST_DIGITS = 5  # of an order's number
 _NOT_WORD = re.compile(r"[\W_]+")
 
 
@@ -101,7 +107,8 @@ def _kind_of(name: str, value: str) -> str:
     name = unquote_plus(name)
     kind = kind_by_name(name) if len(value.strip()) > 1 or value.isdigit() else ""
     if kind:
-        return kind if any(map(str.isalnum, value)) else ""
+        is_number = sum(map(str.isdigit, value)) >= _FEWEST_DIGITS or kind != "order"  # not order=price
+        return kind if any(map(str.isalnum, value)) and is_number else ""
     if _MAYBE_NAME.fullmatch(_NOT_WORD.sub("", name.lower())):
         leading = leading_name(value)
         if leading and leading == value and (is_person(value) or len(value.split()) > 1):

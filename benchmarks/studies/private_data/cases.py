@@ -1,7 +1,8 @@
 """Private data of invented people on pages as shops write them: what must go, what must stay, and whether it did.
 
-The cases stand in cases_development.toml, beside which rules may be written, and cases_held_out.toml, which is not
-read while they are. Each template is in one of them, each language in both. Everything planted is on the simplified
+The cases stand in cases_development.toml, beside which rules may be written, cases_validation.toml, which was written
+before the rules of version 0.2.0 were read, and cases_held_out.toml, which is not read while rules are written. Each
+template is in one of them. Everything planted is on the simplified
 page where nothing is redacted, except values of fields whose type says what they hold: those are always masked.
 """
 
@@ -21,7 +22,7 @@ from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.private_data import remove_from_text, remove_from_url
 from replay_sessions.simplify import simplify
 
-Half = Literal["development", "held_out"]
+Half = Literal["development", "validation", "held_out"]
 STAY = "stay"
 REFERENCE = "reference"
 _MARK = re.compile(r"\[\[(\w+):([^\[\]]*)\]\]")
