@@ -38,7 +38,7 @@
   }
 
   function askConsent() {
-    const text = said.consentText || "May we record how you use this shop, for research? What you type stays hidden, but for searches.";
+    const text = said.consentText || "May we record how you use this shop, for research? What you type stays hidden, except searches.";
     ask(text, { yes: "Yes, record", no: "No", stays: true, then: (given) => (consent(given !== null), given !== null && setTimeout(askPersona)) });
   }
 
