@@ -155,8 +155,8 @@ def activation_bytes(config: Any, tokens: int, bf16: bool, gradient_checkpointin
     In each layer 12 numbers for each of the hidden states' and 4 for each of the MLP's inner ones; three quarters of
     the bytes where products are in half precision. With gradient checkpointing, their input and one layer.
     """
-    layer, layers = layer_bytes(config, tokens, bf16), config.num_hidden_layers
-    return layer + 4.0 * tokens * config.hidden_size * layers if gradient_checkpointing else layer * layers
+    layer, layers = layer_bytes(config, tokens, bf16), int(config.num_hidden_layers)
+    return layer + 4 * tokens * int(config.hidden_size) * layers if gradient_checkpointing else layer * layers
 
 
 def layer_bytes(config: Any, tokens: int, bf16: bool) -> float:
