@@ -1,9 +1,10 @@
 """The cards of a page and their titles: what is in a card is named after it, so that names need no numbers.
 
 Cards are what a recipe's rules say (`card`), and what a page repeats: list items and rows, and elements that stand
-beside others of their tag and class. A card's title is its first heading. Without one, the first thing to act on in it
-titles what comes after (`Women` of a menu that opens below it); where that is the same in all of them (`Expand`,
-`Expand`), the first text does. A repeated part without a title of its own is no card.
+beside others of their tag and class, or of a tag that is the site's own (`<product-card>`). A card's title is its first
+heading. Without one, the first thing to act on in it titles what comes after (`Women` of a menu that opens below it);
+where that is the same in all of them (`Expand`, `Expand`), the first text does. A repeated part without a title of its
+own is no card.
 """
 
 import bisect
@@ -89,12 +90,17 @@ def _hand_up(node: Node) -> None:
 
 
 def _by_class(nodes: list[Node]) -> list[list[Node]]:
-    """Those of the nodes that have others of their first class beside them; other classes say their state."""
+    """Those of the nodes that have others of their first class beside them; other classes say their state.
+
+    An element of the site's own (`<product-card>`) is of its tag, whatever its classes.
+    """
     groups: dict[str, list[Node]] = {}
     for node in nodes:
-        classes = (node.part.node.attributes.get("class") or "").split() if node.part.node is not None else []
-        if classes:
-            groups.setdefault(classes[0], []).append(node)
+        element = node.part.node
+        classes = (element.attributes.get("class") or "").split() if element is not None else []
+        kind = element.tag or "" if element is not None and "-" in (element.tag or "") else "".join(classes[:1])
+        if kind:
+            groups.setdefault(kind, []).append(node)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -151,6 +151,15 @@ def test_repeated_parts_of_a_page_are_cards() -> None:
     ]  # fmt: skip
 
 
+def test_elements_of_a_tag_of_the_site_s_own_are_cards() -> None:
+    tile = (
+        "<shop-tile{}><template shadowrootmode=open><a href=1>{}</a><button>Buy</button></template><p>x</p></shop-tile>"
+    )
+    page = tile.format("", "Kettle") + tile.format(" class=sold", "Mug")
+    assert names(page) == ["kettle.view", "kettle.buy", "mug.view", "mug.buy"]
+    assert names(page.replace("shop-tile", "div")) == ["kettle", "buy", "mug", "buy_2"]
+
+
 def test_a_menu_is_named_by_the_link_that_opens_it() -> None:
     menu = "<li><a href=1>{}</a><ul><li><a href=2>Jeans</a></li><li><a href=3>Tops</a></li></ul></li>"
     page = f"<nav><ul>{menu.format('Women')}{menu.format('Men')}</ul></nav>"
