@@ -42,17 +42,19 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
     if landmarks.shadow_roots or landmarks.frames:
         _inline(rules, document.css("*"))
         hosts: set[int] = set()
-        templates = landmarks.shadow_roots
+        templates: list[tuple[LexborNode, int | None]] = [(template, None) for template in landmarks.shadow_roots]
+        scopes: dict[int, int | None] = {}  # shadow root -> the one whose tree its host is of, None for the document
         trees: list[tuple[list[LexborNode], LexborHTMLParser | LexborNode]] = [(landmarks.styles, document)]
         while templates:
-            template = templates.pop()
+            template, scope = templates.pop()
             if template.parent is not None and template.parent.mem_id not in hosts:
                 hosts.add(template.parent.mem_id)
                 root, inner = _open_shadow_tree(document, template, template.parent, viewport)
-                templates += inner.shadow_roots
+                scopes[root.mem_id] = scope
+                templates += [(inner_template, root.mem_id) for inner_template in inner.shadow_roots]
                 trees.append((inner.styles, root))
         for styles, root_or_document in reversed(trees):  # what outer trees say is stronger
-            _inline_parts(styles, root_or_document, viewport)
+            _inline_parts(styles, root_or_document, scopes, viewport)
         for frame in landmarks.frames:
             _open_frame(document, frame, viewport)
         landmarks = find_landmarks(document)
@@ -124,18 +126,22 @@ def _contexts(document: LexborHTMLParser, styles: Iterable[LexborNode], host: Le
     )
 
 
-def _inline_parts(styles: list[LexborNode], root: LexborHTMLParser | LexborNode, viewport: Viewport) -> None:
-    """Writes what a tree's sheets say of the parts of the shadow trees in it: it is stronger than their `style`."""
+def _inline_parts(
+    styles: list[LexborNode], root: LexborHTMLParser | LexborNode, scopes: dict[int, int | None], viewport: Viewport
+) -> None:
+    """Writes what a tree's sheets say of the parts of the shadow trees in it: it is stronger than their `style`.
+
+    A host in a slot stands in the shadow tree of that, but is of the tree around it (`scopes`).
+    """
     if not any("::part(" in style.text() for style in styles):
         return
     rules = StyleRules(styles, root, viewport, reach="part")
+    own = root.mem_id if isinstance(root, LexborNode) else None
     for node in root.css(f"{SHADOW_ROOT} [part]"):
-        roots: list[int] = []
         outer = node.parent
-        while outer is not None:
-            roots += [outer.mem_id] if outer.tag == SHADOW_ROOT else []
+        while outer is not None and outer.tag != SHADOW_ROOT:
             outer = outer.parent
-        if roots[1:2] != ([root.mem_id] if isinstance(root, LexborNode) else []):
+        if outer is None or scopes.get(outer.mem_id, -1) != own:
             continue  # a part of a tree further in
         style = node.attributes.get("style") or ""
         node.attrs["style"] = ""

@@ -126,3 +126,11 @@ _TREES = st.recursive(
 def test_a_tree_of_elements_text_and_comments_raises_nothing_whatever_is_visible_in_it(tree: str, shadow: str) -> None:
     rules = ".h{visibility:hidden}.v,:valid{visibility:visible}.c{visibility:collapse}:invalid ~ *{visibility:hidden}"
     assert simplify(f"<style>{rules}</style><div class=h>{shadow}{tree}</div>{tree}").html.startswith("<html>")
+
+
+def test_parts_of_a_host_in_a_slot_are_those_of_the_tree_around() -> None:
+    tree = "<template shadowrootmode=open><style>p{display:none}</style><p part=body>of x</p><slot></slot></template>"
+    nested = f"<x-a>{tree}<x-b>{tree.replace('of x', 'of b')}</x-b></x-a>"
+    shown = simplify(f"<style>x-a x-b::part(body) {{ display: block }}</style>{nested}").html
+    assert "of b" in shown
+    assert "of x" not in shown
