@@ -243,7 +243,7 @@ def _roles(page: PageText) -> Iterator[Hit]:
     for match in _COLON.finditer(text):
         before = text[max(0, match.start() - _LONGEST_ROLE) : match.start()]
         label = _AROUND_LABEL.split(before)[-1].lower().split()
-        ends = label and (label[-1] in word_set("agents") or label[-1][-1] in "者人名氏")
+        ends = label and ((len(label) > 1 and label[-1] in word_set("agents")) or label[-1][-1] in "者人名氏")
         is_role = ends or (label and (label[-1].startswith(_role_words()) or label[0].startswith(_role_words())))
         if not is_role or len(label) > _MOST_ROLE_WORDS:
             continue

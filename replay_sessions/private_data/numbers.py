@@ -17,7 +17,7 @@ from replay_sessions.private_data.check_digits import (
     is_identity_number,
 )
 from replay_sessions.private_data.labelled import find_labelled
-from replay_sessions.private_data.people import is_person
+from replay_sessions.private_data.people import is_person, leading_name
 from replay_sessions.private_data.spans import GAP, SEPARATOR, PageText, Span, is_unspaced, word_list, word_set
 
 _MAILBOX = re.compile(r"[\w.+%'-]++\Z")  # what stands before an @, and after it
@@ -247,7 +247,7 @@ class _Judge:
             return True
         if len(before) <= _LONGEST_TEXT and before.endswith(("?", "？")) and _speaks_of_phone(before.lower()):
             return True
-        if _LONGEST_NAME >= len(before) > 0 and " " in before and is_person(before):
+        if _LONGEST_NAME >= len(before) and " " in before and leading_name(before) == before and is_person(before):
             return True
         return len(text) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(_WORDS.findall(text.lower()))
 
