@@ -193,7 +193,7 @@ def _only_name(text: str) -> str:
 
 
 def _signatures(page: PageText) -> Iterator[Hit]:
-    """Names behind a dash or beside a date, and names with an initial, that begin a text: "— Anna L., Leeds"."""
+    """Names behind a dash or before a date with which a text begins: "— Anna L., Leeds"."""
     for match in _SIGNATURE.finditer(page.joined):
         name = match["name"]
         is_short = "." in name
@@ -201,8 +201,7 @@ def _signatures(page: PageText) -> Iterator[Hit]:
         following = page.text_at(match.start("name")) + 1
         is_signed = is_dashed or (following < len(page.texts) and is_remark(page.texts[following]))
         is_word = not read_gazetteer().words.isdisjoint(fold(name).split())
-        is_likely = is_person(name) or (is_short and (is_dashed or not is_word))
-        if (is_short or is_signed) and is_likely:
+        if is_signed and (is_person(name) or (is_short and (is_dashed or not is_word))):  # not brands in a list
             yield Hit(match.start("name"), name, is_short + is_signed + signs_of(page, name), "dash")
 
 
