@@ -145,8 +145,8 @@ def _announced(page: PageText, phrase: Phrase, start: int, end: int) -> Hit | No
     until = min([begin + LONGEST_NAME, *page.private_from[following : following + 1]])
     name = _name_at(text[begin:until].partition(SEPARATOR)[0], phrase)
     after = AFTER.match(text, begin + len(name)) if name else None
-    if not name or (after is None and (not name[0].isupper() or (is_label and is_apart))):  # in small letters, or without capitals: a sentence's
-        return None
+    if not name or (after is None and (not name[0].isupper() or (is_label and is_apart))):
+        return None  # in small letters, or without capitals: a sentence's
     if name.islower() and name[0].upper() != name[0]:
         return Hit(begin, name, SIGNS[phrase.kind] + 1, phrase.words)
     signs = _signs_around(page, _Place(phrase, start, end, name, is_marked, is_apart, is_sentence_case), after)

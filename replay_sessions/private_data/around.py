@@ -38,8 +38,8 @@ _WHEN = re.compile(
     r"(?<!\d)(?:\d{1,2}([./-])\d{1,2}\1(?:19|20)?\d\d|(?:19|20)\d\d([./-])\d{1,2}\2\d{1,2}"
     r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
     r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
-    r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce"
-    r"|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
+    r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)"
+    r"|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
 )
 _NEAR_MAILBOX = 3  # texts
 _SHORTEST_IN_MAILBOX = 4  # letters
@@ -47,7 +47,8 @@ _LONGEST_MENU = 10  # texts
 _LONGEST_ITEM = 4  # words of one
 _MOST_INITIALS = 3
 _SIGNATURE = re.compile(
-    rf"{SEPARATOR} ?(?P<dash>[—–-] ?|~ ?)?(?P<name>{CAPITAL}[\w’'-]+ (?:{CAPITAL}\.|{CAPITAL}[\w’'-]+)|{CAPITAL}\. {CAPITAL}[\w’'-]+)"
+    rf"{SEPARATOR} ?(?P<dash>[—–-] ?|~ ?)?"
+    rf"(?P<name>{CAPITAL}[\w’'-]+ (?:{CAPITAL}\.|{CAPITAL}[\w’'-]+)|{CAPITAL}\. {CAPITAL}[\w’'-]+)"
     rf"(?=[{GAP}]|[ ,.]{{1,2}}(?:[^\W\d_]{{2,4}} )?{CAPITAL}[\w’'-]+[{GAP}])"
 )
 _ENDS = re.compile(r" ?(?:$|[^\w ])| [a-zà-ÿ]")
@@ -81,7 +82,8 @@ _MOST_WORDS = 14
 # A street behind a name: a house's number before or behind words with capitals.
 _STREET = re.compile(
     rf",? ?[,،，—–-] ?(\d{{1,4}}\w?,? {CAPITAL}\w+(?: {CAPITAL}\w+){{1,3}}"
-    rf"|(?:{CAPITAL}[\w’'.-]+ |(?:de|la|du|des|van|der|del|via|rua|calle|ul\.) ){{1,4}}\d{{1,4}}(?!\w|[.,]\d)(?:/\d+| ?[a-z](?!\w))?)"
+    rf"|(?:{CAPITAL}[\w’'.-]+ |(?:de|la|du|des|van|der|del|via|rua|calle|ul\.) ){{1,4}}"
+    rf"\d{{1,4}}(?!\w|[.,]\d)(?:/\d+| ?[a-z](?!\w))?)"
 )
 
 
@@ -164,7 +166,7 @@ def _of_mailbox(page: PageText, span: Span) -> Iterator[Hit]:
 
 
 def _owners_of_menu(page: PageText) -> Iterator[Hit]:
-    """The name that is all of the text with which an account's menu begins: all between it and "Log out" is a menu's."""
+    """The name that is all of the first text of an account's menu: what stands between it and "Log out" is a menu's."""
     for phrase, start in phrases_on(page):
         if phrase.kind != "exits":
             continue

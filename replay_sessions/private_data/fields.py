@@ -5,7 +5,16 @@ import re
 from collections.abc import Iterator
 
 from replay_sessions.private_data.labelled import is_called
-from replay_sessions.private_data.spans import SEPARATOR, SURE, VOWEL_SIGNS, PageText, Span, is_unspaced, word_list, word_set
+from replay_sessions.private_data.spans import (
+    SEPARATOR,
+    SURE,
+    VOWEL_SIGNS,
+    PageText,
+    Span,
+    is_unspaced,
+    word_list,
+    word_set,
+)
 from replay_sessions.private_data.urls import kind_by_name
 
 _VALUE = re.compile(r' value="([^"]+)"')

@@ -247,7 +247,7 @@ class _Judge:
             return True
         if len(before) <= _LONGEST_TEXT and before.endswith(("?", "？")) and _speaks_of_phone(before.lower()):
             return True
-        if _LONGEST_NAME >= len(before) and " " in before and leading_name(before) == before and is_person(before):
+        if len(before) <= _LONGEST_NAME and " " in before and leading_name(before) == before and is_person(before):
             return True
         return len(text) <= _LONGEST_TEXT and not word_set("second_person").isdisjoint(_WORDS.findall(text.lower()))
 
