@@ -21,6 +21,7 @@ filtered out; those from `kl` to `importance`, over the groups used alone, since
 | `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |
 | `seconds` | s | the step's duration, validation not included | all |
 | `tokens_per_s` | tokens per s | `tokens` / `seconds` | all |
+| `gpu_gib` | GiB | most memory of this process's GPU that tensors held during the step | all, on a GPU |
 | `validation_exact` | share, 0–1 | exact match of sampled replies on the validation sessions, at the steps that are validated | all |
 | `action_reward`, `action_reward_std` | points | reward of a reply's text, without self-certainty: mean and standard deviation | GRPO |
 | `reward_TERM`, `reward_TERM_std` | points | the same of each term of the reward: `format`, `action_type`, `name_present`, `text_present`, `name_similarity`, `text_similarity`, `exact`, `wrong_click`, `own` | GRPO |

@@ -28,7 +28,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
 
-BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "packed_share")
+BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "gpu_gib", "packed_share")
 PROJECT = "shop-r1"  # of our runs at the services
 
 

@@ -39,7 +39,8 @@ _WHEN = re.compile(
     r"|\d{1,2}(?:\.|st|nd|rd|th|er)? (?:de )?[^\W\d_]{3,12}\.? (?:de )?(?:19|20)\d\d)(?!\d)"
     r"|[^\W\d_]{3,12}\.? \d{1,2}, (?:19|20)\d\d|(?:19|20)\d\d ?[年년] ?\d"
     r"|\b(?:vor|il y a|hace|há|για) (?:\d|\w+ \w+$)"
-    r"|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce|trước|lalu|atrás|zpátky|ezelőtt)|\d ?(?:天前|日前|か月前|개월 전|일 전)"
+    r"|\d [^\W\d_]+ (?:ago|fa|geleden|temu|siden|sedan|sitten|назад|тому|önce|trước|lalu|atrás|zpátky|ezelőtt)"
+    r"|\d ?(?:天前|日前|か月前|개월 전|일 전)"
 )
 _NEAR_MAILBOX = 3  # texts
 _SHORTEST_IN_MAILBOX = 4  # letters

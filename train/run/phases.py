@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
+import torch
 
 from replay_sessions.foundation.command_line import handling
 from replay_sessions.foundation.records import Record
@@ -142,9 +143,14 @@ class Progress(msgspec.Struct, kw_only=True):
 
 
 def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> None:
+    has_gpu = torch.cuda.is_available()
+    if has_gpu:
+        torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     metrics = trainer.step(progress.done)
     seconds = metrics["seconds"] = time.perf_counter() - started
+    if has_gpu:
+        metrics["gpu_gib"] = torch.cuda.max_memory_allocated() / 2**30
     if "tokens" in metrics:
         metrics["tokens_per_s"] = metrics["tokens"] / seconds
     progress.done += 1

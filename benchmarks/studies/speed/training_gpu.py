@@ -41,6 +41,7 @@ from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
 _RUNS = 3
+_REPLIES = 8
 _DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
 _TRUNKS = {"8k": 8192, "16k": 16384, "32k": 32768}
 _QUICK = {"60": 60}
@@ -65,7 +66,8 @@ def measure(options: Options) -> Iterator[Measurement]:
         for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
             tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
             for way, policy_options in ways.items():
-                packs = pack_prompts(tree, rows=True) if way == "rows" else [pack([tree])]
+                # The replies to a step are equally long: one of each says how fast all are.
+                packs = pack_prompts(tree, rows=True)[::_REPLIES] if way == "rows" else [pack([tree])]
                 try:
                     figures = _measure_way(model, policy_options, packs, runs)
                 except torch.cuda.OutOfMemoryError:
@@ -80,7 +82,7 @@ def measure(options: Options) -> Iterator[Measurement]:
 def _get_size(trunk: int) -> Size:
     """Pages such that a trunk has so many tokens."""
     reply, steps = (40, 7) if trunk > 1000 else (3, 2)
-    return Size((trunk + reply) // steps - reply, steps, 8, reply)
+    return Size((trunk + reply) // steps - reply, steps, _REPLIES, reply)
 
 
 def _find_ways(model: Any) -> dict[str, dict[str, Any]]:
