@@ -119,7 +119,8 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeyp
 
     generate_batch = engine._generate_batch
     monkeypatch.setattr(engine, "_generate_batch", counted)
-    found = [LocalEngine(Policy(tiny.model), limit).generate(prompts, config, seed=range(6)) for limit in (None, 2**30)]
+    seeds = range(len(prompts))
+    found = [LocalEngine(Policy(tiny.model), limit).generate(prompts, config, seed=seeds) for limit in (None, 2**30)]
     *singly, together = sizes
     assert set(singly) == {1} and together == len(singly) > 1
     one_by_one, at_once = ([reply.tokens for (reply,) in replies] for replies in found)
