@@ -121,8 +121,8 @@ def choose_attention(
 
 
 def names_for(device: torch.device) -> tuple[str, ...]:
-    """The attentions over whole packs on a device, in the order of trial."""
-    return ("flex" if device.type == "cuda" else "merged", "structured")
+    """The attentions over whole packs on a device, the fastest first (benchmarks/results/speed/training_gpu.json)."""
+    return ("structured", "flex") if device.type == "cuda" else ("merged", "structured")
 
 
 def get_traceable_attention(name: str) -> TreeAttention:
@@ -170,7 +170,8 @@ def _memory(device: torch.device, reserved: float) -> float:
     """Bytes that are free on a GPU, less a share of all, or that this machine has."""
     if device.type == "cuda":
         free, size = torch.cuda.mem_get_info(device)
-        return free - reserved * size
+        kept_by_allocator = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return free + kept_by_allocator - reserved * size
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

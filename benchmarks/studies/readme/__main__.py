@@ -22,7 +22,13 @@ from replay_sessions.foundation.records import Record
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs/results.md", ROOT / "docs/paper_tables.md", ROOT / "docs/objectives.md")
+PAGES = (
+    README,
+    ROOT / "docs/results.md",
+    ROOT / "docs/paper_tables.md",
+    ROOT / "docs/objectives.md",
+    ROOT / "docs/your_gpu.md",
+)
 
 
 class Readme(Record):

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ MISSING = "–"
 
 def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
     """The functions that write each table, by its name."""
-    functions = (headline, demo_shop, demo_shop_differences, live, ab, baselines, speed)
+    functions = (headline, demo_shop, demo_shop_differences, live, ab, baselines, speed, training_gpu)
     tables: dict[str, Callable[[], str]] = {function.__name__: partial(function, results) for function in functions}
     for record in (results / "paper").glob("*.json"):
         tables[f"paper_{record.stem}"] = partial(_paper, record)
@@ -263,6 +264,22 @@ def _training(results: Path) -> Iterable[Sequence[str]]:
         f"{groups['value']:.0f}",
         f"`generate` with `num_return_sequences`: {groups['peer_value']:.0f}",
     ]
+
+
+def training_gpu(results: Path) -> str:
+    """Passes over a session's replies on a GPU, by attention."""
+    measured = _measured(results, "training_gpu")
+    lines: list[list[Cell]] = []
+    for shape, size in {"qwen0.5b": "0.5B", "qwen3b": "3B"}.items():
+        for length, way in product(("8k", "16k", "32k"), ("structured", "flex", "depth_first", "rows")):
+            name = f"training_gpu.{shape}.{length}.{way}"
+            if f"{name}.rows" in measured:
+                rows, mfu, mib = (measured[f"{name}.{figure}"]["value"] for figure in ("rows", "mfu", "memory"))
+                lines.append([f"{size}, {length}", way, round(rows), f"{mfu:.0f}%", f"{mib / 1024:.1f}"])
+    units: dict[str, Unit] = {
+        "attention": "text", "tokens of rows a second": "count", "MFU": "text", "GiB at most": "text"
+    }  # fmt: skip
+    return _table("model, tokens of a session", units, lines)
 
 
 def _measured(results: Path, part: str) -> dict[str, Any]:

@@ -35,6 +35,12 @@ def test_auto_goes_depth_first_where_a_pack_is_too_much_for_memory(tiny: Tiny, m
     )
 
 
+def test_what_torch_keeps_of_an_earlier_phase_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in {"mem_get_info": (20, 100), "memory_reserved": 70, "memory_allocated": 10}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda _device, size=size: size)
+    assert choice._memory(torch.device("cuda"), 0.3) == 20 + 60 - 30
+
+
 @pytest.mark.parametrize(("name", "stretch", "found"), [("depth_first", None, 2048), ("auto", 77, 77)])
 def test_depth_first_is_taken_where_it_is_asked_for(tiny: Tiny, name: str, stretch: int | None, found: int) -> None:
     assert chosen(tiny, name, chunk_tokens=stretch).passes.chunk_tokens == found
