@@ -18,12 +18,16 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.flex import Flex
+from train.attention.flex import Flex, flex_where_near
 from train.attention.structured import Merged, Structured, merged_where_long, repeat_heads
 from train.config import DEFAULT_CHUNK_TOKENS, ModelConfig
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
-PACKED_ATTENTIONS: dict[str, TreeAttention] = {"flex": Flex, "merged": merged_where_long, "structured": Structured}
+PACKED_ATTENTIONS: dict[str, TreeAttention] = {
+    "flex": flex_where_near, "merged": merged_where_long, "structured": Structured
+}  # fmt: skip
+# Their own kernels; the packs of a trial are too short to choose between them.
+KERNELS: dict[str, TreeAttention] = {"flex": Flex, "merged": Merged, "structured": Structured}
 ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
 # Of the largest reference value; by the bits of a number that products keep.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03, torch.float16: 0.005}
@@ -112,8 +116,7 @@ def choose_attention(
     order = names_for(shape.device)
     name = order[0] if config.attention == "auto" else config.attention
     for candidate in (name, *(order[order.index(name) + 1 :] if name in order else order)):
-        # The trunks of the trial are too short for `merged_where_long` to merge anything.
-        fault = find_fault(Merged if candidate == "merged" else PACKED_ATTENTIONS[candidate], shape)
+        fault = find_fault(KERNELS[candidate], shape)
         if fault is None:
             return AttentionChoice(PACKED_ATTENTIONS[candidate], passes, f"attention: {candidate}{suffix} ({reason})")
         reason = f"{candidate} is not used: {fault}"
@@ -121,8 +124,8 @@ def choose_attention(
 
 
 def names_for(device: torch.device) -> tuple[str, ...]:
-    """The attentions over whole packs on a device, the fastest first (benchmarks/results/speed/training_gpu.json)."""
-    return ("structured", "flex") if device.type == "cuda" else ("merged", "structured")
+    """The attentions over whole packs on a device, in the order of trial."""
+    return ("flex" if device.type == "cuda" else "merged", "structured")
 
 
 def get_traceable_attention(name: str) -> TreeAttention:

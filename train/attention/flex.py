@@ -4,7 +4,7 @@
 
 The blocks are counted from the tree itself, so no mask (L, L) is ever built. On CUDA the kernel is compiled at first
 use and again for each new kind of shape; on CPU torch has no backward pass for it, and its uncompiled result is a
-reference in tests. Not run on a GPU.
+reference in tests.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,11 +17,22 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from train.attention.structured import attention_dtype
-from train.session_tree import PackedTrees, to_device
+from train.attention.structured import Structured, attention_dtype
+from train.session_tree import Attention, PackedTrees, to_device
 
 BLOCK = 128  # the kernel's own; a length that is no multiple of it would be masked at every block
 RECOMPILES = 64  # lengths differ from pack to pack, and torch stops after 8
+# `Structured`, whose kernels grow in number with the forks, was faster on an H200 where they are 1,170 and 2,340 tokens
+# apart (benchmarks/results/speed/training_gpu.json).
+FAR_APART = 1024
+
+
+def flex_where_near(packed: PackedTrees) -> Attention:
+    """`Flex` for packs whose forks are near each other, else `Structured`."""
+    trunks, forks = (
+        sum(counts) for counts in zip(*((s.end - s.start, len(s.groups)) for s in packed.spans), strict=True)
+    )
+    return Structured(packed) if trunks >= FAR_APART * forks else Flex(packed)
 
 
 @dataclass(frozen=True)

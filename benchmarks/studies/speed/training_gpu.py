@@ -35,7 +35,7 @@ from benchmarks.studies.speed.passes import (
     run_packs,
 )
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.choice import PACKED_ATTENTIONS, find_fault, get_shape, names_for
+from train.attention.choice import KERNELS, find_fault, get_shape, names_for
 from train.config import DEFAULT_CHUNK_TOKENS
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
@@ -90,9 +90,9 @@ def _find_ways(model: Any) -> dict[str, dict[str, Any]]:
     shape = get_shape(model, torch.bfloat16)
     ways: dict[str, dict[str, Any]] = {}
     for name in names_for(torch.device("cuda")):
-        reason = find_fault(PACKED_ATTENTIONS[name], shape)
+        reason = find_fault(KERNELS[name], shape)
         if reason is None:
-            ways[name] = {"attention": PACKED_ATTENTIONS[name]}
+            ways[name] = {"attention": KERNELS[name]}
         else:
             sys.stderr.write(f"training_gpu: {name} is left out: {reason}\n")
     return {**ways, "depth_first": {"chunk_tokens": DEFAULT_CHUNK_TOKENS}, "rows": {}}

@@ -13,7 +13,7 @@ from tests.train.attention.test_depth_first import learnt, own_model
 from tests.train.conftest import Tiny
 from tests.train.test_session_tree import random_tree
 from train.attention.choice import Shape, find_fault
-from train.attention.flex import Flex, block_mask, visible_ranges
+from train.attention.flex import Flex, block_mask, flex_where_near, visible_ranges
 from train.attention.structured import Merged, Structured, merged_where_long
 from train.config import TinyModelConfig
 from train.policy import Policy
@@ -82,6 +82,12 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
         assert (gradients[name].cpu() - parameter.grad).abs().max().item() <= max(tolerance, 1e-4) * largest + 1e-9, (
             name
         )
+
+
+def test_flexattention_is_for_packs_whose_forks_are_near() -> None:
+    near, far = (pack([SessionTree([0] * 2 * length, [length, 2 * length], [[[1]], [[1]]])]) for length in (1023, 1024))
+    assert isinstance(flex_where_near(near), Flex)
+    assert isinstance(flex_where_near(far), Structured)
 
 
 def test_the_trial_passes_what_equals_rows() -> None:
