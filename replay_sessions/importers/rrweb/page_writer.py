@@ -156,7 +156,7 @@ class _Writer:
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     """A start tag."""
     written = [f"<{_tag(tag)}"]
-    if HIDDEN in attributes:
+    if attributes.get(HIDDEN):
         attributes = {**attributes, "style": f"{attributes.get('style') or ''}{_NOT_RENDERED}"}
     for name, value in attributes.items():
         if value is None or value is False or not _is_written(name):
