@@ -52,6 +52,9 @@ class SimplifiedPage:
         """What can be clicked or typed into, in the order of the page."""
         return find_elements(self.html)
 
+    def __reduce__(self) -> tuple[type["SimplifiedPage"], tuple[str, tuple[Removal, ...]]]:
+        return SimplifiedPage, (self.html, self.removed)  # compiled, it would be unpickled by setting frozen fields
+
 
 @dataclasses.dataclass(frozen=True)
 class LocatedPage:
