@@ -1,9 +1,11 @@
 """Each table of the README, as Markdown, from the records in benchmarks/results."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ def readme_tables(results: Path = RESULTS) -> dict[str, Callable[[], str]]:
         tables[f"paper_{record.stem}"] = partial(_paper, record)
     for record in (results / "smollm2").glob("*.json"):
         tables[f"language_model_{record.stem}"] = partial(_language_model, record)
+    for kind in ("policies", "objectives"):
+        for record in (results / "real_shoppers").glob(f"*_{kind}.json"):
+            tables[record.stem] = partial(_policies, record)
     return tables
 
 
@@ -87,6 +92,27 @@ def _language_model(path: Path) -> str:
     shares: dict[str, Unit] = dict.fromkeys(("exact, T 0.6", "exact, greedy", "type, greedy"), "percent")
     gaps: dict[str, Unit] = dict.fromkeys(("greedy − SFT", "greedy − SFT, same time", f"greedy − {best}"), "difference")
     return _table("policy", shares | gaps, lines)
+
+
+def _policies(path: Path) -> str:
+    """Policies, then baselines, the lowest NLL first: it is that of temperature 1, whatever the decoding."""
+    decoded, likelihood = _read(path)["tables"]
+    figures = {row["label"]: row["figures"] for row in decoded["rows"]}
+    decodings = ("T 1", "T 0.6", "greedy", "most probable action")
+    lines: list[tuple[bool, float, list[Cell]]] = []
+    for row in likelihood["rows"]:
+        by_decoding = [figures.get(f"{row['label']} {decoding}") for decoding in decodings]
+        is_baseline = not any(by_decoding)
+        if is_baseline:  # it has one way to choose its action
+            by_decoding[2] = figures[row["label"]]
+        exact, f1 = ([each and each[metric] for each in by_decoding] for metric in ("exact_accuracy", "type_f1_macro"))
+        shares = [each and each["value"] for each in (*exact[:3], f1[2])]
+        nll = row["figures"].get("nll")
+        cells = [row["label"], *shares[:3], _estimate(exact[3]), shares[3], _estimate(f1[3]), _estimate(nll)]
+        lines.append((is_baseline, nll["value"] if nll else math.inf, cells))
+    headings = ("exact: T 1", *decodings[1:], "macro-F1: greedy", "of the most probable")
+    units: dict[str, Unit] = dict.fromkeys(headings, "percent")
+    return _table("policy", units | {"NLL": "nats"}, [cells for *_, cells in sorted(lines, key=itemgetter(0, 1))])
 
 
 def _paper(path: Path) -> str:

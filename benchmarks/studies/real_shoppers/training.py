@@ -10,10 +10,10 @@
 
   python -m benchmarks.seeds --seeds 101 102 103 --out runs/demo_objectives \\
     --preset benchmarks/studies/real_shoppers/policies.toml -- \\
-    --rows benchmarks/studies/real_shoppers/objectives.toml
+    --rows benchmarks/studies/real_shoppers/objectives.toml --evaluation.sessions 60 --threads 1
   python -m benchmarks.seeds --seeds 0 1 2 --store runs/stores/clothing --out runs/clothing_objectives \\
     --preset benchmarks/studies/real_shoppers/policies.toml -- \\
-    --rows benchmarks/studies/real_shoppers/objectives.toml \\
+    --rows benchmarks/studies/real_shoppers/objectives.toml --evaluation.sessions 60 --threads 1 \\
     --only sft grpo weighted_sft grpo_with_logged dpo sft_longer \\
     --sft.sessions-per-batch 16 --sft.tokens-per-batch 8000
   python -m benchmarks.series benchmarks/studies/real_shoppers/demo_objectives.toml    # and clothing_objectives.toml
