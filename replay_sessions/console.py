@@ -1,4 +1,4 @@
-"""One command for the programs of all packages, each of which `python -m` runs too.
+"""One command for the programs of all packages; `python -m` runs each too.
 
   shop-r1 train --store demo --out runs/first
   shop-r1 rank --agents random,runs/first/shop_r1 --out runs/board
