@@ -86,7 +86,7 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
     with redirect_stdout(io.StringIO()) as told:
         assert main(small_run(store, out)) == 0
-    assert "fewer than 8 users), " in told.getvalue() and "against SFT, T 0.6" in told.getvalue()
+    assert "Shop-R1, T 0.6 − SFT, T 0.6" in told.getvalue()
     return out
 
 

@@ -232,8 +232,7 @@ def markdown(log: EvaluationLog, config: TrainConfig) -> str:
 def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
     """The comparisons of the table, and the last lines, which sum them up."""
     assert log.training is not None, "the log of a training run"
-    tested = (comparison for comparison in log.training.comparisons if comparison.p_value is not None)
-    yield from (comparison.sentence() for comparison in tested)  # the last lines have the others
+    yield from (comparison.sentence() for comparison in log.training.comparisons)
     yield from verdicts(log.training.comparisons, config)
     policies = set(_policies(config))
     entries = [entry for entry in log.entries if entry.label in policies]
