@@ -29,10 +29,9 @@ FAR_APART = 1024
 
 def flex_where_near(packed: PackedTrees) -> Attention:
     """`Flex` for packs whose forks are near each other, else `Structured`."""
-    trunks, forks = (
-        sum(counts) for counts in zip(*((s.end - s.start, len(s.groups)) for s in packed.spans), strict=True)
-    )
-    return Structured(packed) if trunks >= FAR_APART * forks else Flex(packed)
+    tokens = sum(span.end - span.start for span in packed.spans)
+    forks = sum(len(span.groups) for span in packed.spans)
+    return Structured(packed) if tokens >= FAR_APART * forks else Flex(packed)
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,9 @@ def own_model(tiny: Tiny) -> Any:
 def learnt(policy: Policy, packed: PackedTrees) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """The log-probabilities of all reply tokens, and the gradients of a weighted sum of them."""
     policy.zero_grad()
-    device = packed.input_ids.device
-    weights = torch.randn(len(packed.targets), generator=torch.Generator().manual_seed(0)).to(device) / len(
-        packed.targets
-    )
-    found = torch.full((len(packed.targets),), torch.nan, device=device)
+    count, device = len(packed.targets), packed.input_ids.device
+    weights = torch.randn(count, generator=torch.Generator().manual_seed(0)).to(device) / count
+    found = torch.full((count,), torch.nan, device=device)
     for output in policy.forward_chunks(packed, STATS):
         log_probs = output.value.log_probs
         assert found[output.targets].isnan().all(), "a token came twice"
