@@ -264,7 +264,7 @@ def test_groups_whose_actions_earn_the_same_get_no_advantage(written: Path, tiny
     )
     weight = RewardConfig().self_certainty_weight
     assert kept[:, 1].tolist() == pytest.approx([weight * (each or 0.0) for each in measured], rel=1e-4)
-    trainer._skip_equal_groups = False
+    trainer._filter_zero_variance = False
     assert (trainer._calculate_rewards(inputs, prompts, as_completions(texts), ids)[:REPLIES, 1] > 0).all()
 
 
