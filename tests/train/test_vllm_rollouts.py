@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +149,8 @@ def test_adapters_are_exchanged_while_it_runs(small: Small, adapted_engine: Vllm
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tmp_path: Path) -> None:
     store, out = demo_store_at(tmp_path / "store", 60, seed=4), tmp_path / "run"
     flags = {
         "rollouts.engine": "vllm",
@@ -174,7 +177,11 @@ def test_grpo_trains_on_its_replies(lora: bool, small: Small, tmp_path: Path) ->
         preset = tmp_path / "lora.toml"
         preset.write_text(f'base = "tiny_cpu"\n[model]\npath = "{small.folder}"\n[model.lora]\nrank = 4\n')
         words += ["--preset", str(preset)]
-    assert main(words) == 0
+    if processes == 1:
+        assert main(words) == 0
+    else:
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        subprocess.run([*launcher, "-m", "agents.llm_grpo.train", *words], check=True, timeout=900)
     logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3

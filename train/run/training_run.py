@@ -53,7 +53,7 @@ class TrainingRun:
         results: The finished phases by name.
 
     Raises:
-        BadConfig: vLLM is to sample in several processes.
+        BadConfig: vLLM is to lay products over GPUs of several processes.
     """
 
     def __init__(
@@ -65,8 +65,11 @@ class TrainingRun:
         agents: RunAgents,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
-        if config.rollouts.engine == "vllm" and not ranks.is_single:
-            raise BadConfig("rollouts.engine 'vllm' samples in a run of one process; launch one, or take 'local'.")
+        if config.rollouts.tensor_parallel_size > 1 and not ranks.is_single:
+            raise BadConfig(
+                "rollouts.tensor_parallel_size above 1 is for a run of one process; in one of several each process "
+                "samples with vLLM on its own GPU."
+            )
         self.config, self.store, self.folder, self.log = config, store, folder, log
         self.agents, self.ranks = agents, ranks
         self.results = self._finished_phases()
@@ -275,9 +278,11 @@ class TrainingRun:
         if config.lora is None:
             # vLLM reads the shape alone: weights are copied over before the first batch.
             shape = self.folder / "shape"
-            shape.mkdir(exist_ok=True)
-            content = model.config.to_dict() | {"architectures": [type(model).__name__]}
-            replace_file(shape / "config.json", msgspec.json.encode(content))
+            if self.ranks.is_main:
+                shape.mkdir(exist_ok=True)
+                content = model.config.to_dict() | {"architectures": [type(model).__name__]}
+                replace_file(shape / "config.json", msgspec.json.encode(content))
+            self.ranks.barrier()
             path, options["load_format"] = str(shape), "dummy"
         else:
             path = str(copy if copy.exists() else config.path)
