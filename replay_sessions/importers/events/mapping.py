@@ -187,12 +187,16 @@ class EventMapping(Config):
         kinds = self.types.get(word)
         if kinds in VIEWS:
             kinds = self.pages.get(path, kinds)
+        offers: dict[bool, tuple[Offer, ...]] = {}  # of a listing, and of the others
         for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            yield replace(event, kind=kind, offers=tuple(self._offers(record, kind)))
+            is_listing = kind == "listing"
+            if is_listing not in offers:
+                offers[is_listing] = tuple(self._offers(record, is_listing=is_listing))
+            yield replace(event, kind=kind, offers=offers[is_listing])
 
-    def _offers(self, record: Any, kind: Kind | None) -> Iterator[Offer]:
+    def _offers(self, record: Any, *, is_listing: bool) -> Iterator[Offer]:
         """Those that a listing shows, or that anything else is about; where events list none, the event itself."""
-        fields, is_listing = self.item, kind == "listing"
+        fields = self.item
         items = _list_at(record, self.event.items) if self.event.items else [] if is_listing else [record]
         for item in items:
             is_impression = optional_at(item, fields.impression) is True if fields.impression else is_listing

@@ -5,7 +5,7 @@ knows the menu and writes pages by templates (layout.toml, or those of a mapping
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from html import escape
 from importlib.resources import files
 from string import Formatter
@@ -51,17 +51,22 @@ class Screen(Record):
     @property
     def offer_names(self) -> dict[str, str]:
         """Id -> name of each offer in the list, without what one does with it (`.view_product`)."""
-        return build_names("results", tuple((offer.id, offer.name) for offer in self.offers))
+        return name_offers("results", self.offers)
 
     @property
     def cart_names(self) -> dict[str, str]:
         """Id -> name of what is in the cart, where the page shows it."""
-        shows_cart = self.kind in ("cart", "checkout")
-        return build_names("cart", tuple((offer.id, offer.name) for offer in self.cart if shows_cart))
+        return name_offers("cart", self.cart if self.kind in ("cart", "checkout") else ())
 
     @property
     def link_names(self) -> dict[str, str]:
         return build_names("promotions", tuple((text, text) for text in self.links))
+
+
+@lru_cache(64)
+def name_offers(prefix: str, offers: tuple[Offer, ...]) -> dict[str, str]:
+    """Id -> name of each offer."""
+    return build_names(prefix, tuple((offer.id, offer.name) for offer in offers))
 
 
 @lru_cache(64)
@@ -84,7 +89,7 @@ def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, st
     return names
 
 
-class Shop(Record):
+class Shop(Record, dict=True):  # dict: for the cached property
     """What all pages of a shop have in common.
 
     Attributes:
@@ -99,7 +104,7 @@ class Shop(Record):
     has_quickview: bool
     templates: dict[str, str]
 
-    @property
+    @cached_property
     def menu_names(self) -> dict[str, str]:
         """Address -> name of each link of the menu."""
         return build_names("menu", tuple(self.menu.items()))

@@ -5,6 +5,7 @@ memory, packed; pages are read part by part.
 """
 
 import csv
+import itertools
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from io import TextIOWrapper
@@ -52,6 +53,7 @@ COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 ROW = "row"
 ORDER = "order"  # numbers that tell which of two rows of one time came first
 BATCH_ROWS = 4096
+_SESSIONS_TAKEN = 64  # at once out of the packed table
 _MOST_ACTIONS = 50_000
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter is wrong
 _LONGEST_CELL = 16 << 20
@@ -93,9 +95,13 @@ class ActionTable:
         codes = np.asarray(ids.indices)
         order = np.argsort(codes, kind="stable")
         ends = np.flatnonzero(np.diff(codes[order])) + 1
-        for indices in np.split(order, ends):
-            rows = self._table.take(pa.array(indices)).to_pylist()
-            yield sorted(rows, key=lambda row: [*map(float, row[ORDER].split())]) if is_ordered else rows
+        sessions = np.split(order, ends)
+        for first in range(0, len(sessions), _SESSIONS_TAKEN):
+            some = sessions[first : first + _SESSIONS_TAKEN]
+            taken = iter(self._table.take(pa.array(np.concatenate(some))).to_pylist())
+            for indices in some:
+                rows = list(itertools.islice(taken, len(indices)))
+                yield sorted(rows, key=lambda row: [*map(float, row[ORDER].split())]) if is_ordered else rows
 
 
 def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captured: bool = False) -> ActionTable:
