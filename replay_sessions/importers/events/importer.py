@@ -10,6 +10,7 @@ The log is read once and held packed, because the menu follows from all of it; p
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -68,7 +69,7 @@ class EventsImporter(Importer):
         self.notes = []
         # Packed, in the order of time within each session.
         self._table = event_table(
-            source.absolute(), self._mapping.row, self._mapping.split, delimiter=self._mapping.delimiter
+            source.absolute(), self._mapping.row_reader(), self._mapping.split, delimiter=self._mapping.delimiter
         )
         self.size = len(self._table)
         self._shop = self._build_shop(self._table)
@@ -94,7 +95,8 @@ class EventsImporter(Importer):
         if len(session) < self._mapping.min_events:
             reason = f"{len(session)} events, and at least {self._mapping.min_events} were expected (min_events)"
             return Rejected(where=about["session_id"], reason=reason)
-        return Visit(self._shop, about).read((row[ROW], event) for row in session for event in _decode(row["events"]))
+        events = ((row[ROW], row["timestamp"], event) for row in session for event in _decode(row["events"]))
+        return Visit(self._shop, about).read(events)
 
     def read(self, part: Part) -> Iterator[Imported]:
         pages = RenderedPages(self._shop)  # sessions of a part often show the same pages
@@ -139,8 +141,9 @@ def _most_clicked(offers: Counter[Offer], min_clicks: int) -> tuple[Offer, ...]:
     return tuple(sorted(shown, key=lambda offer: (offer.position or 0, offer.id)))
 
 
-def _decode(events: str) -> list[Event]:
-    return msgspec.json.decode(events, type=list[Event])
+@lru_cache(4096)
+def _decode(events: str) -> tuple[Event, ...]:
+    return msgspec.json.decode(events, type=tuple[Event, ...])
 
 
 def _counted(row: Row) -> Iterator[str]:

@@ -5,12 +5,12 @@
 Paths are those of the field mappings (mapped/record_paths.py): dotted, several to choose from, or text with values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadSession
@@ -22,6 +22,7 @@ from replay_sessions.importers.mapped.record_paths import (
     decoded,
     optional_at,
     optional_text_at,
+    plain_paths,
     text_at,
 )
 from replay_sessions.importers.raw.action_table import ORDER
@@ -31,6 +32,8 @@ from replay_sessions.importers.raw.event_rows import iso_time, order_text
 View = Literal["page", "listing", "product", "cart", "checkout"]
 Kind = Literal[View, "select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
 VIEWS = get_args(View)
+ValueT = TypeVar("ValueT")
+_MOST_REMEMBERED = 50_000
 
 
 class Offer(Record):
@@ -65,7 +68,6 @@ class Event(Record):
     title: str = ""
     query: str | None = None
     links: tuple[str, ...] = ()
-    timestamp: str | None = None
     offers: tuple[Offer, ...] = ()
 
 
@@ -151,26 +153,41 @@ class EventMapping(Config):
         except BadSession as error:
             yield number, error
 
-    def row(self, record: tuple[Any, Any]) -> Row:
-        """An event as a row of text, for a table that holds all of them.
+    def row_reader(self) -> Callable[[tuple[Any, Any]], Row]:
+        """What makes an event a row of text, for a table that holds all of them.
 
-        Raises:
-            BadSession: A field is missing or of the wrong kind; the message names it.
+        It raises a BadSession where a field is missing or of the wrong kind; the message names it.
         """
-        about, event = record
-        if not isinstance(event, dict):
-            raise BadSession("the record is no JSON object")
-        return {
-            "session_id": _filled_at(about, self.session.session_id),
-            "user_id": optional_text_at(about, self.session.user_id),
-            "events": msgspec.json.encode(list(self._events(event))).decode(),
-            ORDER: order_text(optional_at(event, path) for path in self.event.order),
-        }
+        timed = asdict(self.event)
+        timestamp, _ = timed.pop("timestamp"), timed.pop("order")
+        read_time = _remember(
+            lambda event: iso_time(optional_text_at(self._worded(event), timestamp)), _keys(timestamp)
+        )
+        read_events = _remember(
+            lambda event: msgspec.json.encode(list(self._events(self._worded(event)))).decode(),
+            _keys(*timed.values(), *asdict(self.item).values()),
+        )
+
+        def read(record: tuple[Any, Any]) -> Row:
+            about, event = record
+            if not isinstance(event, dict):
+                raise BadSession("the record is no JSON object")
+            return {
+                "session_id": _filled_at(about, self.session.session_id),
+                "user_id": optional_text_at(about, self.session.user_id),
+                "events": read_events(event),
+                "timestamp": read_time(event),
+                ORDER: order_text(optional_at(event, path) for path in self.event.order),
+            }
+
+        return read
+
+    def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
+        return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
 
     def _events(self, record: dict[str, Any]) -> Iterator[Event]:
         """The events that a record of the log stands for."""
         fields = self.event
-        record = record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
         word = _filled_at(record, fields.type)
         path = optional_text_at(record, fields.path) or ""
         title = optional_text_at(record, fields.title) or ""
@@ -182,7 +199,6 @@ class EventMapping(Config):
             title=title.partition(" | ")[0],  # what follows is the site's name
             query=optional_text_at(record, fields.query),
             links=tuple(dict.fromkeys(filter(None, links))),
-            timestamp=iso_time(optional_text_at(record, fields.timestamp)),
         )
         kinds = self.types.get(word)
         if kinds in VIEWS:
@@ -209,6 +225,27 @@ class EventMapping(Config):
                     position=_number_at(item, fields.position),
                     details=tuple(text for path in fields.details if (text := optional_text_at(item, path))),
                 )
+
+
+def _remember(read: Callable[[dict[str, Any]], ValueT], keys: Collection[str]) -> Callable[[dict[str, Any]], ValueT]:
+    """`read`, which reads these keys of a record, once for all records that have the same texts there."""
+    values: dict[tuple[str | None, ...], ValueT] = {}
+
+    def remembered(record: dict[str, Any]) -> ValueT:
+        texts = tuple([record.get(key) for key in keys])
+        if not all(text is None or isinstance(text, str) for text in texts):
+            return read(record)  # lists have no hash, and numbers can be equal and written otherwise
+        if texts not in values:
+            if len(values) == _MOST_REMEMBERED:
+                values.clear()
+            values[texts] = read(record)
+        return values[texts]
+
+    return remembered
+
+
+def _keys(*paths: Any) -> set[str]:
+    return {path.partition(".")[0] for of_field in paths for path in plain_paths(of_field)}
 
 
 def _list_at(record: Any, path: str | None) -> list[Any]:

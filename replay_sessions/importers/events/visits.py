@@ -43,12 +43,14 @@ class Visit:
         self._screen = _NOWHERE
         self._seen: dict[str, Screen] = {}  # by address: a browser goes back to them without an event
         self._location = ""
+        self._timestamp: str | None = None
         self._leading: Event | None = None  # an action whose page was not shown yet
 
-    def read(self, events: Iterable[tuple[str, Event]]) -> list[Row]:
-        """The rows of all events of the session, in the order of time, each with where it stands in the log."""
+    def read(self, events: Iterable[tuple[str, str | None, Event]]) -> list[Row]:
+        """The rows of all events of the session, in the order of time, each with where it stands in the log and when
+        it was."""
         is_over = False
-        for self._location, event in events:
+        for self._location, self._timestamp, event in events:
             if is_over:
                 self._leave_out(event, "")  # counted as what comes after the purchase (importers/sessions.py)
                 continue
@@ -157,7 +159,7 @@ class Visit:
             "event": event.word,
             "page": self._screen,
             "name": name,
-            "timestamp": event.timestamp,
+            "timestamp": self._timestamp,
             "url": self._screen.path,
         }
         self.rows.append(row | columns)

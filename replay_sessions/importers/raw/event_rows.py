@@ -7,7 +7,6 @@ says which events are actions; other events stay in the table under the log's ow
 Files may be CSV, TSV, JSON lines or parquet, or a folder of them; only what the mapping names is held in memory.
 """
 
-import functools
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,7 +96,6 @@ def order_text(values: Iterable[Any]) -> str:
     return " ".join(str(_number(value)) for value in values)
 
 
-@functools.lru_cache(maxsize=4096)
 def iso_time(text: str | None) -> str | None:
     """A time as ISO 8601, so that pauses are measured whatever the log's unit is."""
     time = moment(text)
