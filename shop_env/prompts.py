@@ -109,4 +109,6 @@ def read_instructions(path: str, option: str = "prompt.system_file") -> str:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"{option} {path!r} cannot be read as UTF-8 text: {error}") from error
+        raise BadConfig(
+            f"{option} {path!r} cannot be read as UTF-8 text: {getattr(error, 'strerror', error)}"
+        ) from error

@@ -116,7 +116,9 @@ def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
     try:
         return loader.from_pretrained(name, trust_remote_code=False, **options)
     except (OSError, ValueError, LookupError, ImportError, NotImplementedError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        if not Path(name).exists():
+            reason = f"there is no such folder here, and as a hub id: {reason}"
         raise CheckpointMismatch(
             f"the model '{path}' cannot be loaded: {reason}. Give a folder with config.json, model.safetensors and "
             "tokenizer files, the hub id of such a model, or a .gguf file."

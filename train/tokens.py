@@ -239,7 +239,10 @@ def stop_token(tokenizer: Any) -> int:
         BadConfig: The template has no special token there.
     """
     if not tokenizer.chat_template:
-        raise BadConfig("its tokenizer has no chat template, so the format of prompts and replies is unknown.")
+        raise BadConfig(
+            "its tokenizer has no chat template, so the format of prompts and replies is unknown. "
+            "Set tokenizer.chat_template and save the tokenizer again."
+        )
     roles = ("system", "user", "assistant", "user")
     within = _template_text(tokenizer, tokenizer.chat_template, roles)[3]
     at_the_end = _template_text(tokenizer, tokenizer.chat_template, roles[:3])[3]

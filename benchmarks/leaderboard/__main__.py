@@ -133,6 +133,8 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             count = "all" if errors == steps else str(errors)
             yield f"{entry.label}: no reply at {count} of {steps} steps, so it is not ranked; the same call tries again"
             yield f"    the first: {entry.row.first_error}"
+            if entry.process != "evaluator's":
+                yield f"    for the file and line: shop-r1 agents check {entry.spec.target}"
     yield from notes_of(log)
     if cached := [entry.label for entry in log.entries if not entry.new_steps]:
         yield f"all replies from the cache: {', '.join(cached)} (--fresh runs them again)"

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.inspect import CollectionType, DictType, StructType, Type, UnionType, type_info
+from msgspec.inspect import CollectionType, DictType, LiteralType, StructType, Type, UnionType, type_info
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 StructT = TypeVar("StructT")
 REMOVED = {"samples": "95% intervals are CR2 over users everywhere, which draws no bootstrap samples; leave it out"}
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_UNKNOWN_VALUE = re.compile(r"Invalid enum value '(.*)' - at `\$\.?(.*)`", re.DOTALL)
 _PART_OF_PATH = re.compile(r"[^.\[\]]+|\[[^\]]*\]")  # of `rule[...].select`: a key, or some item of a list or table
 
 
@@ -26,10 +27,14 @@ def what_is_wrong(error: Exception, kind: Any, renamed: Mapping[str, str] | None
     """Why `kind` could not be made of what was written.
 
     Args:
-        error: What reading it raised; only the message about an unknown key is reworded.
+        error: What reading it raised; messages about unknown keys and values are reworded.
         kind: The Struct that was asked for.
         renamed: Former names of keys with those of their tables, such as `grpo.clip`, and what they are now.
     """
+    if match := _UNKNOWN_VALUE.fullmatch(str(error)):
+        literals = [inner for inner in _types_at(kind, match[2]) if isinstance(inner, LiteralType)]
+        values = [str(value) for literal in literals for value in literal.values]
+        return f"{error}. {did_you_mean(match[1], values)}" if values else str(error)
     match = _UNKNOWN_KEY.fullmatch(str(error))
     if not match:
         return str(error)
@@ -39,12 +44,8 @@ def what_is_wrong(error: Exception, kind: Any, renamed: Mapping[str, str] | None
         return f"'{prefix}{key}' is gone: {REMOVED[key]}."
     if new := (renamed or {}).get(f"{path.rpartition('.')[2]}.{key}"):
         return f"'{prefix}{key}' is now '{prefix}{new}'."
-    types = [type_info(kind)]
-    for part in _PART_OF_PATH.findall(path):
-        types = [inner for outer in _alternatives(types) for inner in _inside(outer, part)]
-    names = [
-        field.encode_name for table in _alternatives(types) if isinstance(table, StructType) for field in table.fields
-    ]
+    tables = [table for table in _types_at(kind, path) if isinstance(table, StructType)]
+    names = [field.encode_name for table in tables for field in table.fields]
     return f"unknown key '{prefix}{key}'. {did_you_mean(key, names, prefix)}"
 
 
@@ -87,6 +88,13 @@ def load_toml(kind: type[StructT], word: str, name_or_file: str, folder: Travers
         raise BadConfig(f"cannot read the {word} '{file}': {error.strerror}") from error
     except ValueError as error:  # what is no UTF-8, no TOML, or no Struct of this kind
         raise BadConfig(f"{word} '{name_or_file}': {what_is_wrong(error, kind)}") from error
+
+
+def _types_at(kind: Any, path: str) -> Iterator[Type]:
+    types = [type_info(kind)]
+    for part in _PART_OF_PATH.findall(path):
+        types = [inner for outer in _alternatives(types) for inner in _inside(outer, part)]
+    yield from _alternatives(types)
 
 
 def _alternatives(types: list[Type]) -> Iterator[Type]:

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from typing import Any
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, did_you_mean
 
 OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
+_NOT_THE_USERS = (*(f"{Path(__file__).parents[2] / package}{os.sep}" for package in OUR_PACKAGES), "<frozen ")
 
 
 class NoSuchName(AttributeError):
@@ -68,7 +70,7 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
     """
     try:
         function = load_own(target)
-        file, line = inspect.getsourcefile(function), inspect.getsourcelines(function)[1]
+        place = f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
     except Exception as error:
         raise BadConfig(f"{option} {target!r} cannot be loaded: {error_with_line(error)}") from error
 
@@ -76,19 +78,20 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
         try:
             value = function(*arguments)
         except Exception as error:
-            raise BadConfig(f"{option} {target!r} failed: {error_with_line(error)}") from error
+            raise BadConfig(f"{option} {target!r} failed: {error_with_line(error, place)}") from error
         if value is None or (isinstance(value, Real) and math.isfinite(value)):
             return None if value is None else float(value)
-        raise BadConfig(f"{option} {target!r} returned {value!r}; a finite number was expected ({file}:{line})")
+        raise BadConfig(f"{option} {target!r} returned {value!r}; a finite number was expected ({place})")
 
     return measure
 
 
-def error_with_line(error: BaseException) -> str:
-    """An exception, and the innermost line that it came from."""
+def error_with_line(error: BaseException, place: str = "") -> str:
+    """An exception, and the innermost line that it came from outside this project; without one, `place`."""
     frames = traceback.extract_tb(error.__traceback__)
-    line = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{line}"
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
+    place = lines[-1] if lines else place
+    return f"{type(error).__name__}: {error}{place and f' ({place})'}"
 
 
 def load_file(file: Path) -> ModuleType:

@@ -82,7 +82,8 @@ def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session:
         ("fails", r"reward '.*own\.py:fails' failed: ZeroDivisionError: division by zero \(.*own\.py:7\)"),
         ("nothing", r"reward '.*' returned None; a finite number was expected"),
         ("text", r"reward '.*' returned 'much'; a finite number was expected \(.*own\.py:12\)"),
-        ("rihgt", r"reward '.*' cannot be loaded: NoSuchName: Did you mean 'right'\?"),
+        ("rihgt", r"reward '.*' cannot be loaded: NoSuchName: Did you mean 'right'\?$"),
+        ("words", r"reward '.*' failed: TypeError: words\(\) takes 1 positional .* given \(.*own\.py:\d+\)$"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_line(name: str, message: str, own: Path, kettle_session: Session) -> None:
@@ -93,11 +94,11 @@ def test_a_mistake_names_the_file_and_the_line(name: str, message: str, own: Pat
 
 def test_a_file_that_is_not_there_or_no_python_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        BadConfig, match=r"metrics 'none\.py:f' cannot be loaded: FileNotFoundError: no file 'none\.py'"
+        BadConfig, match=r"metrics 'none\.py:f' cannot be loaded: FileNotFoundError: no file 'none\.py'$"
     ):
         load_measure("metrics", "none.py:f")
     (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n")
-    with pytest.raises(BadConfig, match=r"SyntaxError: .*\(broken\.py, line 2\)"):
+    with pytest.raises(BadConfig, match=r"SyntaxError: .*\(broken\.py, line 2\)$"):
         load_measure("metrics", f"{tmp_path / 'broken.py'}:f")
 
 

@@ -36,7 +36,7 @@ from train.run.data import RationaleCoverage, TrainingData, rationale_coverage
 from train.run.dry_run import dry_run
 from train.run.evaluation import RunAgents, evaluate_run
 from train.run.options import PROGRAM, RunOptions, without_dry_run
-from train.run.presets import check_store, record_extension
+from train.run.presets import check_store, has_begun, record_extension
 from train.run.training_run import TrainingRun
 from train.run_log import NoLog, RunLog, load_trackers
 from train.tokens import tokenize_session
@@ -211,7 +211,7 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> Rationa
     Raises:
         BadConfig: They are too few for its reward.
     """
-    if (folder / "run.json").exists():
+    if has_begun(folder):
         check_store(folder, store)
         record_extension(folder, config, store)
         return None

@@ -17,7 +17,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import REWARD_PRESETS
 from train.run.config import TrainConfig
-from train.run.presets import RENAMED_KEYS, extend_config, load_preset, preset_names, read_config, rows_names
+from train.run.presets import RENAMED_KEYS, extend_config, has_begun, load_preset, preset_names, read_config, rows_names
 
 PROGRAM = "python -m agents.llm_grpo.train"
 
@@ -148,9 +148,9 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
         if phase is not None:
             folder = Path(trainer) / f"{preset}-{phase}"
     folder = options.out or folder
-    if (folder / "run.json").exists() and options.extend:
+    if has_begun(folder) and options.extend:
         return options, folder, extend_config(read_config(folder), config, folder)
-    if (folder / "run.json").exists() and not options.dry_run:
+    if has_begun(folder) and not options.dry_run:
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
         )

@@ -26,10 +26,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.durable_files import replace_json
+from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, did_you_mean
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
+from train.metrics_file import METRICS_FILE
 from train.run.config import TrainConfig
 
 # What keys were called before they took TRL's names.
@@ -167,6 +168,15 @@ def read_config(folder: Path) -> TrainConfig:
     except (ValueError, KeyError) as error:
         reason = what_is_wrong(error, TrainConfig, RENAMED_KEYS).rstrip(".")
         raise BadConfig(f"'{folder}/run.json' cannot be read: {reason}. Start a new run.") from error
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether the folder holds a run. One that failed before its first step is none: its call can be corrected."""
+    if not (folder / "run.json").exists():
+        return False
+    metrics = folder / METRICS_FILE
+    others = {file.name for file in folder.iterdir()} - {"run.json", METRICS_FILE, TRAINING_LOCK}
+    return bool(others) or not metrics.exists() or metrics.stat().st_size > 0
 
 
 def check_store(folder: Path, store: SessionStore) -> None:

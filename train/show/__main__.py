@@ -122,7 +122,7 @@ def warnings_of(run: Run) -> Iterator[str]:
     where = run.path.name
     if run.unreadable:
         lines = "1 line" if run.unreadable == 1 else f"{run.unreadable} lines"
-        yield f"{where}: {lines} of metrics.jsonl cannot be read, and what they held is not shown"
+        yield f"{where}: {lines} of metrics.jsonl cannot be read and {'is' if run.unreadable == 1 else 'are'} not shown"
     for phase, logged in run.phases.items():
         rows = [logged[step] for step in sorted(logged)]
         texts = dict.fromkeys(

@@ -135,6 +135,10 @@ class JsonlImporter(MappedImporter):
             raise ImportFailed(f"'{source}' is a folder, and a file of JSON lines was expected") from error
         except OSError as error:
             raise ImportFailed(f"cannot read '{source}': {error.strerror}") from error
+        if source.suffix in (".csv", ".tsv"):
+            raise ImportFailed(
+                f"'{source}' is a table, and a file of JSON lines was expected: `import events` reads tables"
+            )
         self.files = [source.absolute()]
         name, self.notes = self._choose_mapping(options.mapping)
         self._set_mapping(None if name == OWN_FORM else load_mapping(name), options)

@@ -185,7 +185,7 @@ def _leaks(leaks: Sequence[tuple[str, str]], held_out: int) -> Iterator[Finding]
     if leaks:
         message = (
             f"{len(leaks):,} of {held_out:,} held-out sessions nearly repeat one in train, such as "
-            f"{leaks[0][0]!r} repeating {leaks[0][1]!r}"
+            f"{leaks[0][0]!r} repeating {leaks[0][1]!r}; --repair leaves them out"
         )
         yield Finding("near_duplicates", message, tuple(held_out_id for held_out_id, _ in leaks))
 

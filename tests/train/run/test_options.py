@@ -53,3 +53,13 @@ def test_every_renamed_key_is_a_key_now_and_was_none() -> None:
     for former, name in RENAMED_KEYS.items():
         table, key = former.split(".")
         assert name in keys[table] and key not in keys[table]
+
+
+def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder(tmp_path: Path) -> None:
+    for name, text in (("run.json", "{}"), ("metrics.jsonl", ""), (".training.lock", "")):
+        (tmp_path / name).write_text(text)
+    call = ["--preset", "trial", "--out", str(tmp_path)]
+    assert prepare(call)[1] == tmp_path
+    (tmp_path / "metrics.jsonl").write_text('{"phase": "sft", "step": 1}\n')
+    with pytest.raises(BadConfig, match="already holds a run"):
+        prepare(call)

@@ -259,6 +259,14 @@ class TestRefusals:
         (tmp_path / "worse.toml").write_text("= = =")
         with pytest.raises(BadConfig, match=r"worse\.toml'"):
             JsonlImporter(path, JsonlOptions(mapping=str(tmp_path / "worse.toml")))
+        (tmp_path / "word.toml").write_text('description = "x"\n[types]\nbye = "terminte"\n')
+        with pytest.raises(BadConfig, match=r"'terminte' - at `\$\.types\[\.\.\.\]`\. Did you mean 'terminate'\?"):
+            JsonlImporter(path, JsonlOptions(mapping=str(tmp_path / "word.toml")))
+
+    def test_a_table_is_for_another_importer(self, tmp_path: Path) -> None:
+        (tmp_path / "log.csv").write_text("visit,action\n1,click\n")
+        with pytest.raises(ImportFailed, match=r"log\.csv' is a table.*`import events` reads tables"):
+            JsonlImporter(tmp_path / "log.csv")
 
 
 EXPECTED = {
