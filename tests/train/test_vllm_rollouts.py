@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -186,6 +187,33 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3
     assert all(row["groups_used"] and row["sampler_trainer_logprob_gap"] < 1e-3 for row in sampled)
+
+
+RANK = """
+import sys
+from torch import distributed
+from train.rollouts.vllm import VllmEngine
+if __name__ == "__main__":
+    distributed.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=0, world_size=1)
+    engine = VllmEngine(sys.argv[1], max_tokens=256, precision="float32", options={"gpu_memory_utilization": 0.1})
+    print("started", file=sys.stderr, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_vllm_ends_with_a_killed_rank(small: Small, tmp_path: Path) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    words = [sys.executable, str(script), str(small.folder), str(tmp_path / "group")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as rank:
+        assert any(line == "started\n" for line in rank.stderr or ())
+        of_vllm = psutil.Process(rank.pid).children(recursive=True)
+        assert of_vllm
+        rank.kill()
+        _, alive = psutil.wait_procs(of_vllm, timeout=30)
+        for process in alive:
+            process.kill()
+        assert not alive
 
 
 def test_an_agent_of_a_folder_answers_as_in_transformers(small: Small) -> None:

