@@ -212,6 +212,8 @@ class ModelConfig(Config):
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
         float32_head: Under bfloat16_autocast the product of the output layer is float32 all the same: the sampler's and
             the trainer's log-probabilities differ less (docs/models.md). Evaluation always does so.
+        autocast_residual: Under bfloat16_autocast what layers add up is bfloat16 too: less memory, less exact
+            (docs/models.md). Evaluation does not do so.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them; None: where memory
             would not suffice (train/attention/choice.py).
@@ -231,6 +233,7 @@ class ModelConfig(Config):
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
     float32_head: bool = True
+    autocast_residual: bool = False
     lora: LoraConfig | None = None
     gradient_checkpointing: bool | None = None
     attention: str = "auto"

@@ -49,6 +49,7 @@ class PassOptions:
     lora: LoraConfig | None = None
     attention: TreeAttention = Structured
     float32_head: bool = True
+    autocast_residual: bool = False
     device: str = "cpu"
     shards: int = 1
 
@@ -203,6 +204,7 @@ def _policy(model: Any, options: PassOptions) -> Policy:
         "gradient_checkpointing": options.gradient_checkpointing and model.training,
         "attention": options.attention,
         "float32_head": options.float32_head,
+        "autocast_residual": options.autocast_residual,
     }
     if options.shards > 1:
         return ShardedPolicy(model, Ranks(0, options.shards), **passes)

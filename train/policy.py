@@ -152,6 +152,7 @@ class Policy(nn.Module):
             weights. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
             memory and changes no result: a product would round them to it anyway.
         float32_head: Under autocast the head's product alone is float32: sampling and training differ less.
+        autocast_residual: Under autocast what layers add up is in its dtype too, which takes less memory.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
         chunk_tokens: `forward_chunks` passes trees depth-first, at most so many tokens of a trunk at a time
@@ -168,6 +169,7 @@ class Policy(nn.Module):
         *,
         autocast: torch.dtype | None = None,
         float32_head: bool = True,
+        autocast_residual: bool = False,
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
         chunk_tokens: int | None = None,
@@ -178,6 +180,7 @@ class Policy(nn.Module):
         self.training = model.training and adapter is None
         self._autocast, self._adapter, self._chunk_tokens = autocast, adapter, chunk_tokens
         self._float32_head = float32_head
+        self._residual = autocast if autocast_residual else None
         self._attention = attention
         dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
         if chunk_tokens is not None and dropout:
@@ -232,7 +235,7 @@ class Policy(nn.Module):
             positions: (N,) of the states; None: all.
         """
         with self.forward_context():
-            states = hidden_states(self.model, input_ids, position_ids, attention)
+            states = hidden_states(self.model, input_ids, position_ids, attention, self._residual)
             if positions is not None:
                 # All replies to a prompt begin at one position, so positions repeat. The backward pass of
                 # `index_select` sums their gradients in order; that of indexing sums them as its threads finish, and no
@@ -282,13 +285,15 @@ class Policy(nn.Module):
             adapter = copy_adapter(model)
         else:
             model = copy.deepcopy(model).requires_grad_(False).eval()
-        return Policy(
-            model,
-            autocast=self._autocast,
-            float32_head=self._float32_head,
-            adapter=adapter,
-            attention=self._attention,
-        )
+        return Policy(model, **self._precision, adapter=adapter, attention=self._attention)
+
+    @property
+    def _precision(self) -> dict[str, Any]:
+        return {
+            "autocast": self._autocast,
+            "float32_head": self._float32_head,
+            "autocast_residual": self._residual is not None,
+        }
 
     def _forward_packed(self, packed: PackedTrees, head: Head[T]) -> T:
         attention = packed.attended_by(self._attention)

@@ -174,20 +174,10 @@ def _wait_for(store: Store, keys: list[str]) -> None:
 class ShardedPolicy(Policy):
     """Shards `model`, which every process holds completely; arguments as of Policy."""
 
-    def __init__(
-        self,
-        model: Any,
-        ranks: Ranks,
-        *,
-        autocast: torch.dtype | None = None,
-        float32_head: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, autocast=autocast, float32_head=float32_head, **options)
+    def __init__(self, model: Any, ranks: Ranks, **options: Any) -> None:
+        super().__init__(model, **options)
         self._ranks = ranks
-        self._gathered = (
-            Policy(_without_weights(model), autocast=autocast, float32_head=float32_head),
-        )  # in a tuple: no submodule
+        self._gathered = (Policy(_without_weights(model), **self._precision),)  # in a tuple: no submodule
         mesh = init_device_mesh(self.device.type, (ranks.world_size,))
         # By default embeddings and head stay gathered until the backward pass, which a frozen model lacks.
         reshard = None if any(parameter.requires_grad for parameter in model.parameters()) else True
@@ -214,8 +204,7 @@ class ShardedPolicy(Policy):
         """A frozen copy of this policy, sharded as this one."""
         with self.summon_full_params() as policy:
             model = copy.deepcopy(policy.model).requires_grad_(False).eval()
-        options: dict[str, Any] = {"autocast": self._autocast, "float32_head": self._float32_head}
-        return ShardedPolicy(model, self._ranks, attention=self._attention, **options)
+        return ShardedPolicy(model, self._ranks, attention=self._attention, **self._precision)
 
 
 @contextmanager

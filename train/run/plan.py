@@ -122,6 +122,7 @@ class Planner:
             lora=model.lora,
             attention=get_traceable_attention("structured" if is_gpu else model.attention),
             float32_head=model.float32_head,
+            autocast_residual=model.autocast_residual,
             device=machine.device,
             shards=machine.processes if is_sharded else 1,
         )

@@ -144,6 +144,7 @@ class TrainingRun:
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
             "float32_head": config.float32_head,
+            "autocast_residual": config.autocast_residual,
         }
         chosen = choose_attention(
             model,
