@@ -279,6 +279,7 @@ class RolloutsConfig(Config):
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
         gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
         tensor_parallel_size: Over so many GPUs vLLM lays each product.
+        vllm_sleeps: vLLM frees that memory while the policy trains. For GPUs; not tried on one.
         max_cache_gib: Keys and values that `local` holds at once, and the distributions of the replies' next tokens;
             None: on a GPU what training leaves of its memory (train/rollouts/budget.py), on a CPU those of
             grpo.max_batch_tokens, at most 8.
@@ -287,6 +288,7 @@ class RolloutsConfig(Config):
     engine: Literal["local", "vllm"] = "local"
     gpu_memory_utilization: float = 0.3
     tensor_parallel_size: int = 1
+    vllm_sleeps: bool = False
     max_cache_gib: float | None = None
 
     def __post_init__(self) -> None:

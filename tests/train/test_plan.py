@@ -109,6 +109,13 @@ def test_vllm_takes_its_share_of_the_memory_and_the_local_engine_then_takes_none
     assert plan.memory.reading == plan.memory.sampling == 0 < plan.memory.reference
 
 
+def test_a_sleeping_vllm_takes_its_share_in_turns_with_the_passes() -> None:
+    words = ("--rollouts.engine", "vllm", "--rollouts.gpu-memory-utilization")
+    small_share, large_share = (small(*words, share, "--rollouts.vllm-sleeps") for share in ("0.001", "0.5"))
+    assert small_share.needed == small_share.memory.most
+    assert large_share.needed == large_share.memory.permanent + 2**32
+
+
 def test_two_processes_take_half_the_time_of_passes_on_alike_sessions() -> None:
     one, two = small("--grpo.steps", "1"), small("--grpo.steps", "1", processes=2)
     assert one.batch_tokens == two.batch_tokens

@@ -61,7 +61,8 @@ class PhasePlan:
         batch_tokens: Of a batch of middling size, packed.
         largest_tokens: Of the largest pass.
         memory: Of each process.
-        reserved: Bytes that vLLM holds beside it.
+        reserved: Bytes that vLLM holds beside it; while the policy samples only, if vLLM sleeps.
+        vllm_sleeps: Whether it does.
         passes: Those that the configuration asks for, or the fastest that fit.
         step_s: Seconds of a step of middling size; None where hours are not estimated.
     """
@@ -71,12 +72,15 @@ class PhasePlan:
     largest_tokens: int
     memory: MemoryParts
     reserved: float
+    vllm_sleeps: bool
     passes: Passes
     step_s: float | None
 
     @property
     def needed(self) -> float:
         """Bytes at the most."""
+        if self.vllm_sleeps:
+            return max(self.memory.most, self.memory.permanent + self.reserved)
         return self.memory.most + self.reserved
 
     def fits(self, machine: Machine) -> bool:
@@ -204,6 +208,7 @@ class Planner:
                 largest_tokens=pack.input_ids.numel(),
                 memory=self._count(self._model_config, [pack], options, rollouts),
                 reserved=self._vllm_bytes,
+                vllm_sleeps=self._config.rollouts.vllm_sleeps,
                 passes=passes,
                 step_s=None,
             )

@@ -146,13 +146,15 @@ class TrainingRun:
             "float32_head": config.float32_head,
             "autocast_residual": config.autocast_residual,
         }
+        rollouts = self.config.rollouts
+        does_reserve = self._will_start_vllm(name) and not rollouts.vllm_sleeps
         chosen = choose_attention(
             model,
             config,
             autocast=options["autocast"],
             tokens=numbers.max_batch_tokens,
             shards=self.ranks.world_size if is_sharded else 1,
-            reserved=self.config.rollouts.gpu_memory_utilization if self._will_start_vllm(name) else 0.0,
+            reserved=rollouts.gpu_memory_utilization if does_reserve else 0.0,
         )
         if chosen.line != self._passes_line:
             self.log.info(chosen.line)
@@ -270,7 +272,10 @@ class TrainingRun:
 
         Raises:
             MissingExtra: vLLM is not installed.
+            BadConfig: vLLM is to sleep on a processor.
         """
+        if self.config.rollouts.vllm_sleeps and self._device == "cpu":
+            raise BadConfig("rollouts.vllm_sleeps frees a GPU's memory, and there is no GPU here; leave it out.")
         config, rollouts, copy = self.config.model, self.config.rollouts, self.folder / GGUF_COPY
         options: dict[str, Any] = {
             "gpu_memory_utilization": rollouts.gpu_memory_utilization,
@@ -292,6 +297,7 @@ class TrainingRun:
             max_tokens=config.max_tokens,
             precision=config.computed_in,
             lora_rank=None if config.lora is None else config.lora.rank,
+            sleeps=rollouts.vllm_sleeps,
             options=options,
         )
 
