@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -191,10 +192,8 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
 
 RANK = """
 import sys
-from torch import distributed
 from train.rollouts.vllm import VllmEngine
 if __name__ == "__main__":
-    distributed.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=0, world_size=1)
     engine = VllmEngine(sys.argv[1], max_tokens=256, precision="float32", options={"gpu_memory_utilization": 0.1})
     print("started", file=sys.stderr, flush=True)
     sys.stdin.read()
@@ -204,8 +203,8 @@ if __name__ == "__main__":
 def test_vllm_ends_with_a_killed_rank(small: Small, tmp_path: Path) -> None:
     script = tmp_path / "rank.py"
     script.write_text(RANK)
-    words = [sys.executable, str(script), str(small.folder), str(tmp_path / "group")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as rank:
+    words, of_two = [sys.executable, str(script), str(small.folder)], os.environ | {"WORLD_SIZE": "2"}
+    with subprocess.Popen(words, env=of_two, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as rank:
         assert any(line == "started\n" for line in rank.stderr or ())
         of_vllm = psutil.Process(rank.pid).children(recursive=True)
         assert of_vllm

@@ -28,12 +28,11 @@ import msgspec
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import distributed as dist
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from train.config import SamplingConfig
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
-from train.machine import Precision
+from train.machine import Precision, get_world_size
 from train.models import GGUF, PACKAGE
 from train.policy import Policy
 from train.rollouts.engine import SampledReply, make_reply
@@ -73,7 +72,7 @@ class VllmEngine:
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
-        in_this_process = not dist.is_initialized()  # else vLLM would take this run's ranks for its own
+        in_this_process = get_world_size() == 1  # else vLLM would take this run's ranks for its own
         self._shares_memory = in_this_process and (options or {}).get("tensor_parallel_size", 1) == 1
         self._precision, self._adapters = precision, 0
         self._sleeps, self._is_asleep = sleeps, False
@@ -185,13 +184,11 @@ class VllmEngine:
 def _environment(in_this_process: bool) -> Iterator[None]:
     """What vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
     before = dict(os.environ)
-    if in_this_process:
-        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    else:
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if in_this_process else "1"
+    if not in_this_process:
         for name in LAUNCHER:
             os.environ.pop(name, None)
         os.environ |= {
-            "VLLM_ENABLE_V1_MULTIPROCESSING": "1",
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
             "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",  # functions of this module are sent to it
         }
