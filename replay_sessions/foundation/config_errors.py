@@ -94,7 +94,7 @@ def _types_at(kind: Any, path: str) -> Iterator[Type]:
     types = [type_info(kind)]
     for part in _PART_OF_PATH.findall(path):
         types = [inner for outer in _alternatives(types) for inner in _inside(outer, part)]
-    yield from _alternatives(types)
+    return _alternatives(types)
 
 
 def _alternatives(types: list[Type]) -> Iterator[Type]:

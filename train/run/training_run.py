@@ -53,7 +53,7 @@ class TrainingRun:
         results: The finished phases by name.
 
     Raises:
-        BadConfig: vLLM is to lay products over GPUs of several processes.
+        BadConfig: vLLM is to lay products over GPUs of several processes, or to sleep where there is no GPU.
     """
 
     def __init__(
@@ -65,15 +65,18 @@ class TrainingRun:
         agents: RunAgents,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
-        if config.rollouts.tensor_parallel_size > 1 and not ranks.is_single:
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        rollouts = config.rollouts
+        if rollouts.engine == "vllm" and rollouts.tensor_parallel_size > 1 and not ranks.is_single:
             raise BadConfig(
                 "rollouts.tensor_parallel_size above 1 is for a run of one process; in one of several each process "
                 "samples with vLLM on its own GPU."
             )
+        if rollouts.engine == "vllm" and rollouts.vllm_sleeps and self._device == "cpu":
+            raise BadConfig("rollouts.vllm_sleeps frees a GPU's memory, and there is no GPU here; leave it out.")
         self.config, self.store, self.folder, self.log = config, store, folder, log
         self.agents, self.ranks = agents, ranks
         self.results = self._finished_phases()
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._data = TrainingData(config, store, folder / "tokens", log.info)
         self._vllm: VllmEngine | None = None
         self._passes_line = ""
@@ -272,10 +275,7 @@ class TrainingRun:
 
         Raises:
             MissingExtra: vLLM is not installed.
-            BadConfig: vLLM is to sleep on a processor.
         """
-        if self.config.rollouts.vllm_sleeps and self._device == "cpu":
-            raise BadConfig("rollouts.vllm_sleeps frees a GPU's memory, and there is no GPU here; leave it out.")
         config, rollouts, copy = self.config.model, self.config.rollouts, self.folder / GGUF_COPY
         options: dict[str, Any] = {
             "gpu_memory_utilization": rollouts.gpu_memory_utilization,

@@ -158,14 +158,14 @@ class EventMapping(Config):
 
         It raises a BadSession where a field is missing or of the wrong kind; the message names it.
         """
-        timed = asdict(self.event)
-        timestamp, _ = timed.pop("timestamp"), timed.pop("order")
+        fields = self.event
+        of_events = [path for name, path in asdict(fields).items() if name not in ("timestamp", "order")]
         read_time = _remember(
-            lambda event: iso_time(optional_text_at(self._worded(event), timestamp)), _keys(timestamp)
+            lambda event: iso_time(optional_text_at(self._worded(event), fields.timestamp)), _keys(fields.timestamp)
         )
         read_events = _remember(
             lambda event: msgspec.json.encode(list(self._events(self._worded(event)))).decode(),
-            _keys(*timed.values(), *asdict(self.item).values()),
+            _keys(*of_events, *asdict(self.item).values()),
         )
 
         def read(record: tuple[Any, Any]) -> Row:
@@ -177,7 +177,7 @@ class EventMapping(Config):
                 "user_id": optional_text_at(about, self.session.user_id),
                 "events": read_events(event),
                 "timestamp": read_time(event),
-                ORDER: order_text(optional_at(event, path) for path in self.event.order),
+                ORDER: order_text(optional_at(event, path) for path in fields.order),
             }
 
         return read
@@ -203,16 +203,12 @@ class EventMapping(Config):
         kinds = self.types.get(word)
         if kinds in VIEWS:
             kinds = self.pages.get(path, kinds)
-        offers: dict[bool, tuple[Offer, ...]] = {}  # of a listing, and of the others
         for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            is_listing = kind == "listing"
-            if is_listing not in offers:
-                offers[is_listing] = tuple(self._offers(record, is_listing=is_listing))
-            yield replace(event, kind=kind, offers=offers[is_listing])
+            yield replace(event, kind=kind, offers=tuple(self._offers(record, kind)))
 
-    def _offers(self, record: Any, *, is_listing: bool) -> Iterator[Offer]:
+    def _offers(self, record: Any, kind: Kind | None) -> Iterator[Offer]:
         """Those that a listing shows, or that anything else is about; where events list none, the event itself."""
-        fields = self.item
+        fields, is_listing = self.item, kind == "listing"
         items = _list_at(record, self.event.items) if self.event.items else [] if is_listing else [record]
         for item in items:
             is_impression = optional_at(item, fields.impression) is True if fields.impression else is_listing

@@ -5,7 +5,7 @@ knows the menu and writes pages by templates (layout.toml, or those of a mapping
 """
 
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from string import Formatter
@@ -89,7 +89,7 @@ def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, st
     return names
 
 
-class Shop(Record, dict=True):  # dict: for the cached property
+class Shop(Record):
     """What all pages of a shop have in common.
 
     Attributes:
@@ -104,7 +104,7 @@ class Shop(Record, dict=True):  # dict: for the cached property
     has_quickview: bool
     templates: dict[str, str]
 
-    @cached_property
+    @property
     def menu_names(self) -> dict[str, str]:
         """Address -> name of each link of the menu."""
         return build_names("menu", tuple(self.menu.items()))

@@ -10,7 +10,6 @@
 Field mappings (field_mapping.py) name the fields of other logs by such paths.
 """
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -71,19 +70,12 @@ def value_at(record: Any, path: RecordPath) -> Any:
         if value is None:
             raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
         return value
-    keys, texts = _parse(path)
-    if texts:
-        return "".join([text_at(record, part) if index % 2 else part for index, part in enumerate(texts)])
+    if path.startswith(_TEXT):
+        return _PLACEHOLDER.sub(lambda match: text_at(record, match[1]), path.removeprefix(_TEXT))
     value = record
-    for key in keys:
-        value = value[key] if type(value) is dict and key in value else _below(decoded(value), key, path)
+    for key in path.split("."):
+        value = _below(decoded(value), key, path)
     return value
-
-
-@functools.lru_cache(maxsize=1024)
-def _parse(path: str) -> tuple[list[str], list[str]]:
-    """The keys of a dotted path; or the pieces of a text with values, of which each second one is a path."""
-    return ([], _PLACEHOLDER.split(path.removeprefix(_TEXT))) if path.startswith(_TEXT) else (path.split("."), [])
 
 
 def _below(value: Any, key: str, path: str) -> Any:
