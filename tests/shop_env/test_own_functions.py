@@ -82,7 +82,7 @@ def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session:
         ("fails", r"reward '.*own\.py:fails' failed: ZeroDivisionError: division by zero \(.*own\.py:7\)"),
         ("nothing", r"reward '.*' returned None; a finite number was expected"),
         ("text", r"reward '.*' returned 'much'; a finite number was expected \(.*own\.py:12\)"),
-        ("rihgt", r"reward '.*' cannot be loaded: NoSuchName: Did you mean 'right'\?$"),
+        ("rihgt", r"reward '.*' cannot be loaded: no such name: Did you mean 'right'\?$"),
         ("words", r"reward '.*' failed: TypeError: words\(\) takes 1 positional .* given \(.*own\.py:\d+\)$"),
     ],
 )

@@ -140,7 +140,7 @@ def loss(chunk):
     [
         ("WithoutLoss", "is no objective: give a subclass of train.grpo.trainer.GroupTrainer with a method loss"),
         ("loss", "is no objective"),
-        ("WithoutLos", r"cannot be loaded: NoSuchName: Did you mean 'WithoutLoss'\?"),
+        ("WithoutLos", r"cannot be loaded: no such name: Did you mean 'WithoutLoss'\?"),
     ],
 )
 def test_what_is_no_objective_is_refused_before_the_run(tmp_path: Path, name: str, message: str) -> None:
