@@ -184,6 +184,7 @@ def _write_new(contents: dict[Path, str]) -> None:
     written: list[Path] = []
     try:
         for file, content in contents.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as opened:  # "x": never over a file that came in between
                 written.append(file)
                 opened.write(content)

@@ -21,7 +21,7 @@ def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> 
     for kind in ("class", "function", "policy"):
         assert main(["new", f"my_{kind}", "--kind", kind, "--out", str(tmp_path)]) == 0
     for part in ("reward", "metric", "importer"):
-        assert main(["new", part, str(tmp_path)]) == 0
+        assert main(["new", part, str(tmp_path / "a folder" / "not there yet")]) == 0
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,
@@ -31,7 +31,7 @@ def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> 
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )
     assert "11 passed" in done.stdout, done.stdout + done.stderr
-    written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.py"))
+    written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.rglob("*.py"))
     assert not any(
         word in written
         for word in ("class_agent", "ClassAgent", "function_agent", "PolicyAgent", "own_", "OwnImporter")
@@ -55,8 +55,9 @@ def test_new_overwrites_nothing_and_writes_both_files_or_none(
 
 
 def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed, match="No such file or directory"):
-        write_template("half_written", "class", tmp_path / "nowhere")
+    (tmp_path / "a file").touch()
+    with pytest.raises(WriteFailed, match="Not a directory"):
+        write_template("half_written", "class", tmp_path / "a file" / "folder")
     # No file yet, and none can be made there.
     (tmp_path / "test_half_written.py").symlink_to(tmp_path / "nowhere" / "else")
     with pytest.raises(WriteFailed):
