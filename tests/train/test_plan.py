@@ -33,6 +33,7 @@ GPUS = {"one_gpu": 24}  # GiB; the others are for 80
 MACHINES = ((1, 24), (1, 80), (4, 80), (8, 80))
 GPU_PRESETS = [name for name in preset_names() if name != "trial" and not name.endswith("_cpu")]
 SHARDED = ("customer_r1_7b",)
+OF_SHARDED = ("--model.sharded", "--model.autocast-residual")  # as in docs/your_gpu.md
 
 
 def sessions(length: int) -> list[SessionTokens]:
@@ -167,7 +168,7 @@ def test_every_preset_for_gpus_fits_one_of_the_machines(preset: str, count: Call
 def row(count: Callable[..., MemoryParts], preset: str) -> list[str]:
     cells = []
     for gpus, gib in MACHINES:
-        more = ("--model.sharded",) if preset in SHARDED and gpus > 1 else ()
+        more = OF_SHARDED if preset in SHARDED and gpus > 1 else ()
         does_fit, plans = plan(count, ("--preset", preset, *more), gpus, gib)
         hours = [each.steps * (each.step_s or 0) / 3600 for each in plans]
         numbers = " + ".join(f"{number:.2g}" if number < 10 else f"{number:.0f}" for number in hours)
