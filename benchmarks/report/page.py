@@ -202,7 +202,7 @@ def render_page(
         colours=COLOURS,
         rationales=sample_rationales(judged),
         labels=list(judged),
-        people=len({record.user_id for record in records}),
+        users=len({record.user_id for record in records}),
         sessions=len({record.session_id for record in records}),
         steps=len(records),
         data=data,

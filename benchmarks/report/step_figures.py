@@ -225,8 +225,8 @@ def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged)
     above = [test.first for test in against if test.metric == "type_f1_macro" and test.sign > 0 and test.first in names]
     others = f" and {len(above) - 1} more" if len(above) > 1 else ""
     return [
-        f"{best.label} {verdict}: {format_cell(exact.value, 'percent')}% of steps exactly as the shopper did"
-        f"{f', but its macro-F1 is significantly below that of {above[0]}{others}' if above else ''}.",
+        f"{best.label} {verdict}: {format_cell(exact.value, 'percent')}% exact match"
+        f"{f'; its macro-F1 is significantly below that of {above[0]}{others}' if above else ''}.",
         " ".join(_certainty(evidence, best, exact, rivals, against)),
         *_where_wrong(judged[best.label]),
         *list(training_sentences(evidence.log))[-1:],

@@ -177,7 +177,7 @@ def compared(
         (
             [compared(-0.05, -0.08, -0.02), compared(0.04, 0.02, 0.06, metric="type_f1_macro")],
             [
-                "exactly as the shopper did, but its macro-F1 is significantly below that of second.",
+                "exact match; its macro-F1 is significantly below that of second.",
                 "with second: +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1.",
             ],
         ),
