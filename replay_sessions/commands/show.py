@@ -87,13 +87,12 @@ def _show_store(store: SessionStore) -> None:
     """The manifest in words, and the first sessions."""
     manifest = store.manifest
     splits = format_counts(manifest.split_sessions)
-    left_out = dict(sorted(manifest.left_out_steps.items(), key=lambda item: -item[1]))
     facts = {
         "store": str(store.path),
         "source": manifest.source + "".join(f", {key} {value}" for key, value in manifest.options.items()),
         "sessions": f"{manifest.sessions:,} of {manifest.users:,} users: {splits} (by {manifest.split_plan.by})",
         "steps": f"{manifest.steps:,}: {format_counts(manifest.action_counts)}",
-        "left out": format_counts(left_out) or "nothing",
+        "left out": format_counts(manifest.left_out_steps) or "nothing",
         "rejected": f"{manifest.rejected:,} records" + (f" ({REJECTED_FILE})" if manifest.rejected else ""),
         "fingerprint": manifest.fingerprint,
     }

@@ -131,7 +131,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         source: What wrote the store: an importer's or a generator's name.
         options: How it was written (mapping, seed, page offset ...), as text.
         rejected: How many records could not be taken in; `set_aside.jsonl` lists them.
-        left_out_steps: Logged events that are no action of the schema, by their type.
+        left_out_steps: Logged events that are no action of the schema, by their type, the most frequent first.
         rejected_digest: Of the file that lists them; "" where there is none.
         digest: Of all the other fields; "" in stores written before there were digests.
     """

@@ -107,7 +107,7 @@ class StoreContents:
             split_plan=plan,
             options=dict(options),
             rejected=self.rejected.count,
-            left_out_steps=dict(sorted(self.left_out_steps.items())),
+            left_out_steps=dict(sorted(self.left_out_steps.items(), key=lambda item: (-item[1], item[0]))),
             shards=tuple(shards),
             rejected_digest=file_digest(self.rejected.path) if self.rejected.count else "",
         )

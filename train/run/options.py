@@ -15,6 +15,7 @@ from replay_sessions.foundation.command_line import asks_for_help, parse_leading
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
+from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
 from train.run.config import TrainConfig
 from train.run.presets import RENAMED_KEYS, extend_config, has_begun, load_preset, preset_names, read_config, rows_names
@@ -137,11 +138,13 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     """With the folder of the run, and with the configuration of a run that is extended.
 
     Raises:
-        BadConfig: The folder holds a run that this is not.
+        BadConfig: The folder holds a run that this is not, or the prompt's file cannot be read.
     """
     if options.machine != MachineOptions() and not options.dry_run:
         raise BadConfig("--machine.* say what --dry-run plans for; give --dry-run too, or leave them out.")
     config = config.settled(on_gpu=options.machine.gpus is not None)
+    if config.prompt.system_file:
+        read_instructions(config.prompt.system_file)  # a file that is missing: before the store is read
     preset = Path(options.preset).stem
     folder = Path("runs") / f"{preset}-seed{config.seed}"
     for trainer, phase in (("verl", options.for_verl), ("trl", options.for_trl)):

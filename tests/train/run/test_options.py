@@ -63,3 +63,8 @@ def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder(tmp_pa
     (tmp_path / "metrics.jsonl").write_text('{"phase": "sft", "step": 1}\n')
     with pytest.raises(BadConfig, match="already holds a run"):
         prepare(call)
+
+
+def test_a_prompt_file_that_is_missing_is_an_error_before_the_store_is_read() -> None:
+    with pytest.raises(BadConfig, match=r"prompt\.system_file 'no/such\.txt' cannot be read"):
+        prepare(["--prompt.system-file", "no/such.txt", "--store", "no/such/store"])
