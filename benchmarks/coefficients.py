@@ -46,7 +46,7 @@ EFFECTS = {
     "shipping up by 10% of the budget": {"shipping / budget": 0.1, "total / budget": 0.1},
     "the total 10% further above the budget": {"total / budget": 0.1, "total over budget": 0.1},
     "done before": {"done before": 1.0},
-    "one step later": {"steps so far": 0.1},
+    "after twice as many steps": {"steps so far, log": float(np.log(2))},
 }
 
 

@@ -26,7 +26,7 @@ FEATURES = (
     "out of stock", "place", "place, log", "wanted words", "wanted kind", "another kind", "other words typed",
     "product: wanted words", "product: another kind", "done before", "done since the product", "is set",
     "its group is set", "leads to a purchase", "purchase, nothing else wanted", "leads back", "total / budget",
-    "total over budget", "shipping / budget", "kinds still wanted", "steps so far", "words matched", "best match",
+    "total over budget", "shipping / budget", "kinds still wanted", "steps so far, log", "words matched", "best match",
     "goal words", "share of goal words", "times done", "heading words", "is the heading", "last one on the page",
     "after the last one", "distance from the last one, log",
 )  # fmt: skip
@@ -85,7 +85,7 @@ class _StepFacts:
         budget = limit or (median(prices) if prices else 1.0)
         self._budget = budget / max(1, len(kinds)) if limit else budget
         total = self._offers.total / budget
-        self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), len(past) / 10)
+        self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), log1p(len(past)))
 
     def of(self, choice: Choice) -> Choice:
         """The choice with its facts, as FEATURES, the words of its name's last part, and the name of what it is of."""

@@ -287,3 +287,13 @@ def test_choices_that_are_left_out_of_the_fit_are_stood_for(
 def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:
     page = model._reader.read(observation(card("a", 20, 4.0)))
     assert {len(choice.facts) for choice in page.choices} == {len(FEATURES)}
+
+
+def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: ChoiceModel) -> None:
+    """Three visits of over 100 steps had a quarter of the merchandise store's test steps: terminate seemed certain."""
+    step = Step(page=card("a", 20, 4.0), action=Click(name="results.a.view"))
+    after = [*observe_session(planted_session(0, (step,) * 201))]
+    few, many = (
+        model._reader.read(after[steps]).choices[0].facts[FEATURES.index("steps so far, log")] for steps in (20, 200)
+    )
+    assert 0 < few < many < few + np.log(10)
