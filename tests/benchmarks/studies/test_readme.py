@@ -1,6 +1,7 @@
 """The README's tables: from the records, and nowhere else."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,12 @@ README, RESULTS_PAGE, *OTHERS = PAGES
 
 def test_the_readme_s_tables_are_those_recorded() -> None:
     assert main(["--check"]) == 0, "make them anew: python -m benchmarks.studies.readme"
+
+
+def test_records_name_no_folder_of_a_machine() -> None:
+    records = [path for kind in ("json", "md") for path in RESULTS.rglob(f"*.{kind}")]
+    folder = re.compile(r"[\"'\s`=]/(?:tmp|home|root|work)/")
+    assert [path for path in records if folder.search(path.read_text("utf-8"))] == []
 
 
 @pytest.fixture
