@@ -3,10 +3,11 @@
     P(a | page) = exp(V(a)) / Σ_b exp(V(b))
     V(a)        = (p (w + w[role]) + w[role, kind of page]) · x(a) + Σ_t v[t]
 
-x(a) are numbers (FEATURES): the price of an offer relative to the goal's budget, its rating, stock, place, match with
-the goal and the page's heading, distance from the last click, the cart's total, steps so far. p describes the persona:
-1, then the first principal components of its recurring words. t are categories: the role after the last role, the
-traits of choices.py, the words of the element, and the name of the offer that it is of, which says how popular that is.
+x(a) are numbers (FEATURES): the price of an offer relative to the goal's budget, or without one to the store's median
+price; its rating, stock, place, match with the goal and the page's heading, distance from the last click; the cart's
+total, steps so far. p describes the persona: 1, then the first principal components of its recurring words. t are
+categories: the role after the last role, the traits of choices.py, the words of the element, and the name of the offer
+that it is of, which says how popular that is.
 
 Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that what holds everywhere is learnt
 by `w`: an element of an unknown role on an unknown kind of page has the weights of its words and of elements at large,

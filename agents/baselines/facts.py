@@ -45,26 +45,29 @@ class OfferReader(Reader):
 
     def __init__(self, store: TrainView) -> None:
         super().__init__(store)
-        names = {
-            tuple(name.split("."))
+        offers = [
+            item
             for session in sample_sessions(store, skip_first_action=False, max_steps=NAMED_STEPS)
             for step in session.steps
-            for name in read_offers(step.page).by_name
-        }
+            for item in read_offers(step.page).by_name.items()
+        ]
+        # What stands for a budget where the goal has none: the page's own median would move with the page's prices.
+        self._typical_price = median([offer.price for _, offer in offers if offer.price] or [1.0])
+        names = {tuple(name.split(".")) for name, _ in offers}
         self._parts -= {part for name in names for part in name[1:-1]} - {
             name[end] for name in names for end in (0, -1)
         }
 
     def read(self, observation: Observation) -> Page:
         page = super().read(observation)
-        facts = _StepFacts(observation, page)
+        facts = _StepFacts(observation, page, self._typical_price)
         return page._replace(choices=[facts.of(choice) for choice in page.choices])
 
 
 class _StepFacts:
     """What all choices of a step share."""
 
-    def __init__(self, observation: Observation, page: Page) -> None:
+    def __init__(self, observation: Observation, page: Page, typical_price: float) -> None:
         goal, past = observation["goal"], past_actions(observation["history"])
         self._offers = read_offers(observation["page"])
         self._heading = {*words_of(self._offers.heading)}
@@ -74,7 +77,6 @@ class _StepFacts:
         clicks = {choice.action.name: choice for choice in page.choices if isinstance(choice.action, Click)}
         last = (clicks[str(action["name"])] for action in past if action.get("name") in clicks)
         self._last_ranks = {choice.role: choice.numbers[-1] for choice in last}  # the last click on each role
-        prices = [offer.price for offer in self._offers.by_name.values() if offer.price]
         content = {word for word in content_words(goal) if not word.isdigit()} - _LIMITS
         things = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
         kinds = [thing[-1] for thing in things if thing]
@@ -82,7 +84,7 @@ class _StepFacts:
         left = _kinds_left(kinds, past)
         self._kind, self._is_last = (left or kinds or [""])[0], not left
         limit = max(amounts(goal), default=0.0)
-        budget = limit or (median(prices) if prices else 1.0)
+        budget = limit or typical_price
         self._budget = budget / max(1, len(kinds)) if limit else budget
         total = self._offers.total / budget
         self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), log1p(len(past)))

@@ -13,7 +13,7 @@ from agents.baselines import choice_model
 from agents.baselines.choice_model import ChoiceModel, _sampled
 from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
-from replay_sessions.schema import Action, Click, Persona, Session, Step, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.observation import Observation, observe_session
@@ -40,12 +40,12 @@ def planted_sessions(count: int) -> Iterator[Session]:
         yield planted_session(number, (Step(page=page, action=Click(name=f"results.{chosen}.view")),))
 
 
-def planted_session(number: int, steps: tuple[Step, ...]) -> Session:
+def planted_session(number: int, steps: tuple[Step, ...], goal: str | None = GOAL) -> Session:
     return Session(
         session_id=f"s{number}",
         user_id=f"u{number}",
         persona=Persona(text="A hasty shopper" if number % 2 else "A patient shopper"),
-        goal=GOAL,
+        goal=goal,
         steps=steps,
         source="planted",
         official_split="train",
@@ -297,3 +297,21 @@ def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: Cho
         model._reader.read(after[steps]).choices[0].facts[FEATURES.index("steps so far, log")] for steps in (20, 200)
     )
     assert 0 < few < many < few + np.log(10)
+
+
+def test_without_a_budget_the_level_of_a_page_s_prices_is_learnt(tmp_path: Path) -> None:
+    """Shoppers leave a dear page; what is relative to the page's own prices could not tell."""
+    random = Random(0)
+
+    def page(price: float) -> str:
+        return "".join(card(name, price, 4.0) for name in "abc")
+
+    def session(number: int) -> Session:
+        price = random.choice([20.0, 80.0])
+        is_clicked = random.random() < (0.9 if price == 20 else 0.1)
+        action = Click(name=f"results.{random.choice('abc')}.view") if is_clicked else Terminate()
+        return planted_session(number, (Step(page=page(price), action=action),), goal=None)
+
+    fitted = fit_to(tmp_path / "store", map(session, range(300)))
+    cheap, dear = (shares_on(fitted, page(price), goal="")[Terminate()] for price in (20, 80))
+    assert cheap < 0.2 and dear > 0.8
