@@ -18,11 +18,11 @@ COLUMNS = (
 )
 SMALLEST_SHOWN = 0.0005  # a smaller share is 0.0 points
 LEGEND = (
-    "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2), for each agent as it was fitted: the "
-    "uncertainty of its fit is not in them. Holm p: of the t test over "
-    f"users, adjusted for the kinds of action; a shift is significant where it is {LEVEL:g} or less. Seen from: "
-    "the shift that would have been found with 80% probability. Placebo less A, and A with other seeds less A (A/A; – "
-    "where an agent gives probabilities, in which there is no chance); ! marks a false alarm."
+    "Logged: what shoppers did on A. B less A with 95% intervals over users (CR2), for each agent as it was fitted: "
+    "the uncertainty of its fit is not in them. Holm p: of the t test over users, adjusted for the kinds of action; a "
+    f"shift is significant where it is {LEVEL:g} or less. Seen from: the shift that would have been found with 80% "
+    "probability. Placebo less A, and A with other seeds less A (A/A; – where an agent gives probabilities, in which "
+    "there is no chance); ! marks a false alarm."
 )
 LIMITS = (
     "What this is: the agents' next action on the pages that the change touches, each reached as a shopper reached it "
