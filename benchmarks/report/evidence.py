@@ -29,7 +29,7 @@ from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.show.curves import PhaseCurves, phase_curves, read_run
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
-RULES = ("random", "majority", "repeat_last", "copy_match")
+BASELINES = ("random", "majority", "repeat_last", "copy_match", *GROUPS["baselines"], "boosted_choice", ORACLE)
 TOLERANCE = 1e-9  # sums may be taken in another order
 
 
@@ -75,8 +75,7 @@ class Evidence:
     @property
     def baselines(self) -> frozenset[str]:
         """Labels of the rules and counting models that come with the project, the references among them."""
-        names = (*RULES, *GROUPS["baselines"], ORACLE)
-        return frozenset(entry.label for entry in self.log.entries if entry.spec.target in names)
+        return frozenset(entry.label for entry in self.log.entries if entry.spec.target in BASELINES)
 
     @property
     def personas_shown(self) -> str:
