@@ -25,7 +25,7 @@ import msgspec
 
 from agents.registry import agent_class, installed_agents, is_own
 from replay_sessions.foundation.errors import UnknownAgent, did_you_mean
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.packages import OUR_PACKAGES
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import Identity

@@ -14,7 +14,7 @@ import msgspec
 
 from agents.agent_code import find_source, source_files
 from agents.registry import is_own
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.packages import OUR_PACKAGES
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.generate import AgentSpec

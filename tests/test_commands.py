@@ -21,6 +21,8 @@ from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
 from benchmarks.ab.pages.__main__ import main as ab_pages
+from benchmarks.console import PROGRAMS
+from benchmarks.console import main as shop_r1
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.live.__main__ import main as live
 from benchmarks.paper.__main__ import main as paper
@@ -35,8 +37,6 @@ from benchmarks.studies.speed.collect import main as speed_collect
 from benchmarks.studies.speed.import_at_scale import main as import_at_scale
 from benchmarks.studies.statistics.__main__ import main as statistics
 from replay_sessions.__main__ import main as replay_sessions
-from replay_sessions.console import PROGRAMS
-from replay_sessions.console import main as shop_r1
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving

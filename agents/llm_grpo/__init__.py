@@ -2,8 +2,8 @@
 
 import sys
 
-from replay_sessions.console import check_packages
 from replay_sessions.foundation.command_line import run_command
+from replay_sessions.foundation.packages import check_packages
 
 if sys.argv[:1] == ["-m"] and (code := run_command(check_packages)):  # before a foreign `train` runs
     raise SystemExit(code)

@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import Any
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, did_you_mean
+from replay_sessions.foundation.packages import OUR_PACKAGES
 
-OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
 _NOT_THE_USERS = (*(f"{Path(__file__).parents[2] / package}{os.sep}" for package in OUR_PACKAGES), "<frozen ")
 
 

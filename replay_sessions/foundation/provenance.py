@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.packages import OUR_PACKAGES
 from replay_sessions.foundation.speedups import IS_COMPILED
 
 PACKAGES = (

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from replay_sessions.console import PROGRAMS
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from benchmarks.console import PROGRAMS
+from replay_sessions.foundation.packages import OUR_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.studies.docs_site.commands import command_names, help_text
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.packages import OUR_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 # Former word (a regular expression, bounded by what is no word) -> the word to use.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from replay_sessions.console import main
+from benchmarks.console import main
 from tests.demo_stores import demo_store_at
 from tests.smoke.test_train_command import SMALL
 
@@ -30,7 +30,7 @@ def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_a
     flags = [word for key, value in SMALL.items() if "sft-longer" not in key for word in (f"--{key}", str(value))]
     words = [*TRAIN.split(), "--store", "demo", *flags, "--save-every-s", "0"]
 
-    program = [sys.executable, "-c", "import sys; from replay_sessions.console import main; sys.exit(main())"]
+    program = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
     process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
     for line in process.stderr:

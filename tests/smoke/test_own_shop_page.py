@@ -26,7 +26,7 @@ BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = sorted((line for block in BLOCKS for line in block.splitlines()), key=lambda line: " erase " in line)
 (CHANGE,) = re.findall(r"```toml\n# change.toml\n(.*?)```", PAGE, flags=re.DOTALL)
 SERVING = ("shop", "record")
-SHOP_R1 = [sys.executable, "-c", "import sys; from replay_sessions.console import main; sys.exit(main())"]
+SHOP_R1 = [sys.executable, "-c", "import sys; from benchmarks.console import main; sys.exit(main())"]
 VISITORS = 60  # of whom ten are held out
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.train import train
-from replay_sessions.console import main
+from benchmarks.console import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate
 from shop_env.evaluation.log import TRUST

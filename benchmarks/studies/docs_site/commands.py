@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from unittest.mock import patch
 
-from replay_sessions.console import NAME, PROGRAMS, main
+from benchmarks.console import PROGRAMS, main
 
 # Further words that a program takes first; of a command that lists its own, its help does.
 FURTHER = {"rank": ("merge", "submit"), "human": ("agreement",)}
@@ -39,4 +39,4 @@ def help_text(command: str, flag: str = "--help") -> str:
 
 def _section(command: str) -> str:
     level = "###" if " " in command else "##"
-    return f"{level} {f'{NAME} {command}'.strip()}\n\n```text\n{help_text(command)}```\n"
+    return f"{level} {f'shop-r1 {command}'.strip()}\n\n```text\n{help_text(command)}```\n"

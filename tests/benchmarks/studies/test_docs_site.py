@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchmarks.console import PROGRAMS
 from benchmarks.studies.docs_site.commands import command_names, help_text
 from benchmarks.studies.docs_site.hook import on_page_markdown
-from replay_sessions.console import PROGRAMS
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.reward import RewardConfig

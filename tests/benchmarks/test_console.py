@@ -1,13 +1,14 @@
 """The console command: quick to answer, and nothing of another project runs by it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.console import PROGRAMS, completion_script, main
 from replay_sessions.__main__ import main as stores
-from replay_sessions.console import PROGRAMS, completion_script, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 def test_help_loads_none_of_the_programs() -> None:
     script = """
 import sys
-from replay_sessions.console import main
+from benchmarks.console import main
 main(["--help"])
-loaded = {"torch", "gymnasium", "agents", "benchmarks", "train"} & sys.modules.keys()
+loaded = {"torch", "gymnasium", "agents", "benchmarks.leaderboard", "train"} & sys.modules.keys()
 sys.exit(str(loaded) if loaded else 0)
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -43,7 +44,7 @@ def test_without_shop_r1_messages_name_the_module(capsys: pytest.CaptureFixture[
 
 
 CALLS = {
-    "shop-r1": ["-c", "import sys; from replay_sessions.console import main; sys.exit(main(['report', 'x']))"],
+    "shop-r1": ["-c", "import sys; from benchmarks.console import main; sys.exit(main(['report', 'x']))"],
     "python -m": ["-m", "agents.llm_grpo.train", "--dry-run"],
 }
 
@@ -51,7 +52,10 @@ CALLS = {
 @pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
 def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str], tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("open('has_run', 'w')\n")
-    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: the package 'train' that Python finds (")
     assert done.stderr.count("\n") == 1

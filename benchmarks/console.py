@@ -13,20 +13,13 @@ import contextlib
 import io
 import re
 import sys
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from importlib import import_module, metadata
-from importlib.util import find_spec
-from pathlib import Path
 
 from replay_sessions.__main__ import COMMANDS as STORE_COMMANDS
 from replay_sessions.foundation.command_line import choose, naming, run_command
-from replay_sessions.foundation.errors import ShopR1Error
-from replay_sessions.foundation.plugins import OUR_PACKAGES
+from replay_sessions.foundation.packages import DISTRIBUTION, ROOT, check_packages
 
-NAME = "shop-r1"
-ROOT = Path(__file__).parents[1]
 # Name -> the module and the words after it that it stands for, and a summary.
 PROGRAMS = {
     "train": ("agents.llm_grpo.train", "Train an LLM policy: SFT, GRPO, and a table on held-out users."),
@@ -64,14 +57,10 @@ complete -o default -F _shop_r1 shop-r1
 """
 
 
-class ForeignPackage(ShopR1Error, ImportError):
-    """Another project's package has the name of one of ours."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; exit codes as in command_line.py."""
     words = sys.argv[1:] if arguments is None else arguments
-    with naming({f"python -m {program}": f"{NAME} {name}" for name, (program, _) in PROGRAMS.items()}):
+    with naming({f"python -m {program}": f"{DISTRIBUTION} {name}" for name, (program, _) in PROGRAMS.items()}):
         return run_command(lambda: _run(words))
 
 
@@ -81,9 +70,9 @@ def _run(words: Sequence[str]) -> int:
         words = [" ".join(words[:2]), *words[2:]]
     summaries["completion"] = "Print a script by which bash and zsh complete this command."
     if words[:1] == ["--version"]:
-        sys.stdout.write(f"{NAME} {metadata.version(NAME)}\n")
+        sys.stdout.write(f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}\n")
         return 0
-    name, rest = choose("command", summaries, words, program=NAME, text=__doc__)
+    name, rest = choose("command", summaries, words, program=DISTRIBUTION, text=__doc__)
     check_packages()
     if name == "completion":
         sys.stdout.write(completion_script())
@@ -96,36 +85,6 @@ def _call(name: str, words: Sequence[str]) -> int:
     is_package = ROOT.joinpath(*module.split(".")).is_dir()
     main: Callable[[Sequence[str]], int] = import_module(f"{module}.__main__" if is_package else module).main
     return main([*first, *words])
-
-
-def check_packages() -> None:
-    """Looks up the packages of this project, without importing them: they must lie beside this one, as installed.
-
-    A user's own `train.py` can hide one of them, and `openai-agents` installs an `agents` over ours.
-
-    Raises:
-        ForeignPackage: One of them is another project's.
-    """
-    try:
-        recorded = {str(file): file.hash for file in metadata.files(NAME) or ()}
-    except metadata.PackageNotFoundError:  # a checkout that is not installed
-        recorded = {}
-    for package in OUR_PACKAGES:
-        expected, specification = ROOT / package / "__init__.py", find_spec(package)
-        file = Path(specification.origin or "") if specification else None
-        digest = recorded.get(f"{package}/__init__.py")
-        is_ours = file is not None and file.is_file() and file.samefile(expected)
-        if not is_ours or (digest and digest.value != _digest(expected)):
-            raise ForeignPackage(
-                f"the package '{package}' that Python finds ({file}) is not shop-r1's, which belongs to {expected}: "
-                "move or rename the other, or use an environment of its own (the distribution 'openai-agents' also "
-                "installs a package 'agents')"
-            )
-
-
-def _digest(file: Path) -> str:
-    """As a wheel records it."""
-    return urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
 
 
 def completion_script() -> str:

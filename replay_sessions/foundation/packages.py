@@ -1,0 +1,47 @@
+"""The packages of this project, and a check that Python finds these and no other of the same name."""
+
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from replay_sessions.foundation.errors import ShopR1Error
+
+DISTRIBUTION = "shop-r1"
+OUR_PACKAGES = ("replay_sessions", "shop_env", "train", "agents", "benchmarks")
+ROOT = Path(__file__).parents[2]
+
+
+class ForeignPackage(ShopR1Error, ImportError):
+    """Another project's package has the name of one of ours."""
+
+
+def check_packages() -> None:
+    """Looks up the packages of this project, without importing them: they must lie beside this one, as installed.
+
+    A user's own `train.py` can hide one of them, and `openai-agents` installs an `agents` over ours.
+
+    Raises:
+        ForeignPackage: One of them is another project's.
+    """
+    try:
+        recorded = {str(file): file.hash for file in metadata.files(DISTRIBUTION) or ()}
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        recorded = {}
+    for package in OUR_PACKAGES:
+        expected, specification = ROOT / package / "__init__.py", find_spec(package)
+        file = Path(specification.origin or "") if specification else None
+        digest = recorded.get(f"{package}/__init__.py")
+        is_ours = file is not None and file.is_file() and file.samefile(expected)
+        if not is_ours or (digest and digest.value != _digest(expected)):
+            raise ForeignPackage(
+                f"the package '{package}' that Python finds ({file}) is not shop-r1's, which belongs to {expected}: "
+                "move or rename the other, or use an environment of its own (the distribution 'openai-agents' also "
+                "installs a package 'agents')"
+            )
+
+
+def _digest(file: Path) -> str:
+    """As a wheel records it."""
+    return urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
