@@ -4,7 +4,6 @@
     adapted.py        what an agent sees of a store; functions, policies, distributions as agents
     conformance.py    checks for authors of agents                templates/      an agent to begin with, and its test
     baselines/        agents without a language model
-    human/            people as agents
     local/  prompting/  sb3/   language models here (trained policies too) and behind a server; discrete policies
     llm_grpo/         the training command and the agents that its table ranks
     rationales/                           … write the rationales that a log lacks

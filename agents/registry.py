@@ -29,7 +29,6 @@ from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itse
 from agents.baselines.choice_model import ChoiceModel
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
-from agents.human.recording import HumanAgent
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
@@ -53,7 +52,6 @@ CORE: dict[str, Build] = {
     "repeat_last": RepeatLastAgent,
     "copy_match": CopyMatchAgent,
     "oracle": OracleAgent,
-    "human": HumanAgent,
     "context_majority": ContextMajority,
     "ngram": Ngram,
     "nearest": Nearest,

@@ -37,7 +37,6 @@ PROGRAMS = {
     "ab": ("benchmarks.ab", "Ask agents what a change of the demo shop would do."),
     "ab pages": ("benchmarks.ab.pages", "The same of the logged pages of any shop."),
     "coefficients": ("benchmarks.coefficients", "Report what prices and ratings do to the choices of a store."),
-    "human": ("agents.human", "Let a person predict the next actions."),
     "rationales": ("agents.rationales", "Write the rationales that a store lacks."),
     "paper": ("benchmarks.paper", "Train a paper's table and print the published one beside it."),
     "serve": ("shop_env.serving", "Serve the environment to other tools."),

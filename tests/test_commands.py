@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from agents.__main__ import main as agents
-from agents.human.__main__ import main as human
 from agents.llm_grpo.train import main as llm_grpo_train
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
@@ -57,7 +56,6 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
-    *((human, words) for words in ([], ["agreement"])),
     *((page_visibility, [name]) for name in ("build", "measure")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
     *((main, []) for main in (series, readme, ab, ab_pages)),
@@ -166,7 +164,6 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
     (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
     (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
-    (["starlette"], ["agents.human", "--store", "STORE", "--out", "y"], "recorder"),
     (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
 ]
 # What takes seconds to load, or is an extra.

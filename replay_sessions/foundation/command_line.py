@@ -141,8 +141,8 @@ def as_typed(text: str) -> str:
     """The text with commands by the names that the user types.
 
     >>> with naming({"python -m agents": "shop-r1 agents", "python -m agents new": "shop-r1 new"}):
-    ...     as_typed("python -m agents new, python -m agents check, python -m agents.human")
-    'shop-r1 new, shop-r1 agents check, python -m agents.human'
+    ...     as_typed("python -m agents new, python -m agents check, python -m agents.sb3")
+    'shop-r1 new, shop-r1 agents check, python -m agents.sb3'
     """
     for name in sorted(_names.get(), key=len, reverse=True):
         text = re.sub(rf"{re.escape(name)}(?![\w.])", _names.get()[name], text)

@@ -9,8 +9,8 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.store import SessionStore
 from tests.demo_stores import demo_store_at
 
-# A file or a server: tests/agents/human/test_agent.py, tests/agents/test_sb3.py, tests/agents/local, …/prompting
-NEED_MORE = {"human", "sb3", "local", "prompting"}
+# A file or a server: tests/agents/test_sb3.py, tests/agents/local, …/prompting
+NEED_MORE = {"sb3", "local", "prompting"}
 
 
 @pytest.mark.parametrize("name", sorted(set(AGENTS) - NEED_MORE))

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from benchmarks.console import PROGRAMS, main
 
 # Further words that a program takes first; of a command that lists its own, its help does.
-FURTHER = {"rank": ("merge", "submit"), "human": ("agreement",)}
+FURTHER = {"rank": ("merge", "submit")}
 _OWN = re.compile(r"^usage: [\w -]+ [A-Z]+ \.\.\.\n\n(.*)", re.MULTILINE | re.DOTALL)
 
 
