@@ -3,8 +3,9 @@
     simplified page ─► lexbor's tree ─► only what is listed here, written anew ─► document for <iframe sandbox srcdoc=…>
 
 Whose pages these are, and what they must not do. A page in a store may hold anything: logs come from the open web, and
-a store may come from somebody else. Whoever looks at one in a report must not thereby run its code, load from anywhere (which tells somebody that, when and from where the page was looked at), send a form, be led to
-another page, or be shown something in front of what is around the frame. So
+a store may come from somebody else. Whoever looks at one in a report must not thereby run its code, load from anywhere
+(which tells somebody that, when and from where the page was looked at), send a form, be led to another page, or be
+shown something in front of what is around the frame. So
 
 1. nothing is passed on: the page is parsed as a browser would, and what is written is made of the tags and attributes
    listed below alone. No script, frame, object, style sheet, image, address or handler is among them; forms become
