@@ -19,6 +19,9 @@ from typing import Annotated, Any
 import tyro
 
 from agents.agent_code import code_digest
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.options import prepare
+from agents.llm_grpo.presets import check_store, load_preset
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
@@ -30,9 +33,6 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles, read_log
 from shop_env.metrics import StepRecord
 from train.config import SftConfig
-from train.run.config import TrainConfig
-from train.run.options import prepare
-from train.run.presets import check_store, load_preset
 
 
 class TrainingOptions(Record):
@@ -205,7 +205,7 @@ def train_missing(runs: Sequence[PlannedRun], processes: int = 1, *, quiet: bool
     missing = [run for run in runs if run.missing_rows()]
     if missing:
         with requires_extra("train"):  # reported before hours of work, not after
-            import train.run.command  # noqa: F401, PLC0415 - torch may be missing
+            import agents.llm_grpo.command  # noqa: F401, PLC0415 - torch may be missing
     for run in missing:  # runs may share a store
         with working_alone_in(run.folder):
             if not run.store.exists():

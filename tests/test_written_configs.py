@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from agents.llm_grpo.presets import load_preset
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.mapped.field_mapping import load_mapping
 from replay_sessions.simplify import load_recipe
-from train.run.presets import load_preset
 
 STAGE = "[sft]\n[[sft.stages]]\nsteps = 3\n"
 MAPPING = 'description = "x"\nsource = "y"\ntypes = {}\n'

@@ -1,7 +1,7 @@
 """The numbers of training, as a preset gives them: optimizer, SFT, the model and its passes, sampling.
 
-Those of GRPO stand in grpo/config.py; train/run/config.py makes one configuration of all. No such module loads torch,
-so that a command prints its help or the error of a call at once.
+Those of GRPO stand in grpo/config.py; agents/llm_grpo/config.py makes one configuration of all. No such module loads
+torch, so that a command prints its help or the error of a call at once.
 """
 
 import sys

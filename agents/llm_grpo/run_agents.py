@@ -1,4 +1,4 @@
-"""The agents of a training run (train/run/evaluation.py): policies, those of `evaluation.agents`, and the oracle."""
+"""The agents of a training run (evaluation.py): policies, those of `evaluation.agents`, and the oracle."""
 
 from typing import Any
 

@@ -24,11 +24,11 @@ from functools import cache, partial
 from typing import Any
 
 from agents.llm_grpo import run_agents
+from agents.llm_grpo.options import prepare, prepare_from
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.log import EvaluationLog, read_log
 from train.machine import get_world_size
-from train.run.options import prepare, prepare_from
 
 
 def train(**options: Any) -> EvaluationLog:
@@ -42,7 +42,7 @@ def train(**options: Any) -> EvaluationLog:
     """
     prepared = prepare_from(options)
     with requires_extra("train"):
-        from train.run import command  # noqa: PLC0415 - an extra that may be missing
+        from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     command.run((), lambda: prepared, run_agents)
     return read_log(prepared[1], trusted=True)
 
@@ -52,7 +52,7 @@ def _run(words: Sequence[str]) -> int:
     if get_world_size() == 1:
         asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one prints it
     with requires_extra("train"):
-        from train.run import command  # noqa: PLC0415 - an extra that may be missing
+        from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
         return command.run(words, asked_for, run_agents)
     except KeyboardInterrupt:

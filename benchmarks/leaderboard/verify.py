@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agents.llm_grpo.config import TrainConfig
 from agents.registry import is_own, parse_spec
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels, markdown
 from benchmarks.leaderboard.rerun import Rerun, check_rerun, format_key
@@ -42,7 +43,6 @@ from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_table import StepRecord, rescore
 from shop_env.observation import ContextConfig
-from train.run.config import TrainConfig
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Of an absolute path all but its last part; of an address or HTML nothing.
@@ -154,7 +154,7 @@ def _settings(folder: Path, log: EvaluationLog) -> _Settings:
             rows = [(spec.label, spec, board.context) for spec in agent_specs(board.agents)]
             return _Settings(board, board.evaluation, rows, 0.6)
         with requires_extra("train"):
-            from train.run.evaluation import table_rows  # noqa: PLC0415 - loads torch, which only training needs
+            from agents.llm_grpo.evaluation import table_rows  # noqa: PLC0415 - loads torch, which only training needs
         run = msgspec.convert(described, TrainConfig)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise BadConfig(f"the provenance in '{folder / LOG_FILE}' is not that of a run: {error!r}") from error
@@ -175,7 +175,7 @@ def _check_log(
     named = {name: value for name, value in log.provenance.items() if f"provenance.{name}" in UNPROVEN}
     described = {"config": msgspec.to_builtins(run), "seed": run.seed, "store": log.provenance["store"]}
     if training is not None:
-        from train.run import evaluation as final_table  # noqa: PLC0415 - as above
+        from agents.llm_grpo import evaluation as final_table  # noqa: PLC0415 - as above
 
         assert isinstance(run, TrainConfig)
         write_table: Callable[[], str] = partial(final_table.markdown, log, run)

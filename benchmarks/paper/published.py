@@ -3,8 +3,8 @@
     tables/2.toml … tables/customer8.toml ─┬─► PaperTable
     papers/shop_r1.toml, customer_r1.toml ─┘
 
-A row of a table is a phase of a rows file (train/presets/rows), evaluated as the table says. Published figures are
-stored in percent as they are printed, and read as shares; `nan` where the paper gives none.
+A row of a table is a phase of a rows file (agents/llm_grpo/presets/rows), evaluated as the table says. Published
+figures are stored in percent as they are printed, and read as shares; `nan` where the paper gives none.
 """
 
 import math
@@ -95,7 +95,7 @@ class PaperTable(Config):
 
     Attributes:
         paper: Whose: the tables of one paper share one run a seed.
-        rows_file: Of which its phases are (train/presets/rows).
+        rows_file: Of which its phases are (agents/llm_grpo/presets/rows).
         drawn_by_temperature: Also a plot of the figures over the rows' temperatures.
         compared: Pairs of rows by label that are compared though the paper does not have both.
         notes: What else a reader should know, of the paper or of the rows.

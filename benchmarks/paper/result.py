@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from agents.llm_grpo.config import Decoding
 from benchmarks.paper.orders import Order, find_orders, further_differences
 from benchmarks.paper.published import PaperRow, PaperTable
 from benchmarks.paper.runs import Aspect, PaperOptions, Runs, aspects
@@ -32,7 +33,6 @@ from shop_env.metrics import StepRecord
 from shop_env.metrics.all_metrics import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
-from train.run.config import Decoding
 
 ORACLE = "oracle"
 

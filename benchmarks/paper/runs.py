@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.options import prepare
 from benchmarks.paper.published import PaperTable, Variant
 from benchmarks.training_runs import PlannedRun, TrainingOptions, find_store, format_stages, parse_seeds, plan_run
 from replay_sessions.foundation.errors import BadConfig, check_at_least
@@ -20,8 +22,6 @@ from replay_sessions.foundation.records import Record
 from shop_env.evaluation.comparing import Tested
 from shop_env.evaluation.log import read_log
 from train.config import SftConfig
-from train.run.config import TrainConfig
-from train.run.options import prepare
 
 HEADINGS = {
     "model": "model",

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agents.llm_grpo.presets import load_preset
 from benchmarks.seeds import main, summarise_seeds
 from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.comparing import compare_records
 from shop_env.metrics import StepRecord
 from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
-from train.run.presets import load_preset
 
 SMALL = [
     *("--sft.stages.0.steps", "2", "--sft.stages.1.steps", "2", "--sft.stages.2.steps", "2"),

@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.baselines.rules import RepeatLastAgent
+from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
 from benchmarks.report.__main__ import main as report
@@ -38,7 +39,6 @@ from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
-from train.run.presets import load_preset, preset_names, rows_names
 from train.show.panels import panels
 
 pytestmark = pytest.mark.long
@@ -272,7 +272,7 @@ rank = 2
 
 def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tmp_path: Path) -> None:
     write_gguf(tmp_path / "model.gguf")
-    preset = (resources.files("train") / "presets" / "tiny_cpu.toml").read_text()
+    preset = (resources.files("agents.llm_grpo") / "presets" / "tiny_cpu.toml").read_text()
     before, _, after = preset.partition("[model]")
     after = after[after.index("[sft]") :]
     (tmp_path / "lora.toml").write_text(before + LORA.format(path=tmp_path / "model.gguf") + after)

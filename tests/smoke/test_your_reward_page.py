@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.train import train
 from benchmarks.console import main
 from replay_sessions.foundation.errors import BadConfig
@@ -17,7 +18,6 @@ from shop_env.replies import format_reply
 from shop_env.reward import reward_preset, score_reply
 from tests.demo_stores import demo_store_at
 from tests.smoke.test_train_command import SMALL
-from train.run.presets import load_preset
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_reward.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))

@@ -19,6 +19,7 @@ import msgspec
 import torch
 from safetensors.torch import save_file
 
+from agents.llm_grpo.phases import Phase, Stopped, Trainer, run_phase
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
@@ -31,7 +32,6 @@ from train.policy import Policy
 from train.process_group import process_group
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy, full_tensor
 from train.rollouts.engine import SampledReply, StopReason
-from train.run.phases import Phase, Stopped, Trainer, run_phase
 from train.run_log import NoLog, RunLog
 from train.sampler import SessionPlan
 from train.session_tree import enable_tree_attention

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from agents.llm_grpo.config import PhaseConfig
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward import reward_preset
 from tests.oracles.unpacked_policy import unpacked_log_probs
@@ -19,7 +20,6 @@ from train.grpo.trainer import GroupTrainer
 from train.objectives import load_objective
 from train.policy import Policy
 from train.rollouts.engine import SampledReply
-from train.run.config import PhaseConfig
 from train.session_tree import enable_tree_attention
 
 

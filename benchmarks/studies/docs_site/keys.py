@@ -9,6 +9,8 @@ from typing import Any, get_args
 
 import msgspec
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.presets import NUMBERS, PRESETS
 from shop_env.evaluation import results
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart
@@ -16,8 +18,6 @@ from shop_env.evaluation.results import ResultRow
 from shop_env.metrics import all_metrics
 from shop_env.reward.score import REWARD_PRESETS, RewardConfig
 from train import metrics_file
-from train.run.config import TrainConfig
-from train.run.presets import NUMBERS, PRESETS
 
 # Column -> the preset whose values it has; in a paper's, what is marked as ours is none of the paper's.
 COLUMNS = {"`tiny_cpu`": "tiny_cpu", "Shop-R1": "shop_r1_3b", "Customer-R1": "customer_r1_7b"}

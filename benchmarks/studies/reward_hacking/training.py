@@ -4,14 +4,14 @@ for each kind of spam and seed one run:   taught (SFT on spam) ─► shop_r1   
                                                                ├► no_dars
                                                                └► binary  ─► the same steps of held-out users
 
-A run is a folder of its own in OUT/training, and as resumable as any (train.run.training_run): called again, it
+A run is a folder of its own in OUT/training, and as resumable as any (agents.llm_grpo.training_run): called again, it
 continues with the phase that is not finished, and reads what is finished. Every phase keeps its last weights, not the
 best ones, so that the results show where GRPO went.
 
 What is taught: a share of the actions to learn is a trivial policy's; histories stay as logged. The rationale that is
 taught is the logged one: what changes is the action, whatever was thought.
 
-store ─► logged trunks (train.run.data) ─► the same with other targets ─► SFT
+store ─► logged trunks (agents.llm_grpo.data) ─► the same with other targets ─► SFT
                         └────────────────────────────────────────────────────────────► GRPO
 """
 
@@ -27,6 +27,13 @@ import msgspec
 import torch
 
 from agents.llm_grpo import run_agents
+from agents.llm_grpo.command import begin_run
+from agents.llm_grpo.config import PhaseConfig, TrainConfig, ValidationConfig
+from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.evaluation import evaluate_rows
+from agents.llm_grpo.phases import Trainer
+from agents.llm_grpo.presets import extend_config, load_preset, read_config
+from agents.llm_grpo.training_run import PHASES_FILE, TrainingRun
 from benchmarks.studies.reward_hacking import policies
 from benchmarks.studies.reward_hacking.guesses import TYPES
 from benchmarks.studies.reward_hacking.trained import TAUGHT, Change, Course, Policy, Trained
@@ -41,13 +48,6 @@ from shop_env.metrics import StepRecord, step_metrics
 from shop_env.observation import Observation, observe
 from shop_env.replies import format_reply
 from train.metrics_file import METRICS_FILE, read_metrics
-from train.run.command import begin_run
-from train.run.config import PhaseConfig, TrainConfig, ValidationConfig
-from train.run.data import TrainingData
-from train.run.evaluation import evaluate_rows
-from train.run.phases import Trainer
-from train.run.presets import extend_config, load_preset, read_config
-from train.run.training_run import PHASES_FILE, TrainingRun
 from train.run_log import RunLog
 from train.tokens import ReplySpan, SessionTokens, reply_tokens
 

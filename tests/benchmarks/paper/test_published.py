@@ -4,13 +4,13 @@ import math
 
 import pytest
 
+from agents.llm_grpo.presets import load_preset
 from benchmarks.paper.published import PaperTable, load_table, table_names
 from benchmarks.paper.result import TYPE_SHARES
 from benchmarks.paper.runs import HEADINGS
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.step_table import metric_preset
-from train.run.presets import load_preset
 
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {

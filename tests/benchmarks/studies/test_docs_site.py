@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.presets import load_preset
 from benchmarks.console import PROGRAMS
 from benchmarks.studies.docs_site.commands import command_names, help_text
 from benchmarks.studies.docs_site.hook import on_page_markdown
@@ -15,8 +17,6 @@ from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.reward import RewardConfig
 from train.config import LoraConfig
-from train.run.config import TrainConfig
-from train.run.presets import load_preset
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.llm_grpo.presets import load_preset
 from agents.registry import parse_spec
 from benchmarks.series.config import read_series
 from benchmarks.studies.real_shoppers import training
 from replay_sessions.foundation.table import Estimate
-from train.run.presets import load_preset
 
 STUDY = Path(training.__file__).parent
 POLICIES = str(STUDY / "policies.toml")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents.llm_grpo.data import TrainingData
 from benchmarks.studies.reward_hacking.__main__ import main
 from benchmarks.studies.reward_hacking.policies import always_terminate, first_element, get_action
 from benchmarks.studies.reward_hacking.training import SpamData, run_config
@@ -14,7 +15,6 @@ from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alon
 from replay_sessions.store import SessionStore
 from shop_env.observation import observe
 from shop_env.replies import Reply, parse_reply
-from train.run.data import TrainingData
 from train.tiny import train_tokenizer
 from train.tokens import decode_replies
 

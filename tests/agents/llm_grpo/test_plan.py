@@ -13,19 +13,19 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from agents.llm_grpo.dry_run import GIB, counter_for, get_machine
+from agents.llm_grpo.options import MachineOptions, prepare
+from agents.llm_grpo.plan import Machine, PhasePlan, Planner
+from agents.llm_grpo.presets import preset_names
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from tests.train.conftest import make_tiny
 from tests.train.flight import qwen2_config
 from train.flops import ModelSize
 from train.memory import MemoryParts
-from train.run.dry_run import GIB, counter_for, get_machine
-from train.run.options import MachineOptions, prepare
-from train.run.plan import Machine, PhasePlan, Planner
-from train.run.presets import preset_names
 from train.session_tree import SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 SESSIONS, STEPS, REPLY = 512, 7, 60
 TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
 COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)

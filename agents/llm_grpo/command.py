@@ -16,6 +16,13 @@ import msgspec
 import torch
 from rich.console import Console, RenderableType
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.data import RationaleCoverage, TrainingData, rationale_coverage
+from agents.llm_grpo.dry_run import dry_run
+from agents.llm_grpo.evaluation import RunAgents, evaluate_run
+from agents.llm_grpo.options import PROGRAM, RunOptions, without_dry_run
+from agents.llm_grpo.presets import check_store, has_begun, record_extension
+from agents.llm_grpo.training_run import TrainingRun
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, replace_json, working_alone_in
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.provenance import provenance
@@ -31,13 +38,6 @@ from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
 from train.objectives import load_objective
 from train.process_group import process_group
-from train.run.config import TrainConfig
-from train.run.data import RationaleCoverage, TrainingData, rationale_coverage
-from train.run.dry_run import dry_run
-from train.run.evaluation import RunAgents, evaluate_run
-from train.run.options import PROGRAM, RunOptions, without_dry_run
-from train.run.presets import check_store, has_begun, record_extension
-from train.run.training_run import TrainingRun
 from train.run_log import NoLog, RunLog, load_trackers
 from train.tokens import tokenize_session
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.llm_grpo.config import PhaseConfig
+from agents.llm_grpo.presets import load_preset
 from replay_sessions.foundation.errors import BadConfig
-from train.run.config import PhaseConfig
-from train.run.presets import load_preset
 
 TINY = load_preset("tiny_cpu")
 

@@ -11,14 +11,22 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.presets import (
+    RENAMED_KEYS,
+    extend_config,
+    has_begun,
+    load_preset,
+    preset_names,
+    read_config,
+    rows_names,
+)
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
-from train.run.config import TrainConfig
-from train.run.presets import RENAMED_KEYS, extend_config, has_begun, load_preset, preset_names, read_config, rows_names
 
 PROGRAM = "python -m agents.llm_grpo.train"
 

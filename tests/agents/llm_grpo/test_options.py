@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.llm_grpo.options import prepare
+from agents.llm_grpo.presets import RENAMED_KEYS, load_preset
 from replay_sessions.foundation.errors import BadConfig
 from train import config as config_module
 from train.config import ModelConfig
 from train.grpo.config import GrpoConfig
 from train.machine import Precision
-from train.run.options import prepare
-from train.run.presets import RENAMED_KEYS, load_preset
 
 
 @pytest.mark.parametrize("usual", ["float32", "bfloat16_autocast"])

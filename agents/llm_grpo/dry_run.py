@@ -1,6 +1,6 @@
 """What a run would do and what it takes, without training: `python -m agents.llm_grpo.train … --dry-run`.
 
-store ─► tokens as each phase reads them ─► plan (train/run/plan.py) ─► a table of phases, one of memory by part
+store ─► tokens as each phase reads them ─► plan (agents/llm_grpo/plan.py) ─► a table of phases, one of memory by part
 """
 
 import multiprocessing
@@ -15,6 +15,10 @@ from typing import Any
 import torch
 from transformers import AutoConfig
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.options import MachineOptions
+from agents.llm_grpo.plan import Machine, PhasePlan, Planner
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.store import SessionStore
@@ -23,10 +27,6 @@ from train.fake_accelerator import DEVICE
 from train.machine import get_world_size
 from train.memory import MemoryParts, memory_parts
 from train.models import load_pretrained, load_tokenizer
-from train.run.config import TrainConfig
-from train.run.data import TrainingData
-from train.run.options import MachineOptions
-from train.run.plan import Machine, PhasePlan, Planner
 from train.tiny import build_model, train_tokenizer
 
 GIB = 2**30

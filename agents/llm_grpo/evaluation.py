@@ -20,6 +20,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from agents.llm_grpo.config import MOST_PROBABLE, TrainConfig
+from agents.llm_grpo.phases import PhaseResult
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.foundation.command_line import as_typed
 from replay_sessions.foundation.provenance import provenance
@@ -40,8 +42,6 @@ from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
-from train.run.config import MOST_PROBABLE, TrainConfig
-from train.run.phases import PhaseResult
 
 
 class RunAgents(Protocol):

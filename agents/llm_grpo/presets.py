@@ -1,4 +1,4 @@
-"""Presets (train/presets/*.toml): how a model is trained; rows (train/presets/rows/*.toml): which phases of a table.
+"""Presets (presets/*.toml): how a model is trained; rows (presets/rows/*.toml): which phases of a table.
 
 preset   the learner: model, context, numbers of SFT and GRPO, validation, and default phases
 base     another preset, by name or by a file beside it, whose values a preset overrides
@@ -25,13 +25,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from agents.llm_grpo.config import TrainConfig
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, did_you_mean
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.metrics_file import METRICS_FILE
-from train.run.config import TrainConfig
 
 # What keys were called before they took TRL's names.
 RENAMED_KEYS = {
@@ -46,7 +46,7 @@ RENAMED_KEYS = {
     "grpo.draws": "rollout_seeds",
     "model.stretch_tokens": "chunk_tokens",
 }
-PRESETS: Any = resources.files("train") / "presets"
+PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
 NUMBERS = ("sft", "grpo", "validation")  # tables of a run that a phase may override
 
 Tables = dict[str, Any]

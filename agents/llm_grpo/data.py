@@ -19,12 +19,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from agents.llm_grpo.config import TrainConfig
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import render_prompt
 from shop_env.reward.similarity import unlogged_fields
-from train.run.config import TrainConfig
 from train.tokens import SessionTokens, tokenize_session
 
 

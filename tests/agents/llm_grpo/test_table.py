@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.llm_grpo.evaluation import over_best_agent, table_rows, verdicts
+from agents.llm_grpo.presets import load_preset
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
@@ -12,8 +14,6 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from tests.demo_stores import demo_store_at
-from train.run.evaluation import over_best_agent, table_rows, verdicts
-from train.run.presets import load_preset
 
 CONFIG = load_preset("tiny_cpu")
 Interval = tuple[float, float]

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from agents.llm_grpo import run_agents
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.presets import extend_config, load_preset, read_config, record_extension
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import AgentFiles
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
-from train.run.config import TrainConfig
-from train.run.presets import extend_config, load_preset, read_config, record_extension
 
 FOLDER = Path("runs/mine")
 TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))

@@ -3,7 +3,7 @@
     store ─► tokenizer and model ─► sft ─┬─► shop_r1      GRPO against the frozen sft
                                          └─► sft_longer   SFT that goes on for as long as GRPO took
 
-Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, train/presets/rows).
+Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, agents/llm_grpo/presets/rows).
 `phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
 """
 
@@ -15,6 +15,10 @@ import msgspec
 import numpy as np
 import torch
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.evaluation import RunAgents, evaluate_shared
+from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
@@ -33,10 +37,6 @@ from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
 from train.rollouts.budget import cache_budget
 from train.rollouts.engine import LocalEngine
 from train.rollouts.vllm import VllmEngine
-from train.run.config import TrainConfig
-from train.run.data import TrainingData
-from train.run.evaluation import RunAgents, evaluate_shared
-from train.run.phases import Phase, PhaseResult, Trainer, run_phase
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
 from train.sft import SftTrainer

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.presets import load_preset
 from replay_sessions.foundation.errors import BadConfig
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import Tiny
 from train.config import ModelConfig
-from train.run.config import TrainConfig
-from train.run.data import TrainingData
-from train.run.presets import load_preset
 
 
 def limited(max_tree_tokens: int | None) -> TrainConfig:

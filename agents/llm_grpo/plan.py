@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from transformers import PretrainedConfig
 
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.options import MachineOptions
 from train.attention.choice import ROOM, Passes, get_traceable_attention, open_passes
 from train.config import SamplingConfig
 from train.flops import ModelSize, train_passes
@@ -26,8 +28,6 @@ from train.objectives import load_objective
 from train.policy import autocast_dtype
 from train.rollouts.budget import cache_budget
 from train.rollouts.engine import SampledReply, StopReason, token_bytes, trunk_batches
-from train.run.config import TrainConfig
-from train.run.options import MachineOptions
 from train.sampler import SessionPlan, SessionSteps, StepPlan, own_share
 from train.session_tree import PackedTrees
 from train.sft import sft_packs
