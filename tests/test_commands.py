@@ -23,18 +23,11 @@ from benchmarks.ab.pages.__main__ import main as ab_pages
 from benchmarks.console import PROGRAMS
 from benchmarks.console import main as shop_r1
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from benchmarks.live.__main__ import main as live
 from benchmarks.paper.__main__ import main as paper
-from benchmarks.people.__main__ import main as people
 from benchmarks.seeds import main as seeds
 from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
-from benchmarks.studies.page_visibility.__main__ import main as page_visibility
-from benchmarks.studies.readme.__main__ import main as readme
-from benchmarks.studies.reward_hacking.__main__ import main as hacking
-from benchmarks.studies.speed.collect import main as speed_collect
-from benchmarks.studies.speed.import_at_scale import main as import_at_scale
-from benchmarks.studies.statistics.__main__ import main as statistics
+from benchmarks.docs_site.__main__ import main as docs_site
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -48,7 +41,6 @@ LISTS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, words) for words in ([], ["import"], ["export"])),
     (agents, []),
     (serving, []),
-    (page_visibility, []),
 ]
 COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, [name]) for name in ("generate", "show", "check", "erase", "collect", "shop")),
@@ -56,26 +48,19 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
-    *((page_visibility, [name]) for name in ("build", "measure")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
-    *((main, []) for main in (series, readme, ab, ab_pages)),
+    *((main, []) for main in (series, docs_site, ab, ab_pages)),
     *(
         (main, [])
         for main in (
             llm_grpo_train,
             rationales,
             sb3_train,
-            live,
             paper,
             seeds,
             speed,
-            import_at_scale,
-            speed_collect,
-            people,
-            statistics,
         )
     ),
-    (hacking, []),
 ]
 
 
@@ -155,7 +140,6 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
     (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "baselines"),
     (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
-    (["sklearn"], ["benchmarks.people", "runs/none"], "baselines"),
     (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "baselines"),
     (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
     (["torch"], ["benchmarks.paper", "--table", "2"], "train"),

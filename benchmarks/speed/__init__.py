@@ -1,1 +1,1 @@
-"""The speed of the packages, part by part: the command of benchmarks/studies/speed, which measures a checkout."""
+"""Speed of the env, the reward, the simplifier, training and sampling, beside the usual ways to do the same."""

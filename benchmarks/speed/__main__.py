@@ -2,7 +2,7 @@
 
   python -m benchmarks.speed env reward --json speed.json
   python -m benchmarks.speed simplify --data ../shared/data
-  python -m benchmarks.speed training rollouts training_precision
+  python -m benchmarks.speed training rollouts
   python -m benchmarks.speed training_gpu --json speed_gpu.json
 
 Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
@@ -17,7 +17,7 @@ from typing import Annotated
 
 import tyro
 
-from benchmarks.studies.speed.measurement import Measurement, Options
+from benchmarks.speed.measurement import Measurement, Options
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
@@ -28,10 +28,8 @@ EXTRAS = {
     "env": "reference",
     "reward": "reference",
     "simplify": "reference",
-    "agents": "reference",
     "training": "train",
     "rollouts": "train",
-    "training_precision": "train",
     "training_gpu": "train",
 }
 DEFAULT_PARTS = tuple(part for part in EXTRAS if part != "training_gpu")
@@ -41,8 +39,7 @@ class Call(Options):
     """What to measure.
 
     Attributes:
-        parts: Of env, reward, simplify, agents, training, rollouts, training_precision and training_gpu; all but the
-            last by default.
+        parts: Of env, reward, simplify, training, rollouts and training_gpu; all but the last by default.
         json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
         runs: How often each thing is measured; None: as often as the part's own default.
@@ -61,7 +58,7 @@ def _run(call: Call) -> int:
     measurements: list[Measurement] = []
     for part in call.parts or DEFAULT_PARTS:
         with requires_extra(EXTRAS[part]):
-            module = import_module(f"benchmarks.studies.speed.{part}")  # on use: it imports torch, or a peer
+            module = import_module(f"benchmarks.speed.{part}")  # on use: it imports torch, or a peer
         for measurement in module.measure(call):
             print(_format(measurement), flush=True)
             measurements.append(measurement)

@@ -15,8 +15,6 @@ from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.ranking import markdown
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
-from benchmarks.live.__main__ import main as live
-from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from benchmarks.series.__main__ import main as series
 from replay_sessions.store import SessionStore
@@ -159,8 +157,6 @@ def test_an_agent_with_a_state_is_ranked_nowhere_and_says_why(
     assert main(["compare", str(out), "theirs", "majority"]) == 0
     assert sentence in capsys.readouterr().out
     assert sentence in (out / "leaderboard.md").read_text(encoding="utf-8")
-    assert people([str(out), "--store", str(store.path)]) == 0
-    assert sentence in (out / "people.md").read_text(encoding="utf-8")
     assert report([str(out)]) == 0
     assert sentence in (out / "report.html").read_text(encoding="utf-8")
     file = tmp_path / "series.toml"
@@ -313,17 +309,3 @@ def test_modules_in_a_folder_that_was_sent_are_not_those_that_verify_loads(tmp_p
     words = [sys.executable, "-m", "benchmarks.leaderboard", "verify", "."]
     ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2 and "loaded from the folder" not in ended.stderr
-
-
-def test_an_agent_that_walks_by_itself_cannot_change_its_figures(tmp_path: Path) -> None:
-    meddles = """
-import sys
-for module in [m for m in sys.modules.values() if "live.figures" in m.__name__ or "populations" in m.__name__]:
-    for name in [name for name in dir(module) if "divergence" in name]:
-        setattr(module, name, lambda *a, **k: 0.0)
-def act(observation): return LEAVE
-"""
-    agents = f"{write_agent(tmp_path, meddles)},copy_match"
-    assert live(["--agents", agents, "--sessions", "16", "--out", str(tmp_path / "out")]) in (0, 1)
-    rows = json.loads((tmp_path / "out" / "live.json").read_text(encoding="utf-8"))["rows"]
-    assert rows[-1]["figures"]["action_mix_divergence"]["value"] > 0.1

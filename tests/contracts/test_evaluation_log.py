@@ -16,7 +16,6 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
 from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
-from benchmarks.people.__main__ import main as people
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import read_log
@@ -96,13 +95,11 @@ def test_verify_passes_with_and_without_the_store_and_after_a_move(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_compare_report_and_people_pass(kind: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_compare_and_report_pass(kind: str, folders: dict[str, Path], tmp_path: Path) -> None:
     folder = folders[kind]
     first, second = read_log(folder).entries[3].label, read_log(folder).entries[0].label
     assert leaderboard(["compare", str(folder), first, second]) == 0
     assert report([str(folder), "--out", str(tmp_path / "report.html")]) == 0
-    assert people([str(folder), "--out", str(tmp_path / "people")]) == 0
-    assert {file.name for file in (tmp_path / "people").iterdir()} == {"people.json", "people.md"}
 
 
 def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:

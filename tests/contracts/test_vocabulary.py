@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies.docs_site.commands import command_names, help_text
+from benchmarks.docs_site.commands import command_names, help_text
 from replay_sessions.foundation.packages import OUR_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from benchmarks.report.__main__ import main
 from replay_sessions.store import StoreWriter
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of
 from tests.demo_stores import demo_store_at
-from tests.oracles.browser_visibility import chromium
+from tests.oracles.browser import chromium
 
 pytestmark = pytest.mark.browser
 

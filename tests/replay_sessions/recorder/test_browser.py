@@ -15,7 +15,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.recorder.collector import collector_server
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
-from tests.oracles.browser_visibility import chromium
+from tests.oracles.browser import chromium
 from tests.replay_sessions.recorder.test_collector import free_port
 
 pytestmark = pytest.mark.browser

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.studies.page_visibility.__main__ import compare
-from benchmarks.studies.page_visibility.marks import mark_controls
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
-from tests.oracles.browser_visibility import CASE_SCRIPT, CASES, STATES, TRUTH, chromium, read_states, viewing
+from tests.oracles.browser import chromium, viewing
+from tests.oracles.browser_visibility import CASE_SCRIPT, CASES, STATES, TRUTH, compare, read_states
+from tests.oracles.page_marks import mark_controls
 
 _CASES: dict[str, str] = {name: case["html"] for name, case in tomllib.loads(CASES.read_text("utf-8")).items()}
 

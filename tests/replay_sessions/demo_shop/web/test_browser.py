@@ -22,7 +22,7 @@ from replay_sessions.recorder.rrweb_bundle import recorder_script
 from replay_sessions.schema import Action, Session, reply_action
 from replay_sessions.simplify import simplify
 from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum
-from tests.oracles.browser_visibility import chromium
+from tests.oracles.browser import chromium
 
 pytestmark = pytest.mark.browser
 

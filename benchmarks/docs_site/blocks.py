@@ -1,0 +1,43 @@
+"""Tables within a page of Markdown: each stands between two comments, the first of which says what it is filled with.
+
+<!-- table: baselines/demo | agent, exact, NLL -->
+…
+<!-- end of table -->
+"""
+
+import re
+from collections.abc import Callable
+
+from replay_sessions.foundation.errors import BadConfig
+
+END = "<!-- end of table -->"
+_START = re.compile(r"<!-- table: (?P<name>[\w/]+)(?: \| (?P<columns>[^>]+))? -->\n")
+
+
+def fill_tables(page: str, fill: Callable[[str, list[str]], str | None]) -> str:
+    """Returns the page with its tables rewritten; the text around them is unchanged.
+
+    Args:
+        fill: From the name and the columns that a comment gives to the table's lines; None: it stays as it is.
+
+    Raises:
+        BadConfig: A table does not end.
+
+    >>> page = "Before.\\n<!-- table: sizes -->\\nold\\n<!-- end of table -->\\nAfter.\\n"
+    >>> print(fill_tables(page, lambda name, columns: "| new |\\n"), end="")
+    Before.
+    <!-- table: sizes -->
+    | new |
+    <!-- end of table -->
+    After.
+    """
+    result, position = "", 0
+    for start in _START.finditer(page):
+        end, following = page.find(END, start.end()), _START.search(page, start.end())
+        if end < 0 or (following is not None and following.start() < end):
+            raise BadConfig(f"the table '{start['name']}' of the page does not end: '{END}' is missing after it")
+        columns = start["columns"].split(", ") if start["columns"] else []
+        table = fill(start["name"], columns)
+        result += page[position : start.end()] + (page[start.end() : end] if table is None else table)
+        position = end
+    return result + page[position:]

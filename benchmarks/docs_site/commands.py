@@ -1,0 +1,45 @@
+"""The page "Command line": the help of each command, as `--help` prints it."""
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator
+from unittest.mock import patch
+
+from benchmarks.console import NAME, PROGRAMS, main
+from replay_sessions.exporters import EXPORTERS
+from replay_sessions.importers import IMPORTERS
+
+# Further words that a program takes first.
+FURTHER = {
+    "import": tuple(IMPORTERS),
+    "export": tuple(EXPORTERS),
+    "rank": ("submit",),
+    "agents": ("list", "check"),
+    "serve": ("openenv", "tasks"),
+}
+
+
+def commands() -> str:
+    """Returns a heading and the help of every command, subcommands after their own."""
+    return "\n".join(map(_format_section, command_names()))
+
+
+def command_names() -> Iterator[str]:
+    """Every command without `shop-r1`, such as `import jsonl`; the first is empty."""
+    yield ""
+    for name in PROGRAMS:
+        yield name
+        yield from (f"{name} {further}" for further in FURTHER.get(name, ()))
+
+
+def help_text(command: str, flag: str = "--help") -> str:
+    """Returns what `--help`, or `--help-all`, prints on a terminal of 80 columns."""
+    with contextlib.redirect_stdout(io.StringIO()) as text, patch.dict(os.environ, COLUMNS="80"):
+        main([*command.split(), flag])
+    return text.getvalue()
+
+
+def _format_section(command: str) -> str:
+    level = "###" if " " in command else "##"
+    return f"{level} {f'{NAME} {command}'.strip()}\n\n```text\n{help_text(command)}```\n"

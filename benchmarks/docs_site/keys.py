@@ -1,0 +1,132 @@
+"""The page "Hyper-parameters and metrics": keys and fields from their classes, papers' values from their presets."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
+from types import ModuleType
+from typing import Any, get_args
+
+import msgspec
+
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.presets import NUMBERS, PRESETS
+from shop_env.evaluation import results
+from shop_env.metrics import all_metrics
+from shop_env.reward.score import REWARD_PRESETS, RewardConfig
+from train import metrics_file
+
+# Column -> the preset whose values it has; in a paper's, what is marked as ours is none of the paper's.
+COLUMNS = {"`tiny_cpu`": "tiny_cpu", "Shop-R1": "shop_r1_3b", "Customer-R1": "customer_r1_7b"}
+_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_LINE = re.compile(r"\[(?P<table>[\w.]+)\]|(?P<key>\w+) = (?P<value>.*?)(?P<ours> # ours.*)?(?: # .*)?")
+
+
+def training_keys() -> str:
+    """A table of keys for each table of a training run's configuration."""
+    values = {column: preset_values(preset, is_paper="`" not in column) for column, preset in COLUMNS.items()}
+    values["Shop-R1"] |= _reward_values("shop_r1")
+    values["Customer-R1"] |= _reward_values("customer_r1")
+    return "\n".join(_config_section(path, kind, values) for path, kind in config_tables())
+
+
+def config_tables(kind: Any = TrainConfig, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every table of the configuration with its class; the first, of the whole run, has no path."""
+    yield path, kind
+    for field in msgspec.structs.fields(kind):
+        if path.startswith("phases") and field.name in NUMBERS:
+            continue  # a phase's own numbers have the keys of the run's
+        inner = f"{path}.{field.name}".lstrip(".")
+        for table in _structs(field.type):
+            yield from config_tables(table, f"{inner}.NAME" if field.name == "phases" else inner)
+
+
+def preset_values(preset: str, *, is_paper: bool) -> dict[str, str]:
+    """The keys that a preset gives, as it writes their values; of a paper, without those that are marked as ours."""
+    table, values = "", {}
+    for line in (PRESETS / f"{preset}.toml").read_text(encoding="utf-8").splitlines():
+        if match := _LINE.fullmatch(line):
+            table = match["table"] or table
+            if match["key"] and not (is_paper and match["ours"]):
+                values[f"{table}.{match['key']}".lstrip(".")] = match["value"]
+    return values
+
+
+def attributes(kind: Any) -> dict[str, str]:
+    """The fields that a class's docstring explains, those of its bases included."""
+    texts = [cleandoc(base.__doc__ or "").partition("Attributes:\n")[2] for base in reversed(kind.__mro__)]
+    return {
+        name: " ".join(meaning.split()).replace("|", "\\|")
+        for text in texts
+        for names, meaning in _ATTRIBUTE.findall(text)
+        for name in names.split(", ")
+    }
+
+
+def step_metrics() -> str:
+    """The table at the head of train/metrics_file.py."""
+    return _tables(metrics_file)[0]
+
+
+def result_metrics() -> str:
+    """The metrics of `figures`: without their sources, which docs/metrics.md has."""
+    tables = [*_tables(all_metrics), *_tables(results)]
+    rows = [line.strip("| ").split(" | ")[:3] for table in tables for line in table.splitlines()[2:]]
+    return _table(["metric", "formula", "range"], rows)
+
+
+def _tables(module: ModuleType) -> list[str]:
+    return re.findall(r"^\|(?:.+\n)+", module.__doc__ or "", re.MULTILINE)
+
+
+def _config_section(path: str, kind: Any, values: Mapping[str, Mapping[str, str]]) -> str:
+    meanings = attributes(kind)
+    rows = []
+    for field in msgspec.structs.fields(kind):
+        if field.name in meanings:
+            of_presets = [own.get(f"{path}.{field.name}".lstrip("."), "") for own in values.values()]
+            cells = [_default(field), *of_presets]
+            cells = [f"`{cell}`" if cell not in ("", "required") else cell for cell in cells]
+            rows.append([f"`{field.name}`", meanings[field.name], *cells])
+    header = ["key", "meaning", "default", *values]
+    filled = [number for number in range(len(header)) if number < 2 or any(row[number] for row in rows)]
+    rows = [[row[number] for number in filled] for row in rows]
+    head = " ".join(cleandoc(kind.__doc__).partition("\n\n")[0].split())
+    title = f"`{path}`" if path else "The whole run"
+    return f"### {title}\n\n{head}\n\n{_table([header[number] for number in filled], rows)}"
+
+
+def _default(field: Any) -> str:
+    if field.required:
+        return "required"
+    return _as_json(field.default if field.default is not msgspec.NODEFAULT else field.default_factory())
+
+
+def _as_json(value: Any) -> str:
+    return "None" if value is None else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+
+
+def _reward_values(paper: str) -> dict[str, str]:
+    """A paper's numbers of the reward: `shop_r1` has those that are explained without another reward's name."""
+    values = {}
+    for name, meaning in attributes(RewardConfig).items():
+        is_customer = "ustomer" in meaning
+        if paper == "customer_r1":
+            named = is_customer or name in ("format", "self_certainty_weight")
+        else:
+            named = not (is_customer or "`binary`" in meaning)
+        if named or name == "kind":
+            values[f"reward.{name}"] = _as_json(getattr(REWARD_PRESETS[paper], name))
+    return values
+
+
+def _structs(kind: Any) -> list[Any]:
+    """The records that a field may hold: itself, or in a list or table."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [kind]
+    return [table for argument in get_args(kind) for table in _structs(argument)]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

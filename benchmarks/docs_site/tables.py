@@ -1,0 +1,47 @@
+"""Tables of the docs from benchmarks/results: a record's own Markdown, or the figures of a speed record."""
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from replay_sessions.foundation.errors import BadConfig
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def get_table(results: Path, name: str, columns: Sequence[str]) -> str:
+    """Returns a table of a record as Markdown.
+
+    Args:
+        name: The record without its ending, such as `baselines/demo`.
+        columns: The headings to take, in the record's order; none: all. The first table that has them all is taken.
+
+    Raises:
+        BadConfig: There is no such record, or no table in it has these columns.
+    """
+    record = results / name
+    if record.parent.name == "speed":
+        return _get_speed(record.with_suffix(".json"))
+    try:
+        lines = record.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadConfig(f"'{name}' names no record in '{results}': {error.strerror}") from error
+    for is_table, rows in groupby(lines, key=lambda line: line.startswith("|")):
+        cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+        if is_table and set(columns) <= set(cells[0]):
+            kept = [number for number, heading in enumerate(cells[0]) if not columns or heading in columns]
+            return "".join(f"| {' | '.join(row[number] for number in kept)} |\n" for row in cells)
+    raise BadConfig(f"no table of '{name}' has the columns {', '.join(columns)}")
+
+
+def _get_speed(record: Path) -> str:
+    """Returns the measurements of `python -m benchmarks.speed --json`, each beside its peer."""
+    rows = [["measurement", "value", "unit", "peer", "ratio"], ["---", "--:", "---", "---", "--:"]]
+    for figure in json.loads(record.read_text(encoding="utf-8")):
+        ratio = figure.get("ratio")
+        peer = "" if ratio is None else f"{figure['peer']}, {figure['peer_value']:,.4g}"
+        rows.append(
+            [f"`{figure['name']}`", f"{figure['value']:,.4g}", figure["unit"], peer, f"{ratio:.1f}" if ratio else ""]
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,0 +1,161 @@
+"""One session and the ways to learn from its replies, for every measurement of training (training.py, training_gpu.py).
+
+The session: 7 steps, pages of a given length, and at each step a logged reply and 8 sampled ones of 40 tokens.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from benchmarks.speed.measurement import Options
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from train.attention.structured import merged_where_long
+from train.policy import Policy, log_probabilities
+from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
+
+SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("model_shapes.toml").read_text())
+
+Way = Callable[[SessionTree], float]
+"""Leaves gradients, and returns the sum of the replies' log-probabilities."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a session is, in tokens."""
+
+    page: int
+    steps: int = 7
+    replies: int = 8
+    reply: int = 40
+
+    @property
+    def trunk(self) -> int:
+        return self.steps * (self.page + self.reply) - self.reply
+
+
+QUICK = Size(20, steps=2, replies=2, reply=5)
+
+
+def build_session(size: Size, vocabulary: int, *, seed: int = 0) -> SessionTree:
+    """Random tokens: a page and a logged reply at each step, and at each fork the sampled replies."""
+    generator = torch.Generator().manual_seed(seed)
+    step = size.page + size.reply
+    trunk = torch.randint(vocabulary, (size.trunk,), generator=generator).tolist()
+    replies = torch.randint(vocabulary, (size.steps, size.replies, size.reply), generator=generator).tolist()
+    return SessionTree(trunk, [size.page + number * step for number in range(size.steps)], replies)
+
+
+def choose_shapes(options: Options, default: Sequence[str]) -> Sequence[str]:
+    """The shapes that are measured: those of the call, or `tiny` for a quick one.
+
+    Raises:
+        BadConfig: An unknown shape.
+    """
+    for shape in options.shapes:
+        if shape not in SHAPES:
+            raise BadConfig(f"Unknown shape {shape!r}. {did_you_mean(shape, SHAPES)}")
+    return options.shapes or (("tiny",) if options.quick else default)
+
+
+def build_model(shape: str, device: str = "cpu", *, with_trees: bool = False) -> Any:
+    """A model of this shape with random weights in float32, by transformers' own attention or by that over trees."""
+    config = AutoConfig.for_model(**SHAPES[shape], max_position_embeddings=65536)
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
+    if with_trees:
+        enable_tree_attention(model)
+    return model
+
+
+def find_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def build_ways(shape: str) -> dict[str, Way]:
+    """Each way to learn from a session, with a model of its own that is built when the way is first taken."""
+
+    def over_packs(split: Callable[[SessionTree], Sequence[PackedTrees]], **options: Any) -> Way:
+        get_policy = cache(lambda: Policy(build_model(shape, with_trees=True), **options))
+        return lambda tree: run_packs(get_policy(), split(tree))
+
+    get_model = cache(lambda: build_model(shape))
+    return {
+        "ours": over_packs(_pack_session, attention=merged_where_long),
+        "prefix": over_packs(pack_prompts),
+        "trie": over_packs(_pack_session, attention=Dense),
+        "rows": lambda tree: run_rows(get_model(), tree),
+    }
+
+
+def _pack_session(tree: SessionTree) -> list[PackedTrees]:
+    return [pack([tree])]
+
+
+def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
+    """Each prompt once with its own replies; as rows, once for each reply."""
+    return [
+        pack([SessionTree(tree.trunk[:fork], [fork], [group])])
+        for fork, replies in zip(tree.forks, tree.replies, strict=True)
+        for group in ([[reply] for reply in replies] if rows else [replies])
+    ]
+
+
+def run_packs(policy: Policy, packs: Sequence[PackedTrees]) -> float:
+    """The sum of log-probabilities, with its gradient."""
+    policy.zero_grad()
+    outputs = (output.value for packed in packs for output in policy.forward_chunks(packed, log_probabilities))
+    return _run_backward(outputs)
+
+
+def run_rows(model: Any, tree: SessionTree) -> float:
+    """Returns the same by every reply behind its whole prompt in a row of its own, those of a step in a batch."""
+    model.zero_grad()
+    return _run_backward(
+        _row_log_probs(model, torch.tensor([[*tree.trunk[:fork], *reply] for reply in replies]), fork)
+        for fork, replies in zip(tree.forks, tree.replies, strict=True)
+    )
+
+
+def _run_backward(outputs: Iterable[Tensor]) -> float:
+    # One after the other, so that the graph of only one output is in memory.
+    total = 0.0
+    for output in outputs:
+        log_probs = output.sum()
+        log_probs.backward()
+        total += log_probs.item()
+    return total
+
+
+def _row_log_probs(model: Any, rows: Tensor, fork: int) -> Tensor:
+    replies = rows[:, fork:, None]
+    logits = model(rows, logits_to_keep=replies.shape[1] + 1, use_cache=False).logits[:, :-1]
+    return torch.log_softmax(logits, dim=-1).gather(2, replies)
+
+
+class Dense:
+    """Attention over a whole pack under one mask (L, L)."""
+
+    def __init__(self, packed: PackedTrees) -> None:
+        length = packed.input_ids.shape[1]
+        self._mask = torch.zeros(length, length, dtype=torch.bool)
+        for span in packed.spans:
+            trunk = slice(span.start, span.end)
+            self._mask[trunk, trunk] = torch.ones_like(self._mask[trunk, trunk]).tril()
+            for group in span.groups:
+                own = slice(group.start, group.end)
+                self._mask[own, span.start : span.start + group.visible] = True
+                self._mask[own, own] = group.own
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        grouped = query.shape[1] != key.shape[1]
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=self._mask, scale=scale, enable_gqa=grouped)

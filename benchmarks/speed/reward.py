@@ -1,0 +1,37 @@
+"""Speed of the reward: reply texts in, breakdowns out, on one core, beside the same with the package `rouge_score`.
+
+    python -m benchmarks.speed reward
+
+`reward.replies` is on products with names as long as a real shop's (workload.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from benchmarks.speed.measurement import Measurement, Options, compare_rates, median_times
+from benchmarks.speed.workload import replies_to, with_long_names
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.schema import Action
+from shop_env.reward import RewardConfig, reward_preset, score_reply
+
+_SESSIONS = 2_000
+_RUNS = 9
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Parses and scores a reply to every step of many sessions."""
+    runs = options.get_runs(_RUNS)
+    sessions = list(map(with_long_names, generate_sessions(_SESSIONS, seed=0)))
+    pairs = [
+        (reply, step.action)
+        for session, replies in zip(sessions, replies_to(sessions), strict=True)
+        for step, reply in zip(session.steps, replies, strict=True)
+    ]
+    configs = {"ours": reward_preset("shop_r1"), "rouge_score": RewardConfig(similarity="rouge_score")}
+    seconds = median_times({label: partial(_score, pairs, config) for label, config in configs.items()}, runs)
+    yield compare_rates("reward.replies", "replies/s", len(pairs), seconds, "rouge_score", runs)
+
+
+def _score(pairs: Sequence[tuple[str, Action]], config: RewardConfig) -> None:
+    for reply, logged in pairs:
+        score_reply(reply, logged, config)

@@ -1,0 +1,85 @@
+"""Sampling replies with the policy itself beside transformers' own `generate`, in one process, turn by turn.
+
+    python -m benchmarks.speed rollouts
+
+A session of 7 steps with pages of 300 tokens; `rollouts.SHAPE.groups.generate` is 8 replies of 40 tokens at each step,
+in tokens of replies per second of wall time, `rollouts.SHAPE.singles.generate` one reply at each step of 4 sessions.
+`generate` is called once for each prompt, as a trainer calls it, with the 8 replies as its `num_return_sequences`. Both
+are greedy and give the same replies, which is checked; one in ten may differ, for where two tokens are as likely but
+for rounding, which is taken depends on what is computed together. All replies are equally long.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from benchmarks.speed.measurement import Measurement, Options, compare_rates, median_times
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, choose_shapes, find_device
+from train.config import SamplingConfig
+from train.policy import Policy
+from train.rollouts.engine import generate
+
+_RUNS = 3
+_MAX_DIFFERING = 0.1  # of the replies
+_DEFAULT_SHAPES = ("31m", "3.7m")
+_SESSIONS = {"groups": 1, "singles": 4}
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Times groups and single replies at every shape.
+
+    Raises:
+        BadConfig: An unknown shape.
+    """
+    runs = options.get_runs(_RUNS)
+    size = QUICK if options.quick else Size(300)
+    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+        model = build_model(shape, find_device(), with_trees=True).eval()
+        plain = build_model(shape, find_device()).eval()
+        for kind, sessions in _SESSIONS.items():
+            prompts = _build_prompts(shape, size, sessions)
+            config = SamplingConfig(
+                temperature=0,
+                max_new_tokens=size.reply,
+                end_token=-1,
+                num_generations=size.replies if kind == "groups" else 1,
+            )
+            ours: Callable[[], Any] = partial(generate, Policy(model), prompts, config)
+            theirs: Callable[[], Any] = partial(_generate_plain, plain, prompts, config)
+            replies = [[reply.tokens for reply in replies] for replies in ours()]
+            if (share := _differing_share(replies, theirs())) > _MAX_DIFFERING:
+                raise RuntimeError(f"{share:.0%} of the replies differ at {shape}, so their times say nothing")
+            seconds = median_times({"ours": ours, "generate": theirs}, runs, clock=time.perf_counter)
+            tokens = len(prompts) * config.num_generations * size.reply
+            yield compare_rates(f"rollouts.{shape}.{kind}.generate", "tokens/s", tokens, seconds, "generate", runs)
+
+
+def _differing_share(ours: list[list[list[int]]], theirs: list[list[list[int]]]) -> float:
+    pairs = list(zip(chain.from_iterable(ours), chain.from_iterable(theirs), strict=True))
+    return sum(mine != other for mine, other in pairs) / len(pairs)
+
+
+def _build_prompts(shape: str, size: Size, sessions: int) -> list[list[int]]:
+    """The prompt of every step of so many sessions."""
+    vocabulary = SHAPES[shape]["vocab_size"]
+    trees = [build_session(size, vocabulary, seed=number) for number in range(sessions)]
+    return [list(tree.trunk[:fork]) for tree in trees for fork in tree.forks]
+
+
+@torch.no_grad()
+def _generate_plain(model: Any, prompts: list[list[int]], config: SamplingConfig) -> list[list[list[int]]]:
+    """Greedy replies; of several to a prompt each is computed, as sampled ones would be."""
+    settings = GenerationConfig(
+        max_new_tokens=config.max_new_tokens, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    batches = []
+    for prompt in prompts:
+        rows = torch.tensor([prompt] * config.num_generations, device=model.device)
+        replies = model.generate(rows, attention_mask=torch.ones_like(rows), generation_config=settings)
+        batches.append(replies[:, len(prompt) :].tolist())
+    return batches

@@ -1,0 +1,43 @@
+"""One forward and backward pass over a session's sampled replies: the session tree beside the usual ways.
+
+    python -m benchmarks.speed training
+    python -m benchmarks.speed training --shapes smollm2 --runs 1
+
+A session of 7 steps, pages of 300 tokens, 8 replies of 40 tokens at each step; models of 31 and 3.7 million random
+parameters, and of SmolLM2-135M's shape where it is asked for, float32. All ways compute the same sum of
+log-probabilities, which is checked. `training.pass.SHAPE.PEER` is the seconds of wall time that the tree takes in one
+pass, on torch's threads, and the peer's seconds:
+
+    rows      every reply behind its whole prompt in a row of its own, the 8 of a step in a batch, transformers' sdpa
+    prefix    each prompt once with its 8 replies, as trainers do that share a prompt among its replies
+    trie      the whole session packed as here, under one dense mask
+"""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks.speed.measurement import Measurement, Options, compare_times, median_times
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_session, build_ways, choose_shapes
+from replay_sessions.foundation.progress import track
+
+_RUNS = 3
+_DEFAULT_SHAPES = ("31m", "3.7m")
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Times every way at every shape.
+
+    Raises:
+        BadConfig: An unknown shape.
+    """
+    runs = options.get_runs(_RUNS)
+    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+        tree = build_session(QUICK if options.quick else Size(300), SHAPES[shape]["vocab_size"])
+        ways = {name: partial(way, tree) for name, way in build_ways(shape).items()}
+        sums = {name: way() for name, way in track(ways.items(), f"{shape}: every way once")}
+        if any(abs(value - sums["rows"]) > 1e-4 * abs(sums["rows"]) for value in sums.values()):
+            raise RuntimeError(f"the ways differ at {shape}, so their times say nothing: {sums}")
+        seconds = median_times(ways, runs, clock=time.perf_counter, warm=True)
+        for peer in ("rows", "prefix", "trie"):
+            yield compare_times(f"training.pass.{shape}.{peer}", seconds, peer, runs)

@@ -1,0 +1,146 @@
+"""Every attention over session trees on a GPU, at the shapes and lengths that the papers' recipes have.
+
+    python -m benchmarks.speed training_gpu --json speed_gpu.json
+    python -m benchmarks.speed training_gpu --shapes qwen0.5b --runs 5
+
+Sessions of 7 steps whose trunks have 8,192, 16,384 and 32,768 tokens, 8 replies of 40 tokens at each step; models of
+the shapes of Qwen2.5-0.5B and 3B with random weights, held in float32, products in bfloat16, layers computed again in
+the backward pass. For each attention that this machine has and gets right (its trial passes), and for rows one by one
+behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains):
+
+    training_gpu.SHAPE.LENGTH.WAY.tokens     packed tokens a second of a forward and backward pass
+    training_gpu.SHAPE.LENGTH.WAY.rows       tokens of rows a second: what a trainer on rows would have to reach
+    training_gpu.SHAPE.LENGTH.WAY.mfu        percent of the GPU's bfloat16 peak; recomputation does not count
+    training_gpu.SHAPE.LENGTH.WAY.memory     MiB at the most, weights and gradients included
+
+What does not fit is named on stderr and left out. With --quick a tiny shape, on any device.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from benchmarks.speed.measurement import Measurement, Options, median_times
+from benchmarks.speed.passes import (
+    SHAPES,
+    Size,
+    build_model,
+    build_session,
+    choose_shapes,
+    find_device,
+    pack_prompts,
+    run_packs,
+)
+from replay_sessions.foundation.errors import BadConfig
+from train.attention.choice import KERNELS, find_fault, get_shape, names_for
+from train.config import DEFAULT_CHUNK_TOKENS
+from train.policy import Policy
+from train.session_tree import PackedTrees, pack
+
+_RUNS = 3
+_REPLIES = 8
+_DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
+_TRUNKS = {"8k": 8192, "16k": 16384, "32k": 32768}
+_QUICK = {"60": 60}
+# bfloat16 FLOP/s without sparsity, by a part of the device's name.
+_PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Measures each shape at each length, way after way.
+
+    Raises:
+        BadConfig: There is no GPU, or a shape is unknown.
+    """
+    if find_device() == "cpu" and not options.quick:
+        raise BadConfig(
+            "training_gpu needs a CUDA device, and torch finds none here; --quick tries it on a tiny shape."
+        )
+    runs = options.get_runs(_RUNS)
+    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+        model = build_model(shape, find_device(), with_trees=True).train()
+        ways = _find_ways(model)
+        for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
+            tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
+            for way, policy_options in ways.items():
+                # The replies to a step are equally long: one of each says how fast all are.
+                packs = pack_prompts(tree, rows=True)[::_REPLIES] if way == "rows" else [pack([tree])]
+                try:
+                    figures = _measure_way(model, policy_options, packs, runs)
+                except torch.cuda.OutOfMemoryError:
+                    torch.cuda.empty_cache()
+                    sys.stderr.write(f"training_gpu: {shape} {name} {way} does not fit this GPU's memory\n")
+                    continue
+                for figure, value, unit in figures:
+                    full = f"training_gpu.{shape}.{name}.{way}.{figure}"
+                    yield Measurement(name=full, value=value, unit=unit, runs=runs)
+
+
+def _get_size(trunk: int) -> Size:
+    """Pages such that a trunk has so many tokens."""
+    reply, steps = (40, 7) if trunk > 1000 else (3, 2)
+    return Size((trunk + reply) // steps - reply, steps, _REPLIES, reply)
+
+
+def _find_ways(model: Any) -> dict[str, dict[str, Any]]:
+    """The options of a Policy for each way that this machine computes correctly; the others are named on stderr."""
+    shape = get_shape(model, torch.bfloat16)
+    ways: dict[str, dict[str, Any]] = {}
+    for name in names_for(torch.device("cuda")):
+        reason = find_fault(KERNELS[name], shape)
+        if reason is None:
+            ways[name] = {"attention": KERNELS[name]}
+        else:
+            sys.stderr.write(f"training_gpu: {name} is left out: {reason}\n")
+    return {**ways, "depth_first": {"chunk_tokens": DEFAULT_CHUNK_TOKENS}, "rows": {}}
+
+
+def _measure_way(
+    model: Any, options: dict[str, Any], packs: list[PackedTrees], runs: int
+) -> list[tuple[str, float, str]]:
+    """(figure, value, unit) of one way over one session."""
+    policy = Policy(model, autocast=torch.bfloat16, gradient_checkpointing=True, **options)
+    packs = [packed.to(model.device) for packed in packs]
+    cuda = model.device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+
+    def run() -> None:
+        run_packs(policy, packs)
+        if cuda:
+            torch.cuda.synchronize()
+
+    seconds = median_times({"way": run}, runs, clock=time.perf_counter)["way"]
+    tokens = sum(packed.input_ids.numel() for packed in packs)
+    rows = sum(packed.row_tokens for packed in packs)
+    figures = [("tokens", tokens / seconds, "tokens/s"), ("rows", rows / seconds, "tokens/s")]
+    if cuda:
+        name = torch.cuda.get_device_name(model.device)
+        for peak in (peak for part, peak in _PEAKS.items() if part in name):
+            needed = sum(flops(model.config, packed) for packed in packs)
+            figures.append(("mfu", 100 * needed / seconds / peak, "%"))
+        figures.append(("memory", torch.cuda.max_memory_allocated() / 2**20, "MiB"))
+    return figures
+
+
+def flops(config: Any, packed: PackedTrees) -> float:
+    """FLOPs of a forward and backward pass over a pack: 6 for each weight and token, 12 for each pair's coordinate.
+
+    The output weight counts where a reply's token is predicted, and attention the pairs that see each other.
+    """
+    heads: int = config.num_attention_heads
+    hidden: int = config.hidden_size
+    layers: int = config.num_hidden_layers
+    width: int = getattr(config, "head_dim", None) or hidden // heads
+    attention = 2 * hidden * width * (heads + config.num_key_value_heads)
+    token_weights: int = layers * (attention + 3 * hidden * config.intermediate_size)
+    pairs = 0
+    for span in packed.spans:
+        length = span.end - span.start
+        pairs += length * (length + 1) // 2
+        pairs += sum((group.end - group.start) * group.visible + int(group.own.sum()) for group in span.groups)
+    weights = packed.input_ids.numel() * token_weights + len(packed.targets) * hidden * int(config.vocab_size)
+    return 6.0 * weights + 12.0 * layers * pairs * heads * width

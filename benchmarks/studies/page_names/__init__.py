@@ -1,1 +1,0 @@
-"""How good the names of simplified pages are: those that need no number, and those that stay."""

@@ -1,7 +1,0 @@
-import { resolve } from "node:path";
-
-export default {
-  output: "export",
-  basePath: "/next",
-  turbopack: { root: resolve("../..") },
-};

@@ -1,1 +1,0 @@
-"""The README's tables, written from the recorded results alone."""

@@ -1,0 +1,46 @@
+"""The built site in Chromium, opened from its folder: search answers, nothing is asked of the network, phones fit."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.oracles.browser import chromium
+
+pytestmark = pytest.mark.browser
+
+SITE = Path(__file__).parents[3] / "site"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
+    if chromium() is None or not (SITE / "index.html").is_file():
+        pytest.skip("no chromium: apt-get install chromium; or no site: make docs")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.mark.parametrize("name", ["index.html", "reference/env.html"])
+def test_search_finds_pages_of_a_site_that_is_opened_from_its_folder(browser: Any, name: str) -> None:
+    requested: list[str] = []
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
+        page.on("request", lambda request: requested.append(request.url))
+        page.goto((SITE / name).as_uri())
+        page.fill("input.md-search__input", "num_generations")
+        page.wait_for_selector(".md-search-result__item", timeout=60_000)
+        links = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
+    assert any(link.startswith((SITE / "hyperparameters.html").as_uri()) for link in links)
+    assert all(url.startswith("file:") for url in requested)
+
+
+def test_wide_tables_and_help_do_not_widen_the_page_on_a_phone(browser: Any) -> None:
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        page = context.new_page()
+        for name in ("hyperparameters.html", "command_line.html"):
+            page.goto((SITE / name).as_uri(), wait_until="domcontentloaded")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
