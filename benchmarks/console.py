@@ -30,8 +30,6 @@ PROGRAMS = {
     "curves": ("train.show", "Draw the curves of training runs."),
     "series": ("benchmarks.series", "Fill, pool and compare the leaderboards of one file."),
     "seeds": ("benchmarks.seeds", "Train on several seeds, with one table over all."),
-    "people": ("benchmarks.people", "Compare agents with people beyond accuracy."),
-    "live": ("benchmarks.live", "Let agents walk through the demo shop by themselves."),
     **{name: (f"replay_sessions {name}", summary) for name, summary in STORE_COMMANDS.items() if name != "collect"},
     "record": ("replay_sessions collect", STORE_COMMANDS["collect"]),
     "ab": ("benchmarks.ab", "Ask agents what a change of the demo shop would do."),

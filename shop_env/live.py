@@ -6,7 +6,7 @@
 
 Observations and replies are those of ShopR1-v0, but there is no log, and no action that a person did here.
 What can be measured is how an agent's visits resemble those of the shop's own shoppers as a population
-(shop_env.metrics.populations, `python -m benchmarks.live`), and such figures never stand beside teacher-forced ones.
+(shop_env.metrics.populations), and such figures never stand beside teacher-forced ones.
 
 After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
 shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose

@@ -22,12 +22,12 @@ from benchmarks.ab.__main__ import main as ab
 from benchmarks.ab.pages.__main__ import main as ab_pages
 from benchmarks.console import PROGRAMS
 from benchmarks.console import main as shop_r1
+from benchmarks.docs_site.__main__ import main as docs_site
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.paper.__main__ import main as paper
 from benchmarks.seeds import main as seeds
 from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
-from benchmarks.docs_site.__main__ import main as docs_site
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from unittest.mock import patch
 
-from benchmarks.console import NAME, PROGRAMS, main
+from benchmarks.console import PROGRAMS, main
 from replay_sessions.exporters import EXPORTERS
+from replay_sessions.foundation.packages import DISTRIBUTION
 from replay_sessions.importers import IMPORTERS
 
 # Further words that a program takes first.
@@ -42,4 +43,4 @@ def help_text(command: str, flag: str = "--help") -> str:
 
 def _format_section(command: str) -> str:
     level = "###" if " " in command else "##"
-    return f"{level} {f'{NAME} {command}'.strip()}\n\n```text\n{help_text(command)}```\n"
+    return f"{level} {f'{DISTRIBUTION} {command}'.strip()}\n\n```text\n{help_text(command)}```\n"

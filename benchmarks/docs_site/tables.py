@@ -40,8 +40,12 @@ def _get_speed(record: Path) -> str:
     rows = [["measurement", "value", "unit", "peer", "ratio"], ["---", "--:", "---", "---", "--:"]]
     for figure in json.loads(record.read_text(encoding="utf-8")):
         ratio = figure.get("ratio")
-        peer = "" if ratio is None else f"{figure['peer']}, {figure['peer_value']:,.4g}"
+        peer = "" if ratio is None else f"{figure['peer']}, {_format(figure['peer_value'])}"
         rows.append(
-            [f"`{figure['name']}`", f"{figure['value']:,.4g}", figure["unit"], peer, f"{ratio:.1f}" if ratio else ""]
+            [f"`{figure['name']}`", _format(figure["value"]), figure["unit"], peer, f"{ratio:.1f}" if ratio else ""]
         )
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _format(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -9,7 +9,7 @@ result.
 
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,11 @@ from benchmarks.speed.simplify_peers import prune
 from replay_sessions.simplify import load_recipe, simplify
 
 _RUNS = 5
-_WAYS = {"all": simplify, "walk": partial(simplify, private_data=False), "browsergym_style": prune}
+_WAYS: dict[str, Callable[[bytes], object]] = {
+    "all": simplify,
+    "walk": partial(simplify, private_data=False),
+    "browsergym_style": prune,
+}
 
 
 def measure(options: Options) -> Iterator[Measurement]:

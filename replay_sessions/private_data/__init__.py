@@ -12,7 +12,7 @@ from, so nothing private gets into the name of an element.
     urls.py        addresses of pages
     sessions.py    a whole session
 
-Patterns miss some and take some wrongly; `python -m benchmarks.studies.private_data` says how many. A shop's
+Patterns miss some and take some wrongly. A shop's
 free-phone lines stay: they are nobody's.
 """
 

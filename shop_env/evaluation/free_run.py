@@ -1,6 +1,6 @@
 """Lets an agent walk through the demo shop by itself: ShopLive-v0 -> one LiveVisit per visit.
 
-    LiveEnv ─► observation ─► agent ─► reply ─► LiveEnv … ─► LiveVisit ─► benchmarks.live
+    LiveEnv ─► observation ─► agent ─► reply ─► LiveEnv … ─► LiveVisit ─► benchmarks.ab
 
 Here, unlike in a replay (evaluation/evaluate.py), each page follows from the agent's own action, a visit is played step
 by step; agents that answer batches play many visits side by side. Nothing here is ever scored against a log.

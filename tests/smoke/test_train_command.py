@@ -24,10 +24,10 @@ from agents.baselines.rules import RepeatLastAgent
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.train import main
 from agents.registry import make_agent
+from benchmarks.docs_site.hook import on_page_markdown
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
 from benchmarks.report.step_figures import differences
-from benchmarks.studies.docs_site.hook import on_page_markdown
 from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore, StoreWriter

@@ -1,8 +1,8 @@
-"""What env and reward are timed on is what benchmarks/studies/speed/workload.py says it is."""
+"""What env and reward are timed on is what benchmarks.speed/workload.py says it is."""
 
 from collections import Counter
 
-from benchmarks.studies.speed.workload import replies_to, with_long_names
+from benchmarks.speed.workload import replies_to, with_long_names
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click

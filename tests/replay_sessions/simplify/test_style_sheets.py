@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.studies.speed.tag_rules import ELEMENTS, PAGE, RULES, write_rules
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.css_selectors import parse_selectors
+from tests.replay_sessions.simplify.tag_rules import ELEMENTS, PAGE, RULES, write_rules
 
 _PIECES = [
     "{", "}", ";", ":", ",", "(", ")", "[", "]", "'", '"', "\\", "/*", "*/", "@media", "@layer a", "@layer",
