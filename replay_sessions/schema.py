@@ -15,7 +15,7 @@ import msgspec
 
 from replay_sessions.simplify.page_view import page_frame
 
-SCHEMA_VERSION = 2  # 2: shards are named by their content
+SCHEMA_VERSION = 1
 
 ActionType = Literal["click", "type_and_submit", "terminate"]
 Split = Literal["train", "validation", "test"]

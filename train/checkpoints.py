@@ -65,17 +65,18 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
         BadConfig: The folder exists and is no checkpoint.
         WriteFailed: The system refused; the older one is unchanged.
     """
-    with WorkFolder(path, marker="config.json" if info is None else CHECKPOINT_FILE) as work:
+    marker = "config.json" if info is None else CHECKPOINT_FILE
+    with WorkFolder(path, overwrite=True, marker=marker) as work:
         with writing(path):
             if has_adapter(model):
-                save_adapter(model, work.store)
+                save_adapter(model, work.new)
             else:
-                model.save_pretrained(work.store)
-            tokenizer.save_pretrained(work.store)
+                model.save_pretrained(work.new)
+            tokenizer.save_pretrained(work.new)
             if info is not None:
                 described = msgspec.json.format(msgspec.json.encode(info), indent=2)
-                (work.store / CHECKPOINT_FILE).write_bytes(described)
-        work.commit(overwrite=True)
+                (work.new / CHECKPOINT_FILE).write_bytes(described)
+        work.commit()
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:

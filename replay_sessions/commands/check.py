@@ -24,7 +24,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditLimits, AuditReport, counted
 from replay_sessions.store.audit.judge import audit_size, audit_store
-from replay_sessions.store.manifest import SHARD_FOLDER, format_counts
+from replay_sessions.store.manifest import format_counts
 
 _LIMITS = AuditLimits()
 
@@ -44,7 +44,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         store: A store's folder, or 'demo'.
         json: Print the report as JSON.
-        repair: Write the store anew without the sessions at fault; set_aside.jsonl lists them with reasons.
+        repair: Write the store anew without the sessions at fault; rejected.jsonl lists them with reasons.
         min_grounding: Least share of targets on their page, per source and action type.
         context_tokens: Warn of pages that are longer, by estimate.
         private_pages: Search about so many pages, spread over the store, for private data; 0 for none.
@@ -64,7 +64,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(options: Check) -> int:
-    store = SessionStore.open(options.store, salvage=options.repair)
+    store = SessionStore.open(options.store)
     report = _audit(store, options)
     if options.repair and report.faults:
         with progress_bar("repairing", len(store)) as advance:
@@ -124,9 +124,6 @@ def rewrite_store(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
         writer.carry_over(store.path, manifest, without=forgotten)
-        for file in store.altered_files():
-            if not file.startswith(SHARD_FOLDER):
-                writer.reject(file, "was not as written when the store was repaired")
         for session_id in store.session_ids():
             if session_id in reasons:
                 writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])

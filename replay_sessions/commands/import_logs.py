@@ -1,7 +1,6 @@
 """Reads logs into a store.
 
-What cannot be read is rejected, counted and listed in the store. An import that was killed goes on
-where it was when the same command is given again.
+What cannot be read is rejected, counted and listed in the store.
 
   python -m replay_sessions import jsonl logs.jsonl.gz --out STORE
   python -m replay_sessions import jsonl log.jsonl --mapping my.toml --out STORE
@@ -34,7 +33,7 @@ from replay_sessions.store.audit.findings import LONG_SESSION_STEPS
 from replay_sessions.store.manifest import REJECTED_FILE, SplitBy, SplitPlan, format_counts
 from replay_sessions.store.work_folder import check_target
 
-STOPPED = "stopped: what is done stays; give the same command again, and it goes on where it was"
+STOPPED = "stopped: nothing is written"
 
 OptionsT = TypeVar("OptionsT")
 
@@ -61,8 +60,7 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def splits(self) -> SplitPlan:
-        test_from = self.test_from or msgspec.UNSET
-        return SplitPlan(by=self.split_by, validation=self.validation, test=self.test, test_from=test_from)
+        return SplitPlan(by=self.split_by, validation=self.validation, test=self.test, test_from=self.test_from)
 
 
 def print_contents(store: SessionStore) -> None:
@@ -127,7 +125,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
             terminable(),
             progress_bar("importing", importer.size, importer.unit) as advance,
         ):
-            done_before = run_import(
+            run_import(
                 importer,
                 options.out,
                 splits=options.splits,
@@ -135,13 +133,10 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 workers=options.workers,
                 engine=options.engine,
                 on_progress=advance,
-                tell=_note,
             )
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"{STOPPED}\n")
         return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
-    if done_before:
-        print(f"went on with an import that was stopped: {done_before:,} of its parts were done")
     print_contents(SessionStore.open(options.out))
     for line in importer.report:
         print(f"  {line}")

@@ -26,7 +26,7 @@ from replay_sessions.importers.hub.importer import ABOUT_FILE, COLUMNS, DATA_FOL
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import SPLITS, Manifest, format_counts
-from replay_sessions.store.work_folder import WorkFolder, check_target
+from replay_sessions.store.work_folder import WorkFolder
 
 _EXAMPLES = """\
   python -m replay_sessions export hub stores/mine --out mine_for_the_hub
@@ -61,15 +61,14 @@ class HubExporter(msgspec.Struct, frozen=True):
     def export(
         self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None, *, store_name: str | None = None
     ) -> list[str]:
-        check_target(self.out, overwrite=self.overwrite, marker=ABOUT_FILE)
-        with WorkFolder(self.out, marker=ABOUT_FILE) as work, writing(self.out):
-            (work.store / DATA_FOLDER).mkdir()
+        with WorkFolder(self.out, overwrite=self.overwrite, marker=ABOUT_FILE) as work, writing(self.out):
+            (work.new / DATA_FOLDER).mkdir()
             for split in SPLITS:
-                _write_split(work.store / DATA_FOLDER, split, store.sessions(split), on_progress)
+                _write_split(work.new / DATA_FOLDER, split, store.sessions(split), on_progress)
             about = About.of(store)
-            (work.store / "README.md").write_text(card(about, store.manifest, self.licence), encoding="utf-8")
-            (work.store / ABOUT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=2) + b"\n")
-            work.commit(overwrite=self.overwrite)
+            (work.new / "README.md").write_text(card(about, store.manifest, self.licence), encoding="utf-8")
+            (work.new / ABOUT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=2) + b"\n")
+            work.commit()
         lines = [
             f"{self.out}: {about.sessions:,} sessions, {about.steps:,} rows; read its README.md before it is shared",
             f"  python -m replay_sessions import hub {self.out} --split-by official --out STORE",

@@ -71,19 +71,15 @@ class MinariExporter(msgspec.Struct, frozen=True):
         with _datasets_path(self.out):
             folder = Path(minari.storage.get_dataset_path(dataset_id))
             # Minari would write the data set where it is to be, and half of one would load.
-            with WorkFolder(folder, marker=_MARKER) as work, writing(folder):
-                if folder.exists() and not self.overwrite:
-                    raise BadConfig(
-                        f"there is a data set '{dataset_id}' at '{folder}': add --overwrite, or --name another"
-                    )
+            with WorkFolder(folder, overwrite=self.overwrite, marker=_MARKER) as work, writing(folder):
                 env = gymnasium.make(
                     _ENV_ID, store=store_name, split=self.split, order="storage", skip_first_action=False
                 )
                 with _datasets_path(work.path / "datasets"):
                     dataset = _create(minari, env, dataset_id, store, on_progress)
                     episodes, steps = dataset.total_episodes, dataset.total_steps
-                    Path(minari.storage.get_dataset_path(dataset_id)).replace(work.store)
-                work.commit(overwrite=self.overwrite)
+                    Path(minari.storage.get_dataset_path(dataset_id)).replace(work.new)
+                work.commit()
             namespace = dataset_id.rpartition("/")[0]
             if namespace not in minari.namespace.list_local_namespaces():
                 minari.namespace.create_namespace(namespace)

@@ -1,14 +1,11 @@
-"""What a file system is asked for: folders exchanged in one step, data that outlives a power cut, locks, refusals.
+"""What a file system is asked for: data that outlives a power cut, locks, refusals.
 
 A lock on an open file keeps all processes but one away. It dies with the process that holds it, also under `kill -9`.
 Systems without such locks (Windows) lock nothing, and HAS_LOCKS says so.
 """
 
-import ctypes
-import errno
 import gzip
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +21,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_AT_FDCWD = -100  # paths are relative to the current folder
-_RENAME_EXCHANGE = 2
 LOCK_FILE = ".lock"  # in the folder that is one process's alone
 TRAINING_LOCK = ".training.lock"  # of the training itself: who starts it may hold the folder for it meanwhile
 HAS_LOCKS = fcntl is not None
@@ -56,20 +51,6 @@ def read_regular(path: Path) -> bytes:
     if not path.is_file():
         raise FileNotFoundError(path)
     return path.read_bytes()
-
-
-def exchange(first: Path, second: Path) -> None:
-    """Lets two folders swap their names in one step: at no moment is either name without a folder.
-
-    Raises:
-        OSError: This system, or this file system, cannot; both folders are as they were.
-    """
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
-    if renameat2 is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    if renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(second))
 
 
 def sync_file(path: Path) -> None:

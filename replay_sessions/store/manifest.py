@@ -3,7 +3,7 @@
     STORE/manifest.json            what the store holds and where it came from; written last
     STORE/index.parquet            one row per session: ids, split, length, where its row group lies
     STORE/shards/1f0c….parquet     sessions, one row group each (shards.py); the name is the digest of the file
-    STORE/set_aside.jsonl          what could not be taken in, and why; only where there was any
+    STORE/rejected.jsonl           what could not be taken in, and why; only where there was any
 
 `reader.py` reads them, `writer.py` writes them; docs/store_format.md is for those who read them with other tools.
 
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import pyarrow as pa
@@ -27,7 +27,7 @@ from replay_sessions.schema import SCHEMA_VERSION, Session, Split
 
 MANIFEST_FILE = "manifest.json"
 INDEX_FILE = "index.parquet"
-REJECTED_FILE = "set_aside.jsonl"  # the name in stores written earlier
+REJECTED_FILE = "rejected.jsonl"
 SHARD_FOLDER = "shards"
 REMEDY = "copy the whole store again or write it anew"
 
@@ -51,12 +51,12 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     validation: float = 0.1
     test: float = 0.2
     salt: str = "shop-r1"
-    test_from: date | msgspec.UnsetType = msgspec.UNSET  # left out of manifests where unset: their digests stay
+    test_from: date | None = None
 
     def __post_init__(self) -> None:
-        if (self.by == "date") != isinstance(self.test_from, date):
+        if (self.by == "date") != (self.test_from is not None):
             raise BadConfig(
-                f"split by {self.by} with first day of test {self.test_from!s}: a split by date needs such a day, "
+                f"split by {self.by} with first day of test {self.test_from}: a split by date needs such a day, "
                 "as in --split-by date --test-from 2025-06-01, and no other split has it"
             )
         if min(self.validation, self.test) < 0 or self.validation + self.test > 1:
@@ -77,7 +77,7 @@ def assign_split(session: Session, plan: SplitPlan) -> Split:
                 f"session {session.session_id!r} names no official split: split by user or by session instead"
             )
         return session.official_split
-    if isinstance(plan.test_from, date) and _first_day(session) >= plan.test_from:
+    if plan.test_from is not None and _first_day(session) >= plan.test_from:
         return "test"
     key = session.session_id if plan.by == "session" else session.user_id
     digest = blake2b(f"{plan.salt}\0{key}".encode(), digest_size=8).digest()
@@ -103,11 +103,11 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A file of sessions, named by its content: two stores share a file name only where the content is equal.
 
     Attributes:
-        digest: Of the whole file (BLAKE2b, 32 hex digits).
+        digest: Of the whole file (BLAKE2b, 32 hex digits); anything else is refused, such as a path out of the store.
         size_bytes: Tells a truncated copy before anything is read.
     """
 
-    digest: str
+    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}\\Z")]
     size_bytes: int
 
     @property
@@ -130,10 +130,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         fingerprint: Hash over every session's content and split, whatever the order and the shards.
         source: What wrote the store: an importer's or a generator's name.
         options: How it was written (mapping, seed, page offset ...), as text.
-        rejected: How many records could not be taken in; `set_aside.jsonl` lists them.
+        rejected: How many records could not be taken in; `rejected.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type, the most frequent first.
-        rejected_digest: Of the file that lists them; "" where there is none.
-        digest: Of all the other fields; "" in stores written before there were digests.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -146,14 +144,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     split_sessions: dict[Split, int]
     split_plan: SplitPlan
     options: dict[str, str] = {}
-    rejected: int = msgspec.field(default=0, name="set_aside")  # the key of stores written earlier
+    rejected: int = 0
     left_out_steps: dict[str, int] = {}
     shards: tuple[Shard, ...]
-    rejected_digest: str = ""
-    digest: str = ""
-
-    def compute_digest(self) -> str:
-        return blake2b(msgspec.json.encode(msgspec.structs.replace(self, digest="")), digest_size=16).hexdigest()
 
 
 class IndexRow(msgspec.Struct, frozen=True):
@@ -210,6 +203,12 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
     return rows
 
 
+class _Version(msgspec.Struct):
+    """Of a manifest of any version."""
+
+    schema_version: int
+
+
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a store.
 
@@ -217,25 +216,21 @@ def read_manifest(folder: Path) -> Manifest:
         StoreNotFound: There is none.
         BadSession: It cannot be read, or another version of the schema wrote it.
     """
-    path = folder / MANIFEST_FILE
     try:
-        raw: Any = msgspec.json.decode(path.read_bytes())
-        version = raw["schema_version"]
+        content = (folder / MANIFEST_FILE).read_bytes()
+        version = msgspec.json.decode(content, type=_Version).schema_version
+        if version != SCHEMA_VERSION:
+            raise BadSession(
+                f"store '{folder}' has schema version {version}, this version of shop-r1 reads {SCHEMA_VERSION}: "
+                "import it again"
+            )
+        return msgspec.json.decode(content, type=Manifest)
     except FileNotFoundError as error:
         raise StoreNotFound(
             f"'{folder}' is no session store: it has no {MANIFEST_FILE}. "
             "An interrupted copy or another folder? `python -m replay_sessions import --help` shows how to make one."
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise _damaged(folder, MANIFEST_FILE, error) from error
-    if version != SCHEMA_VERSION:
-        remedy = "update shop-r1" if isinstance(version, int) and version > SCHEMA_VERSION else "import it again"
-        raise BadSession(
-            f"store '{folder}' has schema version {version}, this version of shop-r1 reads {SCHEMA_VERSION}: {remedy}"
-        )
-    try:
-        return msgspec.convert(raw, Manifest)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(folder, MANIFEST_FILE, error) from error
 
 

@@ -34,7 +34,6 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
-    REJECTED_FILE,
     REMEDY,
     SPLITS,
     IndexRow,
@@ -42,12 +41,10 @@ from replay_sessions.store.manifest import (
     read_index,
     read_manifest,
 )
-from replay_sessions.store.shards import file_digest, session_digest
-from replay_sessions.store.work_folder import put_back
+from replay_sessions.store.shards import session_digest
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
-_REMEDY_OR_REPAIR = f"{REMEDY}; `python -m replay_sessions check STORE --repair` keeps what can be read"
 # Stores that are opened by a name instead of a path -> what gives their path, imported on use: it needs this module.
 BUILT_IN_STORES = {"demo": "replay_sessions.demo_shop.visits:demo_store_path"}
 
@@ -61,21 +58,18 @@ class SessionStore:
         fingerprint: Hash over every session's content and split.
     """
 
-    def __init__(self, path: Path, *, salvage: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
         self.fingerprint: str = self.manifest.fingerprint
-        for shard in () if salvage else self.manifest.shards:
+        for shard in self.manifest.shards:
             _check_size(path / shard.file, shard.size_bytes)
         self._rows = {row.session_id: row for row in read_index(path, self.manifest)}
         self._shards: OrderedDict[int, ShardReader] = OrderedDict()
 
     @classmethod
-    def open(cls, path_or_name: str | Path, *, salvage: bool = False) -> Self:
+    def open(cls, path_or_name: str | Path) -> Self:
         """Opens a store by its path or by a name in BUILT_IN_STORES, such as "demo".
-
-        Args:
-            salvage: Open it although shards are missing or truncated; reading what lies in those fails.
 
         Raises:
             StoreNotFound: No store there.
@@ -83,14 +77,14 @@ class SessionStore:
             BadConfig: Its name is no text.
         """
         if (built_in := BUILT_IN_STORES.get(str(path_or_name))) is not None:
-            return cls(resolve_name(built_in)(), salvage=salvage)
+            return cls(resolve_name(built_in)())
         path = Path(path_or_name).expanduser()
         check_name(path)
-        if not path.exists() and not put_back(path):
+        if not path.exists():
             raise StoreNotFound(f"no session store at '{path}'. {_remedy(path)}")
         if not path.is_dir():
             raise StoreNotFound(f"'{path}' is a file, and a session store is a folder with a {MANIFEST_FILE}")
-        return cls(path, salvage=salvage)
+        return cls(path)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -114,12 +108,12 @@ class SessionStore:
 
     @classmethod
     def reopen(cls, path: Path, fingerprint: str) -> Self:
-        """Opens a store again that was open elsewhere; sizes were checked there if they were to be.
+        """Opens a store again that was open elsewhere.
 
         Raises:
             BadSession: Another store stands there now.
         """
-        store = cls(path, salvage=True)
+        store = cls(path)
         if store.fingerprint != fingerprint:
             raise store._replaced()
         return store
@@ -162,16 +156,6 @@ class SessionStore:
                 f"came from another store: {REMEDY}"
             )
         return session
-
-    def altered_files(self) -> list[str]:
-        """The files that are not, byte for byte, what was written; the index was compared when it was opened."""
-        manifest = self.manifest
-        digests = {shard.file: shard.digest for shard in manifest.shards}
-        altered = []
-        if manifest.digest:
-            digests[REJECTED_FILE] = manifest.rejected_digest
-            altered += [MANIFEST_FILE] * (manifest.digest != manifest.compute_digest())
-        return altered + [file for file, digest in digests.items() if _is_altered(self.path / file, digest)]
 
     def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
         """Streams sessions in storage order, a few megabytes at a time."""
@@ -276,20 +260,13 @@ class ShardReader:
         return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
 
 
-def _is_altered(path: Path, digest: str) -> bool:
-    try:
-        return file_digest(path) != digest
-    except OSError:
-        return bool(digest)
-
-
 def _check_size(shard: Path, size_bytes: int) -> None:
     try:
         actual_bytes = shard.stat().st_size
     except OSError as error:
-        raise BadSession(f"'{shard}' is missing: {_REMEDY_OR_REPAIR}") from error
+        raise BadSession(f"'{shard}' is missing: {REMEDY}") from error
     if actual_bytes != size_bytes:
-        raise BadSession(f"'{shard}' has {actual_bytes:,} bytes where {size_bytes:,} were written: {_REMEDY_OR_REPAIR}")
+        raise BadSession(f"'{shard}' has {actual_bytes:,} bytes where {size_bytes:,} were written: {REMEDY}")
 
 
 def _remedy(path: Path) -> str:

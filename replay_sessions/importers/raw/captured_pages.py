@@ -2,7 +2,7 @@
 
     captures of all files -> index (sources/capture_index.py) -> for each action its page, or the cause why it has none
 
-Every action without a page is counted by its cause, listed with the reason in the store's `set_aside.jsonl`, and summed
+Every action without a page is counted by its cause, listed with the reason in the store's `rejected.jsonl`, and summed
 up in a few lines with examples. Where they are more than a share of all actions, nothing is imported: pages and events
 are then seldom of one shop and time.
 """

@@ -1,1 +1,1 @@
-"""How an import is run: in parts, by many processes, going on where a killed one was, ending in order when stopped."""
+"""How an import is run: in parts, by many processes, ending in order when stopped."""

@@ -1,14 +1,7 @@
 """The parts of an import, done in this process, in many, or on the machines of a Ray cluster.
 
-At most one part more than there are workers is in flight, so memory does not grow with the source. Nothing is handed
-back but the part's size: its result lies in the work folder, where it outlives every process.
-
-    WORK/store/shards/1f0c….parquet    the part's sessions; the name follows from the content
-    WORK/parts/000012.json             index rows, counts, what was rejected, the shard; written last, by renaming
-
-A part is done when its JSON file is there and the shard has the size that it gives: what a killed process was writing
-is then no part, and is done again. Each file is on the disk before it gets its name, so that this holds after a power
-cut too.
+At most one part more than there are workers is in flight, so memory does not grow with the source. Whoever does a part
+writes its sessions as a shard of the store to be; index rows, counts and what was rejected are handed back.
 
 Processes that do a part of the work end with the import, however it ends (`worker_processes`).
 """
@@ -25,22 +18,19 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.durable_files import sync_file, writing
 from replay_sessions.foundation.errors import BadSession, ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.importer import Importer, LeftOut, Part
-from replay_sessions.store.manifest import SHARD_FOLDER, IndexRow, Rejected, Shard, SplitPlan
-from replay_sessions.store.shards import ShardWriter
-from replay_sessions.store.writer import action_counts, index_row
+from replay_sessions.store.manifest import Rejected, SplitPlan
+from replay_sessions.store.shards import ShardWriter, WrittenShard
 
 
 class WorkerDied(ImportFailed):
-    """A process that did a part was killed; the parts that are done stay done."""
+    """A process that did a part was killed."""
 
 
 @contextlib.contextmanager
@@ -57,7 +47,7 @@ def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
         except BrokenProcessPool as error:
             raise WorkerDied(
                 "a worker process was killed, perhaps for want of memory: run the same command again, with fewer "
-                "--workers; it goes on where it was"
+                "--workers"
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -76,46 +66,34 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-PART_FOLDER = "parts"
+class PartRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a part."""
 
-
-class PartSession(msgspec.Struct, frozen=True):
-    """A session of the part: its index row (without the shard's number) and its actions by type."""
-
-    row: IndexRow
-    actions: dict[str, int]
-
-
-class PartRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of a part."""
-
-    sessions: tuple[PartSession, ...]
+    number: int
+    size: int
+    shard: WrittenShard | None
     rejected: tuple[Rejected, ...]
     left_out: dict[str, int]
-    shard: Shard | None
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One part to do, and where its files go."""
+    """One part to do, and the folder in which its shard goes."""
 
     importer: Importer
     part: Part
     number: int
-    work: Path
+    folder: Path
     plan: SplitPlan
 
 
-def do_part(job: Job) -> int:
-    """Reads a part, writes its files and returns its size.
+def do_part(job: Job) -> PartRecord:
+    """Reads a part and writes its shard.
 
     Raises:
         WriteFailed: The system refused.
     """
-    work = job.work
-    sessions: list[PartSession] = []
     rejected: list[Rejected] = []
     left_out: Counter[str] = Counter()
-    unfinished = work / PART_FOLDER / f"{token_hex(8)}.unfinished"  # several machines may do one part
     shard: ShardWriter | None = None
     try:
         for record in job.importer.read(job.part):
@@ -124,54 +102,31 @@ def do_part(job: Job) -> int:
             elif isinstance(record, Rejected):
                 rejected.append(record)
             else:
+                shard = shard or ShardWriter(job.folder, job.plan)
                 try:
-                    row = index_row(record, job.plan)
+                    shard.write(record)
                 except BadSession as error:
                     location = record.session_id.encode("utf-8", errors="backslashreplace").decode()
                     rejected.append(Rejected(where=location, reason=str(error)))
-                    continue
-                shard = shard or ShardWriter(work / "store" / SHARD_FOLDER)
-                row = msgspec.structs.replace(row, row_group=shard.write(record))
-                sessions.append(PartSession(row, dict(action_counts(record))))
-        result = PartRecord(
-            sessions=tuple(sessions),
+        return PartRecord(
+            number=job.number,
+            size=job.part.size,
+            shard=shard.finish() if shard else None,
             rejected=tuple(rejected),
             left_out=dict(left_out),
-            shard=shard.finish() if shard else None,
         )
-        with writing(unfinished):
-            unfinished.write_bytes(msgspec.json.encode(result))
-            sync_file(unfinished)
-            os.replace(unfinished, _record_path(work, job.number))
     except BaseException:  # a full disk is not made fuller by each attempt
         if shard is not None:
             shard.discard()
-        unfinished.unlink(missing_ok=True)
         raise
-    return job.part.size
-
-
-def read_part(work: Path, number: int) -> PartRecord | None:
-    """What became of a part; None when it is not done."""
-    try:
-        record = msgspec.json.decode(_record_path(work, number).read_bytes(), type=PartRecord)
-        if record.shard and (work / "store" / record.shard.file).stat().st_size != record.shard.size_bytes:
-            return None
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-    return record
-
-
-def _record_path(work: Path, number: int) -> Path:
-    return work / PART_FOLDER / f"{number:06}.json"
 
 
 Engine = Literal["processes", "ray"]
 STARTING_S = 1.0  # about how long processes take to start
 
 
-def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "processes") -> Iterator[int]:
-    """Does the jobs and yields the size of each part as it is done, in any order.
+def run_jobs(jobs: Iterator[Job], *, workers: int | None, engine: Engine = "processes") -> Iterator[PartRecord]:
+    """Does the jobs and yields the record of each part as it is done, in any order.
 
     Args:
         workers: So many processes; None: one for each core, once this one alone has worked for as long as it takes to
@@ -199,7 +154,7 @@ def _look_ahead(jobs: Iterator[Job]) -> tuple[Iterator[Job], bool]:
     return chain(first, jobs), len(first) > 1
 
 
-def _alone_at_first(jobs: Iterator[Job]) -> Iterator[int]:
+def _alone_at_first(jobs: Iterator[Job]) -> Iterator[PartRecord]:
     """Does jobs for as long as it takes to start processes."""
     start = time.monotonic()
     for job in jobs:
@@ -208,9 +163,9 @@ def _alone_at_first(jobs: Iterator[Job]) -> Iterator[int]:
             return
 
 
-def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
+def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[PartRecord]:
     with worker_processes(workers) as pool:
-        running: set[Future[int]] = set()
+        running: set[Future[PartRecord]] = set()
         for job in jobs:
             running.add(pool.submit(do_part, job))
             while len(running) > workers:
@@ -220,7 +175,7 @@ def _in_processes(jobs: Iterator[Job], workers: int) -> Iterator[int]:
             yield future.result()
 
 
-def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
+def _on_ray(jobs: Iterator[Job]) -> Iterator[PartRecord]:
     with requires_extra("ray"):
         import ray  # noqa: PLC0415 - the extra ray is optional
     is_ours = not ray.is_initialized()
@@ -233,14 +188,14 @@ def _on_ray(jobs: Iterator[Job]) -> Iterator[int]:
     except (ray.exceptions.RayError, ConnectionError) as error:
         raise WorkerDied(
             f"Ray failed ({first_line(error)}): see that its machines live, share the folders and have shop-r1 "
-            "installed, then run the same command again; it goes on where it was"
+            "installed, then run the same command again"
         ) from error
     finally:
         if is_ours:
             ray.shutdown()
 
 
-def _in_tasks(ray: Any, jobs: Iterator[Job]) -> Iterator[int]:
+def _in_tasks(ray: Any, jobs: Iterator[Job]) -> Iterator[PartRecord]:
     do = ray.remote(do_part)
     in_flight = int(ray.cluster_resources().get("CPU", 1)) + 1
     running: list[Any] = []

@@ -20,7 +20,7 @@ from replay_sessions.store.audit.scan import (
     leaks_across_splits,
     scan_store,
 )
-from replay_sessions.store.manifest import REMEDY, SHARD_FOLDER, SPLITS, format_counts
+from replay_sessions.store.manifest import SPLITS, format_counts
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 
@@ -62,7 +62,6 @@ def audit_store(
         steps=manifest.steps,
         faults=(
             *_unreadable(facts),
-            *_altered(store, is_readable=len(readable) == len(facts)),
             *_ungrounded(readable, grounding, limits),
             *_shifted(shares, limits),
             *(finding for finding, is_fault in weighed_findings if is_fault),
@@ -98,14 +97,6 @@ def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
     if problems:
         message = f"{counted(len(problems), 'session')} cannot be read: {next(iter(problems.values()))}"
         yield Finding("unreadable", message, tuple(problems))
-
-
-def _altered(store: SessionStore, *, is_readable: bool) -> Iterator[Finding]:
-    """Files that are not those that were written; shards only where they hold the right sessions nevertheless."""
-    files = [file for file in store.altered_files() if is_readable or not file.startswith(SHARD_FOLDER)]
-    if files:
-        message = f"{counted(len(files), 'file')} not as written, byte for byte, such as {files[0]}; {REMEDY}"
-        yield Finding("altered", message)
 
 
 def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:

@@ -22,7 +22,6 @@ from replay_sessions.foundation.errors import BadSession
 from replay_sessions.private_data import find_in_text, find_in_url, find_private_data
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
 from replay_sessions.store import SessionStore
-from replay_sessions.store.writer import action_counts
 
 Key = TypeVar("Key")
 OFFSETS = (-1, 0, 1)
@@ -117,7 +116,7 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         goal=session.goal,
         steps=len(session.steps),
         page_characters=tuple(len(step.page) for step in session.steps),
-        action_counts=action_counts(session),
+        action_counts=Counter(action_type(step.action) for step in session.steps),
         matches=count_matches(session),
         content=_digest((session.goal, [(step.page, step.action, step.rationale) for step in session.steps])),
         may_coincide=_may_coincide(session),

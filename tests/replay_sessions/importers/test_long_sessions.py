@@ -95,7 +95,7 @@ def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
     run_import(importer, tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
     assert store.session_ids() == ["session-0000", "session-0002"]
-    [line] = (store.path / "set_aside.jsonl").read_text().splitlines()
+    [line] = (store.path / "rejected.jsonl").read_text().splitlines()
     assert "the session is longer than 0.0953674 MiB (--max-session-mib)" in json.loads(line)["reason"]
     importer.longest_session_bytes = 10 * LONGEST
     run_import(importer, tmp_path / "whole")
@@ -113,7 +113,7 @@ def test_how_long_a_session_may_be_is_an_option(tmp_path: Path, capsys: pytest.C
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("replay_sessions.store.writer._LONGEST_SESSION_CHARACTERS", 1000)
+    monkeypatch.setattr("replay_sessions.store.shards._LONGEST_SESSION_CHARACTERS", 1000)
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session(1))
         with pytest.raises(BadSession, match="pages of 10,100 characters, and a store holds sessions of 1,000 at most"):

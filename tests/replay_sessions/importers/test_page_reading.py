@@ -53,7 +53,7 @@ def write_log(folder: Path, steps: list[dict[str, Any]], **session: Any) -> Path
 def stored(path: Path) -> str:
     """Everything that a store says, in one text."""
     store = SessionStore.open(path)
-    aside = path / "set_aside.jsonl"
+    aside = path / "rejected.jsonl"
     return str(list(store.sessions())) + (aside.read_text() if aside.exists() else "")
 
 

@@ -31,7 +31,7 @@ def held(folders: list[str]) -> str:
     """All that any file says."""
     store, recordings = map(Path, folders)
     sessions = [json.dumps(str(msgspec.to_builtins(session))) for session in SessionStore.open(store).sessions()]
-    plain = [path.read_text() for path in (*recordings.glob("*.jsonl"), store / "set_aside.jsonl")]
+    plain = [path.read_text() for path in (*recordings.glob("*.jsonl"), store / "rejected.jsonl")]
     return "".join([*sessions, *plain, *(path.name for path in recordings.iterdir())])
 
 

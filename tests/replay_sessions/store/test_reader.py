@@ -59,7 +59,7 @@ def test_the_fingerprint_tells_content_and_split_but_neither_order_nor_shards(
     written = [make_session(i) for i in range(6)]
     fingerprint = make_store(written).fingerprint
     assert make_store(written[::-1], "reversed").fingerprint == fingerprint
-    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
+    monkeypatch.setattr("replay_sessions.store.shards._MOST_SESSIONS", 2)
     many_shards = make_store(written, "many_shards")
     assert len(many_shards.manifest.shards) == 3
     assert many_shards.fingerprint == fingerprint
@@ -137,9 +137,7 @@ class TestDamage:
     def test_a_truncated_shard_is_told_even_if_the_manifest_agrees(self, store: Path) -> None:
         [shard] = store.glob("shards/*")
         shard.write_bytes(shard.read_bytes()[:-20])
-        manifest = json.loads((store / "manifest.json").read_text())
-        manifest["shards"][0]["size_bytes"] = shard.stat().st_size
-        (store / "manifest.json").write_text(json.dumps(manifest))
+        self.rewrite_manifest(store, shards=[{"digest": shard.stem, "size_bytes": shard.stat().st_size}])
         with pytest.raises(BadSession, match=f"{shard.name}' is damaged"):
             self.read_all(store)
 
@@ -177,17 +175,24 @@ class TestDamage:
         with pytest.raises(StoreNotFound, match=r"no manifest\.json"):
             SessionStore.open(store)
 
-    @pytest.mark.parametrize(("version", "remedy"), [(1, "import it again"), (99, "update shop-r1")])
-    def test_another_schema_version_is_told(self, store: Path, version: int, remedy: str) -> None:
+    @staticmethod
+    def rewrite_manifest(store: Path, **changes: object) -> None:
         manifest = json.loads((store / "manifest.json").read_text())
-        manifest["schema_version"] = version
-        (store / "manifest.json").write_text(json.dumps(manifest))
-        with pytest.raises(BadSession, match=f"schema version {version}, .* reads 2: {remedy}"):
+        (store / "manifest.json").write_text(json.dumps(manifest | changes))
+
+    def test_another_schema_version_is_told(self, store: Path) -> None:
+        self.rewrite_manifest(store, schema_version=99)
+        with pytest.raises(BadSession, match="schema version 99"):
+            SessionStore.open(store)
+
+    @pytest.mark.parametrize("digest", ["../../other/shards/" + "0" * 32, "0" * 31, "0" * 32 + "\n", "A" * 32, ""])
+    def test_a_shard_digest_that_is_none_is_refused(self, store: Path, digest: str) -> None:
+        self.rewrite_manifest(store, shards=[{"digest": digest, "size_bytes": 1}])
+        with pytest.raises(BadSession, match="damaged"):
             SessionStore.open(store)
 
     def test_an_unknown_manifest_field_is_told(self, store: Path) -> None:
-        manifest = json.loads((store / "manifest.json").read_text())
-        (store / "manifest.json").write_text(json.dumps({**manifest, "more": 1}))
+        self.rewrite_manifest(store, more=1)
         with pytest.raises(BadSession, match=r"manifest\.json is damaged .*more"):
             SessionStore.open(store)
 
@@ -198,9 +203,7 @@ class TestDamage:
             SessionStore.open(store)
         [shard] = store.glob("shards/*")
         shutil.copy(shard, other / "shards")
-        manifest = json.loads((other / "manifest.json").read_text())
-        manifest["shards"][0] = {"digest": shard.stem, "size_bytes": shard.stat().st_size}
-        (other / "manifest.json").write_text(json.dumps(manifest))
+        self.rewrite_manifest(other, shards=[{"digest": shard.stem, "size_bytes": shard.stat().st_size}])
         shutil.copy(other / "index.parquet", store / "index.parquet")
         with pytest.raises(BadSession, match=r"the index has session 'session-0100' .* the file holds 'session-0000'"):
             self.read_all(other)

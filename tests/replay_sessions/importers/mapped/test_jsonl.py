@@ -30,7 +30,7 @@ def write_lines(path: Path, *lines: Any) -> Path:
 
 
 def rejected(store: SessionStore) -> dict[str, str]:
-    lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+    lines = (store.path / "rejected.jsonl").read_text().splitlines()
     return {record["where"]: record["reason"] for record in map(json.loads, lines)}
 
 

@@ -127,7 +127,7 @@ class TestRecords:
         lines = [*flat[:9], "{broken", *flat[9:]]
         store = imported(write_lines(tmp_path / "flat.jsonl.gz", lines))
         assert list(store.sessions()) == expected
-        reasons = [json.loads(text)["reason"] for text in (store.path / "set_aside.jsonl").read_text().splitlines()]
+        reasons = [json.loads(text)["reason"] for text in (store.path / "rejected.jsonl").read_text().splitlines()]
         assert reasons[0] == "field 'session_id' is missing"
         assert reasons[1].startswith("no JSON: ")
 

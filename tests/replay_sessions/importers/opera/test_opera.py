@@ -158,7 +158,7 @@ class TestFiltered:
         write(sessions, rows, ["session_id", "user_id"])
         store = imported(folder)
         assert len(store) == 1
-        lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+        lines = (store.path / "rejected.jsonl").read_text().splitlines()
         assert [json.loads(line) for line in lines] == [
             {"where": "train-00000-of-00001.parquet, row 4", "reason": "the action names no session"},
             {"where": session_id("nobody"), "reason": "the session table lists it and no action belongs to it"},
@@ -241,7 +241,7 @@ class TestFull:
         assert [(type(step.action), step.gap, step.page) for step in session.steps] == [
             (Click, 1, PAGE), (TypeAndSubmit, 3, PAGE),
         ]  # fmt: skip
-        rejected = json.loads((store.path / "set_aside.jsonl").read_text())
+        rejected = json.loads((store.path / "rejected.jsonl").read_text())
         assert rejected["reason"] == "none of its steps is an action (only navigation, scroll)"
         assert store.manifest.options["version"] == "full"
 

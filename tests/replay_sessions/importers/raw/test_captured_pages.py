@@ -83,7 +83,7 @@ def imported(source: Path, rows: list[dict[str, Any]], **joining: Any) -> Sessio
 
 
 def reasons(store: SessionStore) -> list[str]:
-    path = store.path / "set_aside.jsonl"
+    path = store.path / "rejected.jsonl"
     return [json.loads(line)["reason"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -359,7 +359,7 @@ class TestDamage:
         (folder / "e.mhtml").write_bytes(b"")
         (folder / "f.warc.gz").write_bytes(gzip.compress(b"no archive at all"))
         store = imported(folder, [click(5)])
-        lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+        lines = (store.path / "rejected.jsonl").read_text().splitlines()
         where = [json.loads(line)["where"] for line in lines]
         assert where == ["a.har, entry 2", "a.har, entry 3", "a.har, entry 4", "b.har", "c.har", "d.har.gz", "e.mhtml",
                          "f.warc.gz, byte 0"]  # fmt: skip

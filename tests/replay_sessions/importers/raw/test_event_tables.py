@@ -172,7 +172,7 @@ class TestGa4:
     def test_events_without_a_session_are_rejected(self, tmp_path: Path) -> None:
         events = [*GA4, {**GA4[0], "event_params": []}, {**GA4[0], "event_params": "no"}, [1]]
         store = imported(tmp_path, write_lines(tmp_path / "events.jsonl", events), "ga4")
-        told = [json.loads(line) for line in (store.path / "set_aside.jsonl").read_text().splitlines()]
+        told = [json.loads(line) for line in (store.path / "rejected.jsonl").read_text().splitlines()]
         missing = "field 'event_params.ga_session_id' is missing"
         assert told == [
             {"where": "events.jsonl:10", "reason": missing},

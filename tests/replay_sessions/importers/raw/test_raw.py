@@ -45,7 +45,7 @@ def imported(folder: Path, *rows: Any, **options: Any) -> SessionStore:
 
 
 def reasons(store: SessionStore) -> dict[str, str]:
-    lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+    lines = (store.path / "rejected.jsonl").read_text().splitlines()
     return {record["where"]: record["reason"] for record in map(json.loads, lines)}
 
 
@@ -227,7 +227,7 @@ class TestRows:
             row(selector="[title='anna@example.org']"),
             row("anna@example.org.html", element_text="Sale"),
         )
-        told = (store.path / "set_aside.jsonl").read_text()
+        told = (store.path / "rejected.jsonl").read_text()
         assert len(reasons(store)) == 5
         assert not re.search("anna|lindqvist|Karin", told, re.IGNORECASE), told
 

@@ -122,7 +122,7 @@ def test_a_batch_that_never_came_is_told_and_its_tab_is_unknown_up_to_the_next_p
     store = stored(tmp_path, "visit.jsonl", b"\n".join(line for line in lines if line != lost))
     (session,) = store.sessions()
     assert [step.gap for step in session.steps] == [0, 0, 1, 0]  # the click after it is left out
-    told = [json.loads(line)["reason"] for line in (store.path / "set_aside.jsonl").read_text().splitlines()]
+    told = [json.loads(line)["reason"] for line in (store.path / "rejected.jsonl").read_text().splitlines()]
     assert told[0] == f"batch {json.loads(lost)['number']} of window one never came"
     assert "which may have changed the page, cannot be read" in told[1]
 
@@ -206,7 +206,7 @@ def test_a_recording_cut_in_a_line_gets_no_terminate_and_says_so(tmp_path: Path,
     assert [action_types(store) for store in ends.values()] == [["click", "terminate"], ["click"]]
     assert ends["whole"].manifest.left_out_steps == {}
     assert ends["cut"].manifest.left_out_steps == {"terminate without a page": 1}
-    listed = (tmp_path / "cut" / "set_aside.jsonl").read_text()
+    listed = (tmp_path / "cut" / "rejected.jsonl").read_text()
     assert "Input data was truncated" in listed
     assert "cannot be read" in listed
 

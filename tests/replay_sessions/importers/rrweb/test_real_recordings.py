@@ -86,7 +86,7 @@ def test_clicks_and_texts_are_those_of_the_recording(shared_data: Path, tmp_path
 
 def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data: Path, tmp_path: Path) -> None:
     store = imported(shared_data / "rrweb" / "recordings", tmp_path)
-    lines = (store.path / "set_aside.jsonl").read_text().splitlines()
+    lines = (store.path / "rejected.jsonl").read_text().splitlines()
     told = {record["where"].partition(":")[0]: record["reason"] for record in map(json.loads, lines)}
     damaged = "posthog_settings_damaged.window_id_data"
     assert told.keys() == {*REFUSED, damaged}

@@ -30,7 +30,7 @@ def actions(store: SessionStore, session_id: str = "visit") -> list[Any]:
 
 
 def listed(store: SessionStore) -> list[str]:
-    path = store.path / "set_aside.jsonl"
+    path = store.path / "rejected.jsonl"
     return [json.loads(line)["reason"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
