@@ -4,10 +4,6 @@
 
 `env.step.small` is pages of about 1 kB, `env.step.large` pages of 600 kB, both with product names as long as a real
 shop's (workload.py). Sessions have been played before, so that none is read from disk.
-
-`env.vector.16.…` is 16 envs side by side (Gymnasium's SyncVectorEnv), each with its own order of sessions, made with
-`with_info=False` and, beside it, with infos. Steps of single envs are counted, the step at which an ended env starts
-its next session among them.
 """
 
 import tempfile
@@ -30,15 +26,13 @@ from replay_sessions.store import StoreWriter
 Replies = dict[str, list[str]]  # by session, one per step
 
 _RUNS = 9
-_ENVS = 16
 _LARGE = 600_000  # characters
 _SESSIONS = {"small": 500, "large": 25}  # the large ones fit into the env's cache, once per reward
 _STEPS = 20_000  # in each run
-_VECTOR_STEPS = 1_500
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Replays sessions one by one, then in 16 envs side by side, on small and on large pages."""
+    """Replays sessions one by one, on small and on large pages."""
     runs = options.get_runs(_RUNS)
     with tempfile.TemporaryDirectory() as folder:
         for kind in _SESSIONS:
@@ -48,7 +42,6 @@ def measure(options: Options) -> Iterator[Measurement]:
                     writer.write(session)
             replies = {s.session_id: texts for s, texts in zip(sessions, replies_to(sessions), strict=True)}
             yield _single(f"env.step.{kind}", store, replies, runs)
-            yield _vector(f"env.vector.{_ENVS}.{kind}", store, replies, runs)
 
 
 def _generate(kind: str) -> list[Session]:
@@ -89,35 +82,3 @@ def _play(env: gymnasium.Env[Any, Any], replies: Sequence[list[str]]) -> None:
         for text in texts:
             env.step(text)
         steps += len(texts)
-
-
-def _vector(name: str, store: str, replies: Replies, runs: int) -> Measurement:
-    actions = _record_actions(store, replies)
-    tasks: dict[str, Callable[[], object]] = {
-        "ours": partial(_play_vector, _make_vec(store, with_info=False), actions),
-        "with_info": partial(_play_vector, _make_vec(store, with_info=True), actions),
-    }
-    seconds = median_times(tasks, runs)
-    return compare_rates(name, "steps/s", _VECTOR_STEPS * _ENVS, seconds, "with_info", runs)
-
-
-def _make_vec(store: str, **options: Any) -> Any:
-    return gymnasium.make_vec("ShopR1-v0", num_envs=_ENVS, store=store, split="all", **options)
-
-
-def _record_actions(store: str, replies: Replies) -> list[tuple[str, ...]]:
-    """The actions to send to 16 envs after a reset with seed 0; an env that has ended ignores its action."""
-    envs = _make_vec(store)
-    observations, infos = envs.reset(seed=0)
-    actions = []
-    for _ in range(_VECTOR_STEPS):
-        steps = zip(infos["session_id"], observations["step"], strict=True)
-        actions.append(tuple("".join(replies[session][step : step + 1]) for session, step in steps))
-        observations, _, _, _, infos = envs.step(actions[-1])
-    return actions
-
-
-def _play_vector(envs: Any, actions: Sequence[tuple[str, ...]]) -> None:
-    envs.reset(seed=0)
-    for batch in actions:
-        envs.step(batch)
