@@ -124,7 +124,7 @@ test-oldest: $(OLDEST)/.ready
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference,recorder,warc]" pytest hypothesis scikit-learn html5lib
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[reference,recorder]" pytest hypothesis scikit-learn html5lib
 	touch $@
 
 # Other people's trainers, each in an environment of its own: the same replies through TRL's, and our steps, order and

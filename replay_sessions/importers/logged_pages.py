@@ -24,7 +24,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.sources.join_keys import AddressReader
+from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.private_data import Removal, remove_from_text, repeated_texts
 from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
@@ -41,7 +41,6 @@ _COLUMNS = ("name", "selector", "element_id", "element_text", "link_url")
 TARGET_COLUMNS = (*_COLUMNS, "url")
 Target = Mapping[str, str | None]  # of those columns: what a log says was acted on, and the address of the page
 
-_ADDRESSES = AddressReader()
 _VERBS = {"selector": "matches", "element_id": "has the id", "link_url": "links to"}
 
 
@@ -121,7 +120,7 @@ class RawPage:
         elif column == "element_id":
             nodes = [node for node in self._document.css("[id]") if node.attributes.get("id") == value]
         else:
-            address = _ADDRESSES.plain(value, base=page_url)
+            address = plain_address(value, base=page_url)
             nodes = [node for node, target in self._links(page_url) if target == address] if address else []
         if not nodes:
             return set(), f"nothing in the raw page {verb}"
@@ -132,9 +131,9 @@ class RawPage:
         """The links of the page and where they lead: seen from its base, if it has one, or else from its address."""
         base = self._document.css_first("base[href]")
         if base is not None:
-            page_url = _ADDRESSES.plain(base.attributes.get("href") or "", base=page_url) or page_url
+            page_url = plain_address(base.attributes.get("href") or "", base=page_url) or page_url
         links = self._document.css("a[href], area[href]")
-        return [(node, _ADDRESSES.plain(node.attributes.get("href") or "", base=page_url)) for node in links]
+        return [(node, plain_address(node.attributes.get("href") or "", base=page_url)) for node in links]
 
     def is_among(self, selector: str, name: str) -> bool:
         """Whether a valid CSS selector matches the element of a name, or something in it."""

@@ -14,7 +14,7 @@ def test_the_oldest_versions_are_those_that_the_package_allows() -> None:
     lines = (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
     tested = {name: without_zeros(version) for name, version in (line.split("==") for line in lines if line[0] != "#")}
     assert core.keys() <= tested.keys()
-    further = [one for extra in ("reference", "recorder", "warc", "baselines", "test") for one in extras[extra]]
+    further = [one for extra in ("reference", "recorder", "baselines", "test") for one in extras[extra]]
     everything = core | allowed([one for one in further if ">=" in one])
     assert tested == {name: everything[name] for name in tested}
 

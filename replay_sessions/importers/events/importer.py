@@ -23,8 +23,8 @@ from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Imported, Importer, Part, gather, table_of_names
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.raw.action_table import ROW, ActionTable
-from replay_sessions.importers.raw.event_rows import event_table, find_event_files
 from replay_sessions.importers.sessions import build_session
+from replay_sessions.importers.sources.event_tables import event_table, find_event_files
 from replay_sessions.store.manifest import Rejected
 
 _PART_EVENTS = 4096

@@ -26,7 +26,7 @@ from replay_sessions.importers.mapped.record_paths import (
     text_at,
 )
 from replay_sessions.importers.raw.action_table import ORDER
-from replay_sessions.importers.raw.event_rows import iso_time, order_text
+from replay_sessions.importers.sources.event_tables import iso_time, order_text
 
 # Views show a page; actions are done on the page that is shown.
 View = Literal["page", "listing", "product", "cart", "checkout"]

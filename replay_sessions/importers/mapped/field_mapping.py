@@ -23,11 +23,9 @@
     position = "number"                   # the step's number in the log: holes are counted in Step.gap
 
     [types]                               # the log's words -> click, type_and_submit, input (typed, not known to be
-    press = "click"                       # submitted), terminate; of a table of events (below) also purchase, view
+    press = "click"                       # submitted), terminate
     search = "type_and_submit"
     leave = "terminate"
-    [of.search]                           # what stands elsewhere for one of the log's words; fields of [step]
-    name = "form.field"
     [page]
     notation = "html"                     # or bracket_lines, nested_angles (page_notations.py)
     offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
@@ -36,10 +34,6 @@
 Paths go on inside text that holds JSON, and more (record_paths.py). Beyond the last page or before the first, the page
 is empty. A step whose type [types] does not list is left out and counted, and the next step's `gap` counts it. A line
 with a key that is neither mapped nor ignored is rejected: nothing is dropped silently.
-
-A table of events (mappings/ga4.toml) is one event a record, and its pages are elsewhere: [step] then has no `page` but
-`url` and `timestamp`, by which the importer `raw` finds them (raw/event_rows.py). `order` are the paths of numbers that
-sort events of one time.
 """
 
 from collections.abc import Iterator
@@ -49,8 +43,7 @@ from typing import Any, Literal
 import msgspec
 
 from replay_sessions.foundation.config_errors import load_toml, toml_names
-from replay_sessions.foundation.errors import BadConfig, BadSession, did_you_mean
-from replay_sessions.importers.importer import changed_options
+from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
@@ -64,14 +57,12 @@ from replay_sessions.importers.mapped.record_paths import (
     unknown_keys,
     value_at,
 )
-from replay_sessions.importers.sessions import ACTION_TYPES, VIEW, number_actions
+from replay_sessions.importers.sessions import number_actions
 
-EventType = Literal["click", "type_and_submit", "input", "terminate", "purchase", "view"]
-_STEP_TYPES = ("click", "type_and_submit", "input", "terminate")
+StepType = Literal["click", "type_and_submit", "input", "terminate"]
 _RAW_ONLY = ("element_id", "link_url", "selector", "element_text")
 _ROW_COLUMNS = (*TARGET_COLUMNS, "rationale", "timestamp")
-# What else a row of a type has.
-_TYPE_COLUMNS = {"click": "click_type", "purchase": "click_type", "type_and_submit": "text", "input": "text"}
+_TYPE_COLUMNS = {"click": "click_type", "type_and_submit": "text", "input": "text"}  # what else a row of a type has
 _SESSION_COLUMNS = {"user_id": "user_id", "goal": "goal", "persona": "persona", "split": "official_split"}
 
 
@@ -88,8 +79,9 @@ class SessionFields(_Fields, frozen=True, kw_only=True):
     official_split: OptionalPath = None
 
 
-class EventFields(_Fields, frozen=True, kw_only=True):
-    page: OptionalPath = None
+class StepFields(_Fields, frozen=True, kw_only=True):
+    page: RecordPath
+    type: RecordPath
     name: OptionalPath = None
     selector: OptionalPath = None
     element_id: OptionalPath = None
@@ -102,11 +94,6 @@ class EventFields(_Fields, frozen=True, kw_only=True):
     url: OptionalPath = None
     timestamp: OptionalPath = None
     position: OptionalPath = None
-    order: tuple[str, ...] | None = None
-
-
-class StepFields(EventFields, frozen=True, kw_only=True):
-    type: RecordPath
 
 
 class PageFields(_Fields, frozen=True, kw_only=True):
@@ -123,13 +110,8 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
     session: SessionFields
     step: StepFields
-    of: dict[str, EventFields] = msgspec.field(default_factory=dict)
-    types: dict[str, EventType]
+    types: dict[str, StepType]
     page: PageFields = PageFields()
-
-    def fields_of(self, word: str) -> StepFields:
-        """Where the fields stand of a step that the log calls by a word."""
-        return msgspec.structs.replace(self.step, **changed_options(self.of.get(word, EventFields()), EventFields))
 
     def recognises(self, line: dict[str, Any]) -> bool:
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
@@ -142,9 +124,7 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
         """
         if not isinstance(line, dict):
             raise BadSession("the line is no JSON object")
-        self._check_keys(
-            line, {*paths_of(self.session), *(f"{self.session.steps}.{path}" for path in self._step_paths())}
-        )
+        self._check_keys(line)
         about = self._session_columns(line)
         records = decoded(value_at(line, self.session.steps))
         if not isinstance(records, list) or not records:
@@ -160,30 +140,13 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
                     expected = position + 1
                 word = text_at(record, self.step.type)
                 row = {**about, "type": None, "event": word, "gap": gap}
-                if self.types.get(word) in _STEP_TYPES:
+                if kind := self.types.get(word):
                     row["page"] = "" if gap and self.page.offset < 0 else self._page(records, index + self.page.offset)
-                    row |= self._step_columns(record, word, self.fields_of(word))
+                    row |= self._step_columns(record, kind)
             except BadSession as error:
                 raise BadSession(f"step {index + 1}: {error}") from error
             rows.append(row)
         return number_actions(rows)
-
-    def event_row(self, record: Any) -> Row:
-        """An event, which is one record of a table, as a row.
-
-        Raises:
-            BadSession: A field is missing that must be there, unknown, or of the wrong kind.
-        """
-        if not isinstance(record, dict):
-            raise BadSession("the record is no JSON object")
-        self._check_keys(record, self.event_paths())
-        word = text_at(record, self.step.type)
-        fields = self.fields_of(word)
-        row = {**self._session_columns(record), **self._step_columns(record, word, fields)}
-        if not row["session_id"]:
-            raise BadSession("session_id is empty")
-        order = [optional_at(record, path) for path in fields.order or ()]
-        return {**row, "page": optional_text_at(record, fields.page), "order": order}
 
     def _session_columns(self, record: Any) -> Row:
         columns = {
@@ -191,43 +154,30 @@ class FieldMapping(PageReading, frozen=True, kw_only=True):
         }
         return {"session_id": text_at(record, self.session.session_id), **columns}
 
-    def _step_columns(self, record: Any, word: str, fields: StepFields) -> Row:
-        """The columns of a step or event; one whose type is not mapped keeps the log's word for it."""
-        kind = self.types.get(word)
+    def _step_columns(self, record: Any, kind: StepType) -> Row:
+        fields = self.step
         row: Row = {name: optional_text_at(record, getattr(fields, name)) for name in _ROW_COLUMNS}
-        if kind is None:
-            is_ambiguous = word in (*ACTION_TYPES, VIEW)
-            return {**row, "type": f"{word} (of no type)" if is_ambiguous else word}
         if column := _TYPE_COLUMNS.get(kind):
             row[column] = optional_text_at(record, getattr(fields, column))
-        if kind == "type_and_submit":
-            submitted = optional_at(record, fields.submitted)
-            if submitted not in (None, True, False):
-                raise BadSession(f"{fields.submitted!r} is {submitted!r}, and true or false was expected")
-            kind = "input" if submitted is False else kind
-        return {**row, "type": kind}
+        submitted = optional_at(record, fields.submitted) if kind == "type_and_submit" else None
+        if submitted not in (None, True, False):
+            raise BadSession(f"{fields.submitted!r} is {submitted!r}, and true or false was expected")
+        return {**row, "type": "input" if submitted is False else kind}
 
     def _page(self, records: list[Any], index: int) -> str:
         if not 0 <= index < len(records):
             return ""
-        page = text_at(records[index], self.step.page or "")
+        page = text_at(records[index], self.step.page)
         return page if self.pages == "raw" else NOTATIONS[self.page.notation](page)
 
-    def event_paths(self) -> set[str]:
-        """The paths of a table of events, one a record."""
-        return {*paths_of(msgspec.structs.replace(self.session, steps="=")), *self._step_paths()}
-
-    def _step_paths(self) -> Iterator[str]:
-        for fields in (self.step, *self.of.values()):
-            yield from paths_of(fields)
-
-    def _check_keys(self, record: dict[str, Any], mapped: set[str]) -> None:
+    def _check_keys(self, line: dict[str, Any]) -> None:
         """Raises BadSession where a key is neither mapped nor ignored."""
         if "*" in self.ignored:
             return
-        expected = mapped | set(self.ignored)
+        steps = (f"{self.session.steps}.{path}" for path in paths_of(self.step))
+        expected = {*paths_of(self.session), *steps, *self.ignored}
         inner = {path[:end] for path in expected for end, character in enumerate(path) if character == "."}
-        unknown = next(unknown_keys(record, "", expected, inner), None)
+        unknown = next(unknown_keys(line, "", expected, inner), None)
         if unknown is not None:
             raise BadSession(
                 f'unknown field {unknown!r}: map it, or list it under `ignored` in the mapping ("*" ignores all)'
@@ -245,14 +195,11 @@ _MAPPINGS = files(__package__) / "mappings"
 
 def built_in_mappings() -> dict[str, FieldMapping]:
     """The mappings of this package by name, in alphabetical order."""
-    return {name: load_mapping(name, has_pages=False) for name in toml_names(_MAPPINGS)}
+    return {name: load_mapping(name) for name in toml_names(_MAPPINGS)}
 
 
-def load_mapping(name_or_file: str, *, has_pages: bool = True) -> FieldMapping:
+def load_mapping(name_or_file: str) -> FieldMapping:
     """A mapping of this package by name, or one of a user's own by file name.
-
-    Args:
-        has_pages: The log holds its pages; else it may be a table of events.
 
     Raises:
         BadConfig: There is none, or it does not hold what it should.
@@ -264,13 +211,6 @@ def load_mapping(name_or_file: str, *, has_pages: bool = True) -> FieldMapping:
         problem = '[step] has no name, which only pages = "raw" can do without'
     elif mapping.pages == "simplified" and (mapping.recipe or any(getattr(mapping.step, name) for name in _RAW_ONLY)):
         problem = f'recipe, {", ".join(_RAW_ONLY[:-1])} and {_RAW_ONLY[-1]} are for pages = "raw"'
-    for word in mapping.of.keys() - mapping.types:
-        problem = f"[of.{word}] is of no word in [types]. {did_you_mean(word, mapping.types)}"
     if problem:
         raise BadConfig(f"mapping '{name_or_file}': {problem}")
-    if has_pages and mapping.step.page is None:
-        raise BadConfig(
-            f"mapping {name_or_file!r} is for a table of events, whose pages are elsewhere: give them to `import raw "
-            f"PAGES --actions EVENTS --mapping {name_or_file}`; for a log that holds its pages [step] says where: page"
-        )
     return mapping

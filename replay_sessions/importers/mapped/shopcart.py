@@ -27,8 +27,8 @@ from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
 from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records, rejected
 from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
-from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
+from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import AuditLimits
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches

@@ -35,8 +35,8 @@ from replay_sessions.importers.opera.tables import (
     find_tables,
 )
 from replay_sessions.importers.sessions import build_session, number_actions
-from replay_sessions.importers.sources.join_keys import in_time_order
 from replay_sessions.importers.sources.record_files import ParquetSource
+from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.store.manifest import Rejected
 
 ActionRow = dict[str, str | None]

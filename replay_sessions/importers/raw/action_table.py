@@ -7,7 +7,7 @@ memory, packed; pages are read part by part.
 import csv
 import itertools
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,7 @@ from replay_sessions.store.manifest import Rejected
 # Column -> what it holds. This table is the importer's documentation too (`import raw --help-all`).
 REQUIRED_COLUMNS = {
     "session_id": "which visit; a pseudonym",
-    "page": "the file of the page as it was before the action: home.html, a/b.html.gz; of captured pages the file of "
-    "captures to look in, or none",
+    "page": "the file of the page as it was before the action: home.html, a/b.html.gz",
     "type": "click, type_and_submit, input (typed, not known to be submitted), terminate, purchase (a "
     "click that bought), or view (the page is shown from then on, and nothing was done)",
 }
@@ -41,9 +40,8 @@ _OPTIONAL_COLUMNS = {
     "link_url": "the address that it links to",
     "text": "what was typed",
     "rationale": "why, in the shopper's words",
-    "timestamp": "ISO 8601 or a number; where it stands, the order of a session's actions; captured pages are found "
-    "by it",
-    "url": "the page's address; captured pages are found by it",
+    "timestamp": "ISO 8601 or a number; where it stands, the order of a session's actions",
+    "url": "the page's address",
     "click_type": "a kind of click, kept and not predicted",
     "goal": "what the shopper set out to do (the session's first that is given)",
     "persona": "who the shopper is, as text (the session's first that is given)",
@@ -82,11 +80,6 @@ class ActionTable:
         for batch in present.to_batches(BATCH_ROWS):
             yield [dict.fromkeys(columns) | row for row in batch.to_pylist()]
 
-    def with_columns(self, columns: dict[str, pa.Array]) -> "ActionTable":
-        """The table with columns of text in the places of those of the same names."""
-        former = dict(zip(self._table.column_names, self._table.columns, strict=True))
-        return ActionTable(pa.table(former | columns), self.rejected)
-
     def sessions(self) -> Iterator[list[Row]]:
         if not len(self):
             return
@@ -104,12 +97,11 @@ class ActionTable:
                 yield sorted(rows, key=lambda row: [*map(float, row[ORDER].split())]) if is_ordered else rows
 
 
-def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captured: bool = False) -> ActionTable:
+def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> ActionTable:
     """Reads the table.
 
     Args:
         ignored: Columns that are known and not wanted.
-        are_captured: The pages are found by address and time, so that `page` need not be there.
 
     Raises:
         ImportFailed: It cannot be read, lacks a column, or has one that is neither known nor ignored.
@@ -118,8 +110,7 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset(), *, are_captu
     header: list[str] = []
     rows = read_rows(path, "actions", header=header)
     table = build_table(rows, path, rejected, _text_cells, header)
-    required = [name for name in REQUIRED_COLUMNS if name != "page" or not are_captured]
-    _check_columns(path, table.column_names, [*required, *(("url", "timestamp") if are_captured else ())], ignored)
+    _check_columns(path, table.column_names, ignored)
     table = table.select([name for name in table.column_names if name in COLUMNS or name == ROW])
     has_id = table.column("session_id").is_valid()
     without = table.filter(pa.compute.invert(has_id)).column(ROW).to_pylist()
@@ -138,11 +129,10 @@ def without_endless(table: pa.Table, rejected: list[Rejected], path: Path) -> Ac
     return ActionTable(table, rejected)
 
 
-def _check_columns(path: Path, columns: list[str], required: list[str], ignored: frozenset[str]) -> None:
-    if missing := [name for name in required if name not in columns]:
+def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> None:
+    if missing := [name for name in REQUIRED_COLUMNS if name not in columns]:
         raise ImportFailed(
-            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all, "
-            "and --mapping says where they stand in another log"
+            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all"
         )
     for name in columns:
         if name not in (*COLUMNS, *ignored, ROW):
@@ -156,14 +146,12 @@ def read_rows(
     path: Path,
     what: str,
     *,
-    columns: Collection[str] | None = None,
     header: list[str] | None = None,
     delimiter: str = ",",
 ) -> Iterator[tuple[str, Any]]:
     """The rows of a file, JSON lines, parquet, CSV or TSV, each with its number; an error stands for one that is none.
 
     Args:
-        columns: Those to read of a parquet file; None: all.
         header: Takes the names of the columns of CSV or TSV, which may have no rows.
         delimiter: Of CSV.
 
@@ -172,9 +160,7 @@ def read_rows(
     """
     try:
         if path.suffix == ".parquet":
-            source = ParquetSource(path)
-            names = None if columns is None else [name for name in source.columns if name in columns]
-            for number, row in enumerate(source.rows(names), start=1):
+            for number, row in enumerate(ParquetSource(path).rows(), start=1):
                 yield str(number), msgspec.to_builtins(row, enc_hook=str)
         elif path.name.endswith(JSON_ENDINGS):
             yield from _read_json_lines(path)

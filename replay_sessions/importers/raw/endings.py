@@ -25,7 +25,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW
-from replay_sessions.importers.sources.join_keys import seconds
+from replay_sessions.importers.sources.times import seconds
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
         elif number < len(recordings):
             last, following = session[-1], recordings[number][0]
             page_row = last if last["type"] == VIEW else None if following["type"] == VIEW else following
-            if page_row and not page_row.get("no_page"):
+            if page_row:
                 session = [*session, _terminate(page_row)]
         elif endings.terminate_at_end and session[-1]["type"] not in ACTION_TYPES and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]

@@ -28,7 +28,7 @@ from replay_sessions.importers.rrweb.events import (
     Unread,
     replace_lone_surrogates,
 )
-from replay_sessions.importers.sources.join_keys import in_time_order
+from replay_sessions.importers.sources.times import in_time_order
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _BATCH = frozenset({"window_id", "number", "data"})

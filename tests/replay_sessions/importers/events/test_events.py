@@ -1,11 +1,15 @@
 """E-commerce events without pages: what a session becomes is worked out by hand, and real logs are counted."""
 
+import csv
+import gzip
 import json
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from replay_sessions import Click, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
@@ -86,6 +90,37 @@ def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_p
     assert "$39.50" in results and "$12.00" in results and 'value="kettle"' in results
     assert "Add to cart" in product and "Cart (0)" in product
     assert "cart.red_kettle.remove" in cart and "Cart (1)" in cart
+
+
+@pytest.mark.parametrize("name", ["events.parquet", "day.json.gz", "folder", "flat.csv"])
+def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name: str) -> None:
+    expected = imported(tmp_path, PURCHASE).fingerprint
+    path = tmp_path / name
+    lines = [f"{json.dumps(event)}\n".encode() for event in PURCHASE]
+    if name == "folder":
+        (path / "a").mkdir(parents=True)
+        (path / "a" / "part-0.jsonl").write_bytes(b"".join(lines[:3]))
+        (path / "part-1.json.gz").write_bytes(gzip.compress(b"".join(lines[3:])))
+    elif name == "events.parquet":
+        kinds = dict.fromkeys(("string_value", "int_value"))
+        params = [
+            [{"key": pair["key"], "value": {**kinds, **pair["value"]}} for pair in event["event_params"]]
+            for event in PURCHASE
+        ]
+        rows = [{**event, "event_params": pairs} for event, pairs in zip(PURCHASE, params, strict=True)]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif name == "flat.csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, PURCHASE[0])
+            writer.writeheader()
+            writer.writerows(
+                {key: json.dumps(value) if isinstance(value, list) else value for key, value in event.items()}
+                for event in PURCHASE
+            )
+    else:
+        path.write_bytes(gzip.compress(b"".join(lines)))
+    run_import(EventsImporter(path, EventsOptions(mapping="ga4_ecommerce")), tmp_path / "other")
+    assert SessionStore.open(tmp_path / "other").fingerprint == expected
 
 
 def test_every_logged_action_stands_on_the_page_before_it(tmp_path: Path) -> None:

@@ -59,6 +59,22 @@ def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_anoth
     assert first.user_id == second.user_id
 
 
+def test_a_pause_after_a_page_that_was_viewed_ends_on_it_and_one_before_such_a_page_on_none(tmp_path: Path) -> None:
+    view = {"type": "view", "page": "b.html"}
+    rows: list[dict[str, Any]] = [{"timestamp": 0}, {**view, "timestamp": 5}, {**view, "timestamp": 9000}]
+    store = imported(tmp_path, [*rows, {"timestamp": 9001}, {**view, "timestamp": 19_000}], "--idle-minutes", "30")
+    first, second = store.sessions()
+    assert [step.action for step in first.steps] == [Click(name="more"), Terminate()]
+    assert "Toaster" in first.steps[1].page
+    assert [step.action for step in second.steps] == [Click(name="more")]  # nobody knows which page was left
+
+
+def test_a_purchase_is_no_leaving_even_if_its_button_is_not_found(tmp_path: Path) -> None:
+    rows = [{}, {"type": "purchase", "element_text": "gone"}, {"type": "view"}]
+    store = imported(tmp_path, rows, "--terminate-at-end")
+    assert [step.action for step in store.session("v1").steps] == [Click(name="more")]
+
+
 def test_the_end_of_a_recording_is_a_terminate_where_its_page_is_known(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{}, {"type": "view", "page": "b.html"}, {"session_id": "v2"}]
     store = imported(tmp_path, rows, "--terminate-at-end")

@@ -1,11 +1,4 @@
-"""Tables of events, as web analytics keep them, by a field mapping -> rows of the importer `raw`.
-
-    python -m replay_sessions import raw crawl.warc.gz --actions events --mapping ga4 --out STORE
-
-A record is one event: what was clicked or typed, on which page, when. [types] of the mapping (mapped/field_mapping.py)
-says which events are actions; other events stay in the table under the log's own word, to be left out and counted.
-Files may be CSV, TSV, JSON lines or parquet, or a folder of them; only what the mapping names is held in memory.
-"""
+"""Tables of events as web analytics keep them, CSV, TSV, JSON lines, parquet, or a folder of them -> rows of text."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -15,16 +8,14 @@ from typing import Any
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import find_files
 from replay_sessions.importers.logged_pages import Row
-from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.raw.action_table import (
     JSON_ENDINGS,
-    ORDER,
     ActionTable,
     build_table,
     read_rows,
     without_endless,
 )
-from replay_sessions.importers.sources.join_keys import moment
+from replay_sessions.importers.sources.times import moment
 from replay_sessions.store.manifest import Rejected
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -39,12 +30,6 @@ def find_event_files(source: Path) -> list[Path]:
     """
     empty = f"'{source}' is no file of events, and no folder that holds one: {', '.join(_ENDINGS)}"
     return find_files(source, _ENDINGS, empty)
-
-
-def read_events(source: Path, mapping: FieldMapping) -> ActionTable:
-    """Reads the events of a file or folder by a field mapping; see `event_table`."""
-    mapped = {root.partition(".")[0] for root in mapping.event_paths()} if "*" in mapping.ignored else None
-    return event_table(source, lambda record: event_row(mapping, record), columns=mapped)
 
 
 def event_table(
@@ -75,16 +60,6 @@ def event_table(
         first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
         raise ImportFailed(f"'{source}' holds no event that the mapping can read{first}")
     return without_endless(table, rejected, source)
-
-
-def event_row(mapping: FieldMapping, record: Any) -> Row:
-    """An event as a row of the table of actions.
-
-    Raises:
-        BadSession: A field is missing that must be there, unknown, or of the wrong kind.
-    """
-    row = mapping.event_row(record)
-    return {**row, "timestamp": iso_time(row["timestamp"]), ORDER: order_text(row[ORDER])}
 
 
 def order_text(values: Iterable[Any]) -> str:

@@ -1,0 +1,70 @@
+"""Addresses of pages in one form, so that a logged one and one that stands in a page can be compared.
+
+Two addresses are of one page if they differ in nothing but the fragment, parameters that only tell where a visitor came
+from (`utm_source`, `gclid` …), the case of scheme and host, a default port, or how characters are escaped. The order of
+parameters counts: it is the shop's.
+"""
+
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from urllib.parse import quote, urljoin, urlsplit
+
+_TRACKING_PARAMETERS = (
+    "utm_*", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_*", "_gl", "_ga", "fbclid", "msclkid", "ttclid",
+    "twclid", "yclid", "srsltid", "igshid", "mc_cid", "mc_eid", "_hsenc", "_hsmi",
+)  # fmt: skip
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_NO_PAGES = ("about", "blob", "cid", "data", "dns", "javascript", "mailto", "tel", "urn", "whois")
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
+_UNESCAPED = "%/:@!$&'()*+,;=~-._?[]|"
+_LONGEST = 16_384  # characters; browsers and servers refuse longer ones
+
+
+def plain_address(address: str, base: str = "") -> str | None:
+    """An address in the one form; None where it is none of a page.
+
+    >>> plain_address("HTTPS://Shop.example:443/a b?q=red&utm_source=mail#top")
+    'https://shop.example/a%20b?q=red'
+    >>> plain_address("../2?gclid=x", base="https://shop.example/p/1")
+    'https://shop.example/2'
+    >>> plain_address("data:text/html,x") is None
+    True
+    """
+    address = address.strip()
+    if not address or len(address) > _LONGEST or address.partition(":")[0].lower() in _NO_PAGES:
+        return None
+    try:
+        parts = urlsplit(urljoin(base, address) if base else address)
+    except ValueError:
+        return None
+    host = parts.netloc.rpartition("@")[2].lower()
+    if not parts.scheme or not (host or parts.path):
+        return None
+    host = _ascii(host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, " ")))
+    pairs = [pair for pair in parts.query.split("&") if pair and not _is_tracking(pair.partition("=")[0])]
+    query = f"?{_escaped('&'.join(pairs))}" if pairs else ""
+    return f"{parts.scheme}://{host}{_escaped(parts.path) or '/'}{query}"
+
+
+@lru_cache(10_000)  # a log may hold any number of names
+def _is_tracking(parameter: str) -> bool:
+    return any(fnmatchcase(parameter, pattern) for pattern in _TRACKING_PARAMETERS)
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), quote(text, safe=_UNESCAPED, errors="replace"))
+
+
+def _ascii(host: str) -> str:
+    """A host as it goes over the wire.
+
+    >>> _ascii("müller.example")
+    'xn--mller-kva.example'
+    """
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
