@@ -25,6 +25,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.sources.addresses import plain_address
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import Removal, remove_from_text, repeated_texts
 from replay_sessions.private_data.people import is_person
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
@@ -35,7 +36,6 @@ from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.trees import parse
 
-Row = dict[str, Any]
 CACHED_PAGES = 4  # consecutive actions are often on one page
 _COLUMNS = ("name", "selector", "element_id", "element_text", "link_url")
 TARGET_COLUMNS = (*_COLUMNS, "url")

@@ -28,7 +28,8 @@ from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut, too_long
-from replay_sessions.importers.logged_pages import PageOfRow, Pages, Row, Unresolved, replace_words, words_of_names
+from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved, replace_words, words_of_names
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import (
     Removal,
     html_pieces,

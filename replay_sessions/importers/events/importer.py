@@ -21,10 +21,9 @@ from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, loa
 from replay_sessions.importers.events.screens import RenderedPages, Shop, read_templates
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Imported, Importer, Part, gather, table_of_names
-from replay_sessions.importers.logged_pages import Row
-from replay_sessions.importers.raw.action_table import ROW, ActionTable
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.event_tables import event_table, find_event_files
+from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable
 from replay_sessions.store.manifest import Rejected
 
 _PART_EVENTS = 4096
@@ -112,7 +111,7 @@ class EventsImporter(Importer):
                 row_prefix=f"{self.files[0].name}:",
             )
 
-    def _build_shop(self, table: ActionTable) -> Shop:
+    def _build_shop(self, table: RowTable) -> Shop:
         """The menu, of the most frequent pages, and where events list no offers, what was clicked on each page."""
         titles: defaultdict[str, Counter[str]] = defaultdict(Counter)
         clicks: defaultdict[str, Counter[Offer]] = defaultdict(Counter)

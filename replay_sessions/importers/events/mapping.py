@@ -15,7 +15,6 @@ from msgspec.structs import asdict, replace
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Config, Record
-from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.mapped.record_paths import (
     OptionalPath,
     RecordPath,
@@ -25,8 +24,8 @@ from replay_sessions.importers.mapped.record_paths import (
     plain_paths,
     text_at,
 )
-from replay_sessions.importers.raw.action_table import ORDER
 from replay_sessions.importers.sources.event_tables import iso_time, order_text
+from replay_sessions.importers.sources.row_tables import ORDER, Row
 
 # Views show a page; actions are done on the page that is shown.
 View = Literal["page", "listing", "product", "cart", "checkout"]

@@ -16,7 +16,8 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import Offer, View
-from replay_sessions.importers.logged_pages import Pages, Row, Target, Unresolved
+from replay_sessions.importers.logged_pages import Pages, Target, Unresolved
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.simplify import SimplifiedPage
 from replay_sessions.simplify.names import slug
 

@@ -23,8 +23,8 @@ from replay_sessions.importers.events.screens import (
     Screen,
     Shop,
 )
-from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sessions import PURCHASE
+from replay_sessions.importers.sources.row_tables import Row
 
 _NOWHERE = Screen(kind="page", path="", title="")  # before the first page
 

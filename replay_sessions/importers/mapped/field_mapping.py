@@ -44,7 +44,7 @@ import msgspec
 
 from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, BadSession
-from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading, Row
+from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
     OptionalPath,
@@ -58,6 +58,7 @@ from replay_sessions.importers.mapped.record_paths import (
     value_at,
 )
 from replay_sessions.importers.sessions import number_actions
+from replay_sessions.importers.sources.row_tables import Row
 
 StepType = Literal["click", "type_and_submit", "input", "terminate"]
 _RAW_ONLY = ("element_id", "link_url", "selector", "element_text")

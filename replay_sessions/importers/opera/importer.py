@@ -26,7 +26,7 @@ from pathlib import Path
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
 from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
-from replay_sessions.importers.logged_pages import InlinePages, PageReading, Row
+from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.opera.tables import (
     OperaSession,
     OperaVersion,
@@ -36,6 +36,7 @@ from replay_sessions.importers.opera.tables import (
 )
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.record_files import ParquetSource
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.store.manifest import Rejected
 

@@ -23,8 +23,8 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.importers.logged_pages import Row
 from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.importers.sources.times import seconds
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
-from replay_sessions.importers.logged_pages import Pages, Row, Unresolved
+from replay_sessions.importers.logged_pages import Pages, Unresolved
 from replay_sessions.importers.raw.endings import Endings
 from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, Settler
@@ -30,6 +30,7 @@ from replay_sessions.importers.rrweb.timeline import (
 )
 from replay_sessions.importers.rrweb.typed_texts import learn_from
 from replay_sessions.importers.sessions import build_session
+from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.store.manifest import Rejected
 
 _NOTHING_THERE = "click on nothing that can be acted on"

@@ -7,10 +7,10 @@ from typing import Any
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import find_files
-from replay_sessions.importers.logged_pages import Row
-from replay_sessions.importers.raw.action_table import (
+from replay_sessions.importers.sources.row_tables import (
     JSON_ENDINGS,
-    ActionTable,
+    Row,
+    RowTable,
     build_table,
     read_rows,
     without_endless,
@@ -37,7 +37,7 @@ def event_table(
     to_row: Callable[[Any], Row],
     split: Callable[[str, Any], Iterable[tuple[str, Any]]] = lambda number, record: [(number, record)],
     **reading: Any,
-) -> ActionTable:
+) -> RowTable:
     """The events of a file or folder.
 
     Args:
@@ -63,7 +63,7 @@ def event_table(
 
 
 def order_text(values: Iterable[Any]) -> str:
-    """What `ActionTable.sessions` sorts rows by; what is no number comes first.
+    """What `RowTable.sessions` sorts rows by; what is no number comes first.
 
     >>> order_text([3, "2.5", None])
     '3.0 2.5 -inf'

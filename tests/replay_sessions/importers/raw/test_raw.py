@@ -241,8 +241,8 @@ class TestRows:
     def test_a_table_that_is_none_is_told_without_arrows_words(
         self, visits: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
     ) -> None:
-        monkeypatch.setattr("replay_sessions.importers.raw.action_table._LONGEST_CELL", 64)
-        monkeypatch.setattr("replay_sessions.importers.raw.action_table._MOST_BAD_ROWS", 5)
+        monkeypatch.setattr("replay_sessions.importers.sources.row_tables._LONGEST_CELL", 64)
+        monkeypatch.setattr("replay_sessions.importers.sources.row_tables._MOST_BAD_ROWS", 5)
         (visits / "actions.csv").write_text("session_id,page,type\n" + content)
         with pytest.raises(ImportFailed, match=told):
             RawImporter(visits)
