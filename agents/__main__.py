@@ -1,11 +1,11 @@
 """Agents, and what else one can bring, from the command line.
 
-  python -m agents list
-  python -m agents new agent
-  python -m agents new my_function --kind function
-  python -m agents new reward
-  python -m agents check my_package.module:MyAgent
-  python -m agents check "my_agent.py:MyAgent?key=value"
+  shop-r1 agents list
+  shop-r1 new agent
+  shop-r1 new my_function --kind function
+  shop-r1 new reward
+  shop-r1 agents check my_package.module:MyAgent
+  shop-r1 agents check "my_agent.py:MyAgent?key=value"
 
 Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
@@ -31,7 +31,7 @@ from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 
-PROGRAM = "python -m agents"
+PROGRAM = "shop-r1 agents"
 COMMANDS = {
     "list": "List the names that --agents takes, and what each needs.",
     "new": "Write an agent, reward, metric or importer to begin with, and its test.",

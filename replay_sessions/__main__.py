@@ -1,11 +1,11 @@
 """Make, fill, look at and check session stores.
 
-  python -m replay_sessions generate --sessions 300 --seed 0 --out stores/demo
-  python -m replay_sessions import jsonl logs.jsonl.gz --out stores/mine
-  python -m replay_sessions show stores/mine
-  python -m replay_sessions check stores/mine
-  python -m replay_sessions erase 9f3c27 recordings stores/mine
-  python -m replay_sessions export hub stores/mine --out mine_for_the_hub
+  shop-r1 generate --sessions 300 --seed 0 --out stores/demo
+  shop-r1 import jsonl logs.jsonl.gz --out stores/mine
+  shop-r1 show stores/mine
+  shop-r1 check stores/mine
+  shop-r1 erase 9f3c27 recordings stores/mine
+  shop-r1 export hub stores/mine --out mine_for_the_hub
 
 Each command has a --help of its own.
 """

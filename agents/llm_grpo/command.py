@@ -1,4 +1,4 @@
-"""What `python -m agents.llm_grpo.train` does with its options (options.py): training ─► evaluation, or an export.
+"""What `shop-r1 train` does with its options (options.py): training ─► evaluation, or an export.
 
 `--for-trl|--for-verl PHASE` write what another trainer needs to train a phase of GRPO:
 
@@ -77,7 +77,7 @@ def export_phase(
         folder = folder.resolve()  # Ray's workers run in another folder
         words = overrides(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, name, folder, validation=True)
-        title = f"{phase.label} of {config.store} in verl 0.9, as `python -m agents.llm_grpo.train` would train it."
+        title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
         launch = folder / "launch.sh"
         lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
         replace_file(launch, LAUNCH.format(title=title, words=lines))

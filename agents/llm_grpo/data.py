@@ -101,7 +101,7 @@ class RationaleCoverage(NamedTuple):
         if not is_refused or 2 * self.present >= self.steps:
             return None
         return (
-            f"{self}, and the reward scores rationales. Write those that are missing by `python -m agents.rationales "
+            f"{self}, and the reward scores rationales. Write those that are missing by `shop-r1 rationales "
             f"--store {config.store} --out …`, or take --reward no_rationale, or train on empty ones by "
             "--missing-rationales empty."
         )

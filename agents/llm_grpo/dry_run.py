@@ -1,4 +1,4 @@
-"""What a run would do and what it takes, without training: `python -m agents.llm_grpo.train … --dry-run`.
+"""What a run would do and what it takes, without training: `shop-r1 train … --dry-run`.
 
 store ─► tokens as each phase reads them ─► plan (agents/llm_grpo/plan.py) ─► a table of phases, one of memory by part
 """

@@ -23,7 +23,6 @@ import msgspec
 from agents.llm_grpo.config import MOST_PROBABLE, TrainConfig
 from agents.llm_grpo.phases import PhaseResult
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
-from replay_sessions.foundation.command_line import as_typed
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
@@ -192,9 +191,7 @@ def evaluate_run(
     print_results(results_table(rows, title=title), *_sentences(log, config), written)
     write_log(folder, log, markdown(log, config))
     own_function = f"{TRUST}=1 " if ":" in log.config.reward_config.kind else ""
-    report = as_typed(
-        f"Every session, step by step: {own_function}python -m benchmarks.report {shlex.quote(str(folder))}"
-    )
+    report = f"Every session, step by step: {own_function}shop-r1 report {shlex.quote(str(folder))}"
     print_results(*training_sentences(log), report)
 
 

@@ -1,4 +1,4 @@
-"""The words of `python -m agents.llm_grpo.train` (train.py has the help); nothing here loads torch.
+"""The words of `shop-r1 train` (train.py has the help); nothing here loads torch.
 
 --preset, --rows, --reward ─► their configuration ─► its keys, as flags over it
 --resume, --extend         ─► the configuration of the run that is there
@@ -28,7 +28,7 @@ from replay_sessions.foundation.records import Record
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
 
-PROGRAM = "python -m agents.llm_grpo.train"
+PROGRAM = "shop-r1 train"
 
 
 class MachineOptions(Record):

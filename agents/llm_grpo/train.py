@@ -1,11 +1,11 @@
 """Trains an LLM policy on a session store: SFT, GRPO with the paper's reward, and a table on held-out users.
 
-  python -m agents.llm_grpo.train
-  python -m agents.llm_grpo.train --store stores/mine --out runs/mine
-  python -m agents.llm_grpo.train --preset my_preset.toml --grpo.steps 20
-  python -m agents.llm_grpo.train --reward binary --seed 3
-  python -m agents.llm_grpo.train --resume runs/mine
-  python -m agents.llm_grpo.train --preset smollm2_cpu --dry-run
+  shop-r1 train
+  shop-r1 train --store stores/mine --out runs/mine
+  shop-r1 train --preset my_preset.toml --grpo.steps 20
+  shop-r1 train --reward binary --seed 3
+  shop-r1 train --resume runs/mine
+  shop-r1 train --preset smollm2_cpu --dry-run
 
 Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
 tokens, memory and hours on this machine or on --machine.gpus of --machine.gpu-gib, and trains nothing.

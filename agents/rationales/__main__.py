@@ -1,13 +1,13 @@
 """Writes the rationales that a store lacks, with a language model.
 
-  python -m agents.rationales --store stores/mine --out stores/filled \\
+  shop-r1 rationales --store stores/mine --out stores/filled \\
     --base-url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
 
-  python -m agents.rationales --store stores/mine --out stores/filled \\
+  shop-r1 rationales --store stores/mine --out stores/filled \\
     --base-url https://api.openai.com/v1 --model gpt-4.1-mini \\
     --input-price 0.40 --output-price 1.60 --budget 5
 
-  python -m agents.rationales … --temperature 0.8 --reconstruct 4
+  shop-r1 rationales … --temperature 0.8 --reconstruct 4
 
 For each step without a rationale the model gets the page, the actions before, and
 the action there; nothing of later steps, which a rationale in the history would
@@ -39,7 +39,7 @@ def _run(options: RationaleOptions) -> int:
     return synthesise(options)
 
 
-main = command(RationaleOptions, _run, can_be_none=True)
+main = command(RationaleOptions, _run, program="shop-r1 rationales", can_be_none=True)
 
 if __name__ == "__main__":
     sys.exit(main())

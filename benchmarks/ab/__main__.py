@@ -1,8 +1,8 @@
 """What would this change do? Simulated shoppers answer, and are held against the true effect.
 
-  python -m benchmarks.ab --agents "oracle?temperature=1" \\
+  shop-r1 ab --agents "oracle?temperature=1" \\
     "ngram?temperature=1&skip_first_action=false" --out runs/ab
-  python -m benchmarks.ab --agents \\
+  shop-r1 ab --agents \\
     "choice?temperature=1&skip_first_action=false&refits=20" --out runs/ab
 
 Agents learn from logs of the shop as it is (A) and walk through it and through
@@ -43,7 +43,7 @@ def _run(config: LabConfig) -> None:
     print_results(*report.tables(results), *report.sentences(results), written)
 
 
-main = command(LabConfig, _run)
+main = command(LabConfig, _run, program="shop-r1 ab")
 
 if __name__ == "__main__":
     sys.exit(main())

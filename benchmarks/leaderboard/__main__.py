@@ -1,29 +1,29 @@
 """Ranks agents on the logged steps of a split; the commands `verify`, `compare`, `merge` and `submit` take the result.
 
-  python -m benchmarks.leaderboard --agents random,oracle --out runs/first
-  python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m
-  python -m benchmarks.leaderboard --agents "T=0.6=runs/demo/sft" \\
+  shop-r1 rank --agents random,oracle --out runs/first
+  shop-r1 rank --agents random my.py:MyAgent --out runs/m
+  shop-r1 rank --agents "T=0.6=runs/demo/sft" \\
     "greedy=runs/demo/sft?temperature=0" --out runs/sft
-  python -m benchmarks.leaderboard --agents random --store stores/mine \\
+  shop-r1 rank --agents random --store stores/mine \\
     --split validation --sessions 100 --out runs/x
-  python -m benchmarks.leaderboard --agents oracle --likelihood --out runs/l
-  python -m benchmarks.leaderboard --agents oracle \\
+  shop-r1 rank --agents oracle --likelihood --out runs/l
+  shop-r1 rank --agents oracle \\
     --context.persona shuffled --out runs/shuffled
 
 `verify` checks that the metrics follow from the replies, and with --rerun that
 those are the agents' own; `compare` gives the paired difference of two agents.
 Both take a leaderboard or a training run.
 
-  python -m benchmarks.leaderboard verify runs/first
-  python -m benchmarks.leaderboard verify runs/first --rerun 20
-  python -m benchmarks.leaderboard compare runs/first random oracle
-  python -m benchmarks.leaderboard compare runs/first oracle oracle \\
+  shop-r1 verify runs/first
+  shop-r1 verify runs/first --rerun 20
+  shop-r1 compare runs/first random oracle
+  shop-r1 compare runs/first oracle oracle \\
     --second-folder runs/shuffled --across context
 
 `merge` adds the replies of another machine, and `submit` records what verifies:
 
-  python -m benchmarks.leaderboard merge runs/first other/first
-  python -m benchmarks.leaderboard submit runs/first baselines/mine --rerun 20
+  shop-r1 rank merge runs/first other/first
+  shop-r1 submit runs/first baselines/mine --rerun 20
 
 Each reply is cached as it comes, and no step is run twice (--fresh runs all again): another reward, other metrics or
 fewer sessions are computed from the cache. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at
@@ -51,7 +51,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import EvaluationLog, read_log
 from shop_env.evaluation.results import results_table
 
-PROGRAM = "python -m benchmarks.leaderboard"
+PROGRAM = "shop-r1 rank"
 MISMATCHES_SHOWN = 10
 
 
@@ -110,7 +110,7 @@ def _run(words: Sequence[str]) -> int:
     name = words[0] if words else ""
     if name in COMMANDS:
         options, body = COMMANDS[name]
-        return body(parse_options(options, words[1:], program=f"{PROGRAM} {name}"))
+        return body(parse_options(options, words[1:], program=f"shop-r1 {name}"))
     if get_close_matches(name, COMMANDS, n=1):
         raise BadConfig(f"No command '{name}'. {did_you_mean(name, COMMANDS)} To rank agents, begin with --agents")
     return _rank(parse_options(LeaderboardConfig, words, program=PROGRAM, text=__doc__))

@@ -1,10 +1,10 @@
 """Writes a finished training run or leaderboard as one HTML file: who predicts
 best, how sure that is, where it goes wrong, and every session to step through.
 
-  python -m benchmarks.report runs/mine
-  python -m benchmarks.report boards/mine --out mine.html
-  python -m benchmarks.report boards/mine --store stores/moved
-  python -m benchmarks.report runs/mine --tables tables
+  shop-r1 report runs/mine
+  shop-r1 report boards/mine --out mine.html
+  shop-r1 report boards/mine --store stores/moved
+  shop-r1 report runs/mine --tables tables
 
 The file needs no network and no other file: open it in a browser, send it to
 somebody. It holds the pages of the sessions, so it is as private as the store.
@@ -104,7 +104,7 @@ def _sessions(options: ReportOptions, evidence: Evidence, judged: Judged) -> tup
         return None, f"{error}. Give the store by --store PATH."
 
 
-main = command(ReportOptions, _report)
+main = command(ReportOptions, _report, program="shop-r1 report")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,9 +4,9 @@ Exit code 1 when there are faults: sessions that cannot be read, targets that ar
 not on the page shown, pages shifted by a step, sessions that repeat another, users
 or near-duplicates on both sides of a split.
 
-  python -m replay_sessions check stores/mine
-  python -m replay_sessions check stores/mine --json > report.json
-  python -m replay_sessions check stores/mine --repair
+  shop-r1 check stores/mine
+  shop-r1 check stores/mine --json > report.json
+  shop-r1 check stores/mine --repair
 """
 
 import os
@@ -140,7 +140,7 @@ def _audit(store: SessionStore, options: Check) -> AuditReport:
         return audit_store(store, limits, workers=options.workers or os.cpu_count() or 1, on_progress=advance)
 
 
-run = command(Check, _check, program="python -m replay_sessions check")
+run = command(Check, _check, program="shop-r1 check")
 
 
 def print_report(report: AuditReport, console: Console) -> None:

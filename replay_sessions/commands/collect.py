@@ -1,7 +1,7 @@
 """Collects what visitors of a shop do, as rrweb records it, once they have agreed.
 
-  python -m replay_sessions collect --out recordings
-  python -m replay_sessions import rrweb recordings --terminate-at-end \\
+  shop-r1 record --out recordings
+  shop-r1 import rrweb recordings --terminate-at-end \\
     --out stores/mine
 
 It prints the line of HTML that the shop's pages need. Each session is a file
@@ -65,4 +65,4 @@ def _collect(options: Collect) -> int:
         return serve(server, greeting, journal.summary)
 
 
-run = command(Collect, _collect, program="python -m replay_sessions collect")
+run = command(Collect, _collect, program="shop-r1 record")

@@ -1,6 +1,6 @@
 """Erases what is held of a person or of a visit.
 
-  python -m replay_sessions erase 9f3c27 recordings stores/mine
+  shop-r1 erase 9f3c27 recordings stores/mine
 
 ID is a user's or a session's. Folders of recordings lose the files of its
 sessions, also while a collector writes there; stores are written anew without
@@ -81,4 +81,4 @@ def _erase_from_store(folder: Path, ids: set[str]) -> int:
     return len(mine)
 
 
-run = command(Erase, _erase, program="python -m replay_sessions erase")
+run = command(Erase, _erase, program="shop-r1 erase")

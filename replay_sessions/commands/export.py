@@ -1,7 +1,7 @@
 """Writes a store in another form.
 
-  python -m replay_sessions export minari stores/mine --out datasets
-  python -m replay_sessions export hub stores/mine --out mine_for_the_hub
+  shop-r1 export minari stores/mine --out datasets
+  shop-r1 export hub stores/mine --out mine_for_the_hub
 
 Each exporter has a --help of its own.
 """
@@ -33,7 +33,7 @@ class Export(Record, Generic[OptionsT]):
 
 def run(words: Sequence[str]) -> int:
     """Runs `export` with the words after it."""
-    program = "python -m replay_sessions export"
+    program = "shop-r1 export"
     name, rest = choose("exporter", EXPORTERS, words, program=program, text=__doc__)
     kind = exporter_class(name)
     form: Any = Export[kind]  # type: ignore[valid-type]  # the exporter is known only now

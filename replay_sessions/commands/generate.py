@@ -1,7 +1,7 @@
 """Makes sessions of the embedded demo shop.
 
-  python -m replay_sessions generate --sessions 300 --seed 0 --out stores/demo
-  python -m replay_sessions generate --sessions 9 --page-size realistic --out b
+  shop-r1 generate --sessions 300 --seed 0 --out stores/demo
+  shop-r1 generate --sessions 9 --page-size realistic --out b
 
 The policy of its shoppers is known, so it is known how well they can be predicted.
 """
@@ -45,4 +45,4 @@ def _generate(options: Generate) -> int:
     return 0
 
 
-run = command(Generate, _generate, program="python -m replay_sessions generate")
+run = command(Generate, _generate, program="shop-r1 generate")

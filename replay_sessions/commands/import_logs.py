@@ -2,9 +2,9 @@
 
 What cannot be read is rejected, counted and listed in the store.
 
-  python -m replay_sessions import jsonl logs.jsonl.gz --out STORE
-  python -m replay_sessions import jsonl log.jsonl --mapping my.toml --out STORE
-  python -m replay_sessions import raw visits --recipe my.toml --out STORE
+  shop-r1 import jsonl logs.jsonl.gz --out STORE
+  shop-r1 import jsonl log.jsonl --mapping my.toml --out STORE
+  shop-r1 import raw visits --recipe my.toml --out STORE
 
 Each importer has a --help of its own.
 """
@@ -105,7 +105,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
 
 def run(words: Sequence[str]) -> int:
     """Runs `import` with the words after it."""
-    program = "python -m replay_sessions import"
+    program = "shop-r1 import"
     own = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
     name, rest = choose("importer", IMPORTERS | own, words, program=program, text=__doc__)
     importer = importer_class(name)

@@ -1,8 +1,8 @@
 """Opens the demo shop as real pages in a browser, and records who shops there and agrees.
 
-  python -m replay_sessions shop --out recordings
-  python -m replay_sessions shop --page-size small --out recordings
-  python -m replay_sessions import rrweb recordings --terminate-at-end \\
+  shop-r1 shop --out recordings
+  shop-r1 shop --page-size small --out recordings
+  shop-r1 import rrweb recordings --terminate-at-end \\
     --out stores/mine
 
 It prints the address to open. After a visit its last page leads to what a
@@ -64,4 +64,4 @@ def _shop(options: Shop) -> int:
         return serve(server, greeting, journal.summary)
 
 
-run = command(Shop, _shop, program="python -m replay_sessions shop")
+run = command(Shop, _shop, program="shop-r1 shop")

@@ -1,9 +1,9 @@
 """Shows a store, and a page as the simplifier writes it.
 
-  python -m replay_sessions show demo
-  python -m replay_sessions show stores/mine --session visit-17
-  python -m replay_sessions show stores/mine --session visit-17 --step 2
-  python -m replay_sessions show page.html --recipe amazon
+  shop-r1 show demo
+  shop-r1 show stores/mine --session visit-17
+  shop-r1 show stores/mine --session visit-17 --step 2
+  shop-r1 show page.html --recipe amazon
 
 A step is shown with its page and the elements that a reply can name.
 """
@@ -167,4 +167,4 @@ def _show_page_file(path: Path, options: Show) -> None:
     _show_page(page)
 
 
-run = command(Show, _show, program="python -m replay_sessions show")
+run = command(Show, _show, program="shop-r1 show")

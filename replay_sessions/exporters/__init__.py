@@ -1,6 +1,6 @@
 """Stores in the forms of others: the registry of exporters, and what an exporter is.
 
-python -m replay_sessions export NAME STORE --out ...
+shop-r1 export NAME STORE --out ...
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Exporter `hub`: a store as a data set of the Hugging Face hub: parquet files by split, and a card that explains them.
 
-    python -m replay_sessions export hub stores/mine --out mine_for_the_hub       writes a local folder, to look at
-    python -m replay_sessions import hub mine_for_the_hub --split-by official --out stores/again
-    python -m replay_sessions export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
+    shop-r1 export hub stores/mine --out mine_for_the_hub       writes a local folder, to look at
+    shop-r1 import hub mine_for_the_hub --split-by official --out stores/again
+    shop-r1 export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
 
 One row a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
 Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
@@ -29,9 +29,9 @@ from replay_sessions.store.manifest import SPLITS, Manifest, format_counts
 from replay_sessions.store.work_folder import WorkFolder
 
 _EXAMPLES = """\
-  python -m replay_sessions export hub stores/mine --out mine_for_the_hub
-  python -m replay_sessions import hub mine_for_the_hub --out stores/again
-  python -m replay_sessions export hub stores/mine --out mine_for_the_hub \\
+  shop-r1 export hub stores/mine --out mine_for_the_hub
+  shop-r1 import hub mine_for_the_hub --out stores/again
+  shop-r1 export hub stores/mine --out mine_for_the_hub \\
     --upload OWNER/NAME"""
 _FILE_CHARACTERS = 500_000_000
 _ROW_GROUP_CHARACTERS = 32_000_000
@@ -71,7 +71,7 @@ class HubExporter(msgspec.Struct, frozen=True):
             work.commit()
         lines = [
             f"{self.out}: {about.sessions:,} sessions, {about.steps:,} rows; read its README.md before it is shared",
-            f"  python -m replay_sessions import hub {self.out} --split-by official --out STORE",
+            f"  shop-r1 import hub {self.out} --split-by official --out STORE",
         ]
         return [*lines, _upload(self.out, self.upload)] if self.upload else lines
 
@@ -168,7 +168,7 @@ Fingerprint of the store: `{about.fingerprint}`.
 ## Before it is shared
 
 - Licence: `{licence}`. Whether the log may be passed on is for its publisher to know; pages belong to their sites.
-- Private data: `python -m replay_sessions check STORE` tells what looks like it. Patterns miss some.
+- Private data: `shop-r1 check STORE` tells what looks like it. Patterns miss some.
 
 ## Use
 
@@ -178,6 +178,6 @@ rows = load_dataset("OWNER/NAME", split="{splits[0] if splits else "train"}")
 ```
 
 ```sh
-python -m replay_sessions import hub FOLDER --split-by official --out STORE    # then gym.make("ShopR1-v0", store=STORE)
+shop-r1 import hub FOLDER --split-by official --out STORE    # then gym.make("ShopR1-v0", store=STORE)
 ```
 """

@@ -1,6 +1,6 @@
 """Exporter `minari`: a store as a Minari data set, the form in which offline RL passes its episodes around.
 
-    python -m replay_sessions export minari stores/mine --out datasets
+    shop-r1 export minari stores/mine --out datasets
     MINARI_DATASETS_PATH=datasets python -c "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
 
 One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
@@ -40,7 +40,7 @@ _KEYS = ("page", "goal", "persona", "step")
 _MAX_STEPS = 2**31 - 1
 _NOT_WORD = re.compile(r"[^\w-]+")
 _EXAMPLES = """\
-  python -m replay_sessions export minari stores/mine --out datasets
+  shop-r1 export minari stores/mine --out datasets
   MINARI_DATASETS_PATH=datasets python -c \\
     "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))\""""
 

@@ -1,43 +1,91 @@
-"""The text of `--help`: prose that is wrapped, and tyro's flags on one screen."""
+"""The text of `--help`: prose that is wrapped, and the flags of a command on one screen.
 
-import re
+The flags are those of the command's Struct of options, with the first sentence that its docstring has for each; a field
+that is a table of its own is named once, as `--table.*`.
+"""
+
+from collections.abc import Iterator, Mapping
+from inspect import getdoc
 from textwrap import fill, shorten
+from typing import Annotated, Any, get_args, get_origin
+
+import docstring_parser
+import msgspec
+import tyro
 
 HELP_ALL = "--help-all"
 HELP_WIDTH = 80  # tyro's own
-# In tyro's help without boxes: the head of a group; and a flag, its values, and what it means, beside it or below.
-_GROUP = re.compile(r"^ (?=\S.*\n -{9})", re.MULTILINE)
-_FLAG = re.compile(r"^  (--[\w-]+|[^\s-]\S*)(?: .*?)?(?: {2,}(\S.*?))? *$((?:\n {4}.*$)*)", re.MULTILINE)
 
 
 def wrap(text: str | None) -> str:
-    """Prose is wrapped; a paragraph with indented lines, such as examples, stays as it is."""
+    """Wraps prose; a paragraph with indented lines, such as examples, stays as it is."""
     paragraphs = (text or "").strip("\n").split("\n\n")
     wrapped = (each if "\n " in f"\n{each}" else fill(each, HELP_WIDTH) for each in paragraphs)
     return "".join(f"{each}\n\n" for each in wrapped)
 
 
-def get_head(text: str) -> str:
-    """The first paragraph, and the first examples."""
+def format_choices(summaries: Mapping[str, str]) -> str:
+    """Lists names with their summaries.
+
+    >>> print(format_choices({"check": "Read every session."}), end="")
+      check  Read every session.
+    """
+    indent = " " * (max(map(len, summaries)) + 4)
+    lines = (
+        fill(summary, HELP_WIDTH, initial_indent=f"  {name}".ljust(len(indent)), subsequent_indent=indent)
+        for name, summary in summaries.items()
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def format_short_help(options: Any, *, program: str, text: str, default: Any = None) -> str:
+    """Formats the head of `text`, its first examples, the usage, and the options' own flags in a line each."""
     first, *others = text.strip("\n").split("\n\n")
-    return "\n\n".join([first, *[other for other in others if other.startswith("  ")][:1]])
+    examples = [other for other in others if other.startswith("  ")][:1]
+    flags = list(_list_flags(options, default))
+    lines = [_format_line(flag, meaning, value) for flag, meaning, value in flags if not flag.endswith(".*")]
+    positional = [flag for flag, *_ in flags if not flag.startswith("-")]
+    tables = [flag for flag, *_ in flags if flag.endswith(".*")]
+    further = f"Further flags: {', '.join(tables)}. " if tables else ""
+    return "".join(
+        [
+            *map(wrap, [first, *examples]),
+            f"usage: {' '.join([program, '[OPTIONS]', *positional])}\n\n",
+            *lines,
+            f"\n{fill(f'{further}{HELP_ALL} explains every flag.', HELP_WIDTH)}\n",
+        ]
+    )
 
 
-def shorten_flags(flags: str) -> str:
-    """Of tyro's help the usage, the command's own flags in a line each, and the tables whose keys are flags too."""
-    usage, *groups = _GROUP.split(flags)
-    lines = [f"{usage.strip()}\n\n"]
-    own = "\n".join(group for group in groups if group.startswith(("positional ", "options ")))
-    for flag, beside, below in _FLAG.findall(own):
-        text = " ".join([beside, *below.split()]).strip()
-        meaning, _, default = text.removesuffix(")").rpartition(" (")
-        default = "" if default in ("default: None", "default: False", "default: ") else f" ({default})"
-        sentence = re.split(r"[.;](?: |$)", meaning)[0]
-        line = f"  {flag:<18} "
-        if len(line) + len(default) > HELP_WIDTH // 2:  # a long default, which --help-all has
-            default = ""
-        room = HELP_WIDTH - len(line) - len(default)
-        lines.append(line + shorten(sentence, room, placeholder=" …") + default + "\n")
-    tables = ", ".join(f"--{table}.*" for table in dict.fromkeys(re.findall(r"^  --([\w-]+)\.", flags, re.M)))
-    further = f"Further flags: {tables}. " if tables else ""
-    return "".join([*lines, "\n", fill(f"{further}{HELP_ALL} explains every flag.", HELP_WIDTH), "\n"])
+def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yields each flag with its meaning and default; those of a nameless table as if they were the options' own."""
+    docs = [docstring_parser.parse(getdoc(kind) or "") for kind in reversed((get_origin(options) or options).__mro__)]
+    meanings = {meaning.arg_name: meaning.description or "" for doc in docs for meaning in doc.params}
+    for field in msgspec.structs.fields(options):
+        value, meaning = getattr(default, field.name, field.default), meanings.get(field.name, "")
+        kind, *markers = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
+        name = field.name.replace("_", "-")
+        argument: Any = next((marker for marker in markers if hasattr(marker, "metavar")), tyro.conf.arg())
+        if any(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in (kind, *get_args(kind))):
+            if argument.name == "":
+                yield from _list_flags(kind, value)
+            else:
+                yield f"--{name}.*", meaning, value
+        elif tyro.conf.Positional in markers:
+            yield argument.metavar or name.upper(), meaning, value
+        else:
+            yield f"--no-{name}" if value is True else f"--{name}", meaning, value
+
+
+def _format_line(flag: str, meaning: str, value: Any) -> str:
+    """Formats a flag, the first sentence of its meaning, and its default, which --help-all has where it is long."""
+    line = f"  {flag:<18} "
+    default = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if value is msgspec.NODEFAULT:
+        default = " (required)"
+    elif value is None or isinstance(value, bool) or value == () or len(line) + len(default) > HELP_WIDTH // 3:
+        default = ""
+    else:
+        default = f" (default: {default})"
+    sentence = " ".join(meaning.split()).split(". ")[0].split("; ")[0].removesuffix(".")
+    return line + shorten(sentence, HELP_WIDTH - len(line) - len(default), placeholder=" …") + default + "\n"

@@ -228,7 +228,7 @@ def read_manifest(folder: Path) -> Manifest:
     except FileNotFoundError as error:
         raise StoreNotFound(
             f"'{folder}' is no session store: it has no {MANIFEST_FILE}. "
-            "An interrupted copy or another folder? `python -m replay_sessions import --help` shows how to make one."
+            "An interrupted copy or another folder? `shop-r1 import --help` shows how to make one."
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(folder, MANIFEST_FILE, error) from error

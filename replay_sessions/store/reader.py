@@ -197,7 +197,7 @@ class SessionStore:
         except KeyError:
             hint = did_you_mean(session_id, self._rows) if len(self._rows) < 10_000 else ""
             if not hint.startswith("Did"):
-                hint = f"`python -m replay_sessions show {self.path}` lists its sessions."
+                hint = f"`shop-r1 show {self.path}` lists its sessions."
             raise StoreNotFound(f"no session {session_id!r} in store '{self.path}'. {hint}") from None
 
     def _read(self, rows: list[IndexRow]) -> Iterator[Session]:
@@ -275,4 +275,4 @@ def _remedy(path: Path) -> str:
     hint = did_you_mean(str(path), [*stores, *BUILT_IN_STORES])
     if hint.startswith("Did"):
         return hint
-    return f"Make one with `python -m replay_sessions generate --sessions 300 --seed 0 --out {path}`, or use 'demo'."
+    return f"Make one with `shop-r1 generate --sessions 300 --seed 0 --out {path}`, or use 'demo'."

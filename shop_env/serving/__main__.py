@@ -1,8 +1,8 @@
 """Gives the env to other people's tools.
 
-  python -m shop_env.serving openenv --store stores/mine --splits train
-  python -m shop_env.serving openenv --env live --port 8001
-  python -m shop_env.serving tasks --split train --out tasks.jsonl
+  shop-r1 serve openenv --store stores/mine --splits train
+  shop-r1 serve openenv --env live --port 8001
+  shop-r1 serve tasks --split train --out tasks.jsonl
 
 `openenv` is a server for OpenEnv's clients: TRL, Unsloth, SkyRL, verifiers and
 others. A replayed step is one task of one turn. verifiers and Inspect also have
@@ -29,7 +29,7 @@ from shop_env.prompts import PromptConfig
 from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.tasks import StepTasks
 
-PROGRAM = "python -m shop_env.serving"
+PROGRAM = "shop-r1 serve"
 COMMANDS = {
     "openenv": "Serve the env to OpenEnv's clients.",
     "tasks": "Write a split as single-turn tasks, JSON lines.",
@@ -39,8 +39,8 @@ COMMANDS = {
 class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Writes the steps of a split as single-turn tasks, a JSON object a line, for tools that read files.
 
-      python -m shop_env.serving tasks --split train --out tasks.jsonl
-      python -m shop_env.serving tasks --store stores/mine --split train --answers \\
+      shop-r1 serve tasks --split train --out tasks.jsonl
+      shop-r1 serve tasks --store stores/mine --split train --answers \\
         --out train.jsonl
 
     Each line is a StepTask (shop_env/serving/tasks.py): `messages` is the prompt.

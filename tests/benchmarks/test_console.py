@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.console import PROGRAMS, completion_script, main
+from benchmarks.console import PROGRAMS, main
 from replay_sessions.__main__ import main as stores
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +37,7 @@ def test_messages_name_the_command_that_was_typed(capsys: pytest.CaptureFixture[
     assert "`shop-r1 generate --sessions 300" in capsys.readouterr().err
 
 
-def test_without_shop_r1_messages_name_the_module(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--help"])
+def test_the_module_form_of_a_list_of_commands_names_the_module(capsys: pytest.CaptureFixture[str]) -> None:
     assert stores(["shwo"]) == 2
     assert "see `python -m replay_sessions --help`" in capsys.readouterr().err
 
@@ -62,17 +61,15 @@ def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str],
     assert not (tmp_path / "has_run").exists()
 
 
-@pytest.mark.long
-def test_bash_completes_commands_and_their_flags() -> None:
-    script = completion_script()
+def test_ctrl_c_while_the_command_starts_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    def complete(*words: str) -> list[str]:
-        asked = (
-            f"{script}\nCOMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _shop_r1; echo ${{COMPREPLY[@]}}"
-        )
-        done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-        return done.stdout.split()
-
-    assert complete("shop-r1", "re") == ["report", "record"]
-    assert complete("shop-r1", "train", "--grpo.num-gen") == ["--grpo.num-generations"]
-    assert complete("shop-r1", "import", "js") == ["jsonl"]
+    monkeypatch.delitem(sys.modules, "replay_sessions.foundation.command_line")
+    monkeypatch.setattr("builtins.__import__", stop)
+    code = main(["--version"])
+    monkeypatch.undo()
+    assert code == 130
+    assert capsys.readouterr().err == "stopped\n"

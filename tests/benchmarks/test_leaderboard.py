@@ -362,7 +362,7 @@ def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str]
 def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert "python -m benchmarks.leaderboard --agents random my.py:MyAgent --out runs/m" in shown
+    assert "shop-r1 rank --agents random my.py:MyAgent --out runs/m" in shown
     assert "`verify`" in shown
     assert main(["--help-all"]) == 0
     shown = capsys.readouterr().out

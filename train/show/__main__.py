@@ -1,7 +1,7 @@
 """Draws a run's curves, one plot a phase, and prints its main metrics as a table.
 
-  python -m train.show runs/mine
-  python -m train.show runs/mine-seed1 runs/mine-seed2 --out curves
+  shop-r1 curves runs/mine
+  shop-r1 curves runs/mine-seed1 runs/mine-seed2 --out curves
 
 Runs that differ in nothing but seed and store are one line, their mean, and the
 band from the lowest to the highest; runs of different configurations are lines
@@ -141,7 +141,7 @@ def warnings_of(run: Run) -> Iterator[str]:
             yield f"{where}, {phase}: under {FEW_USED:.0%} of the groups differ in reward and are learnt from"
 
 
-main = command(ShowOptions, _show)
+main = command(ShowOptions, _show, program="shop-r1 curves")
 
 if __name__ == "__main__":
     sys.exit(main())

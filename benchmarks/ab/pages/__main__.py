@@ -1,11 +1,11 @@
 """What would this change of my shop's pages do? Agents answer on logged pages.
 
-  python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
+  shop-r1 ab pages --store stores/mine --change change.toml \\
     --agents ngram,nearest --out ab/mine --dry-run
-  python -m benchmarks.ab.pages --store stores/mine --change change.toml \\
+  shop-r1 ab pages --store stores/mine --change change.toml \\
     --agents ngram "SFT=runs/mine-{seed}/sft" --trained-seeds 0 1 2 \\
     --out ab/mine
-  python -m benchmarks.ab.pages --store stores/mine --agents nearest \\
+  shop-r1 ab pages --store stores/mine --agents nearest \\
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"
 
@@ -28,7 +28,7 @@ change that touches nothing, or too few users for any finding, is refused.
 
 Writes pages.json, pages.md, change.diff (what B looks like), shifts.png,
 shifts.svg and the answers to OUT; the same call goes on after a stop;
-`python -m benchmarks.leaderboard merge OUT BOARD` brings replies to A that a
+`shop-r1 rank merge OUT BOARD` brings replies to A that a
 leaderboard has already. Needs the extra report.
 Exit codes: 0 done, 1 an agent gave no answer at all, 2 the call or its input was
 wrong.
@@ -77,7 +77,7 @@ def _run(config: PagesConfig) -> int:
     return int(len(answered) < len(results.rows))
 
 
-main = command(PagesConfig, _run)
+main = command(PagesConfig, _run, program="shop-r1 ab pages")
 
 if __name__ == "__main__":
     sys.exit(main())

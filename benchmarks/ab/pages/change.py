@@ -4,8 +4,8 @@
     select = "[name$=add_to_cart]"
     text = "Put it into my basket"
 
-    python -m benchmarks.ab.pages --change my_change.toml …
-    python -m benchmarks.ab.pages --change my_change.py:cheaper …         def cheaper(page: str) -> str
+    shop-r1 ab pages --change my_change.toml …
+    shop-r1 ab pages --change my_change.py:cheaper …         def cheaper(page: str) -> str
 
 Rules are applied one after another, each to what those before it have made of the page. Names stay those of A unless a
 rule changes them: an action is counted by the name it carries, and whether an agent still knows an element by another

@@ -29,7 +29,7 @@ LIMITS = (
     "on A, after all that this shopper really did. What it is not: whole visits (nothing that B does to later pages "
     "adds up), shoppers who come or stay away because of B, or anything of pages that nobody saw on A. And the agents "
     "never saw B: whether they are right about changes at all is measured where the truth is known, on the demo shop "
-    "(python -m benchmarks.ab; docs/demo_shop.md), and agents that had learnt from logs of A did badly there. Take it "
+    "(shop-r1 ab; docs/demo_shop.md), and agents that had learnt from logs of A did badly there. Take it "
     "as a reason to test, or to look again, and not as the test."
 )
 

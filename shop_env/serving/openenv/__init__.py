@@ -2,5 +2,5 @@
 
     options.py ─► server.py ─► environments.py (one instance for each client, and what travels)
 
-Started by `python -m shop_env.serving openenv`; all but the command line needs the extra `openenv`.
+Started by `shop-r1 serve openenv`; all but the command line needs the extra `openenv`.
 """

@@ -2,7 +2,7 @@
 
   uvicorn shop_env.serving.openenv.demo_app:app
 
-`python -m shop_env.serving openenv` takes options, and longer replies and slower clients than uvicorn by itself.
+`shop-r1 serve openenv` takes options, and longer replies and slower clients than uvicorn by itself.
 """
 
 from shop_env.serving.openenv.options import ServerOptions

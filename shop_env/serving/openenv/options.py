@@ -18,10 +18,10 @@ from shop_env.serving.tasks import SPLIT_CHOICES
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Serves the env to OpenEnv's clients, over HTTP and WebSocket on one port.
 
-      python -m shop_env.serving openenv
-      python -m shop_env.serving openenv --store stores/mine --splits train \\
+      shop-r1 serve openenv
+      shop-r1 serve openenv --store stores/mine --splits train \\
         --reward no_dars --context.persona none
-      python -m shop_env.serving openenv --env live --live-reward shopper --port 0
+      shop-r1 serve openenv --env live --live-reward shopper --port 0
 
     Each client has a session of its own. A replayed step is a task of one turn:
     reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
