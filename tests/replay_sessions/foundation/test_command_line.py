@@ -252,7 +252,7 @@ def test_help_all_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         parse_options(Options, ["--help-all"], program="much")
     text = capsys.readouterr().out
-    for flag in ("--words", "--seed", "--no-keep", "--recipe", "--table.depth", "b" * 60):
+    for flag in ("--words", "--seed", "--no-keep", "--recipe", "--table.depth", "b" * 30):
         assert flag in text
 
 
