@@ -1,19 +1,18 @@
 """The metrics: from the records of a run to figures with intervals (docs/metrics.md lists all of them).
 
-    step_table.py (StepRecord ─► StepTable) ─► all_metrics.py ─► intervals.py
+    step_record.py ─► step_table.py ─► exact_match, f1, click_types, likelihood, stopping ─► all_metrics ─► intervals
 
-step_table.py also has the choices that the papers leave open, action_likelihood.py what an agent's probabilities say of
-the logged action and of whose persona it is; populations.py compares whole populations of sessions and visits.
-intervals.py has the interval and the paired test, statistics.py their arithmetic.
-people.py: does an agent differ between people and within one as people do? two_sample.py: can a classifier distinguish
-the two? skill.py: what do its probabilities know?
+choices.py has what the papers leave open, metric.py what a metric is. Statistics: clustered_errors.py (CR2, the test),
+between_users.py (how alike one person's steps are), over_seeds.py. Beyond single steps: populations.py (distances of
+sessions and visits), people.py (does an agent differ between people as people do?), calibration.py.
 """
 
-from shop_env.metrics.action_likelihood import Likelihood, checked_distribution, likelihood_of
 from shop_env.metrics.all_metrics import step_metrics
+from shop_env.metrics.choices import METRIC_PRESETS, MetricChoices, metric_preset
 from shop_env.metrics.intervals import PairedTest, estimate_metric, paired_difference, paired_test
+from shop_env.metrics.likelihood import Likelihood, checked_distribution, likelihood_of
 from shop_env.metrics.populations import ActionTrace, Fidelity, population_fidelity, trace_of
-from shop_env.metrics.step_table import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, record_step
+from shop_env.metrics.step_record import StepRecord, record_step
 
 __all__ = [
     "METRIC_PRESETS",

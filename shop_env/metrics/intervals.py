@@ -4,9 +4,9 @@
 
 Steps of one session, and sessions of one user, resemble each other: users, not steps, are what intervals count. (Or
 sessions, for logs that do not know who came back; else those intervals are too short.) A metric is a function of sums
-over steps (all_metrics.py), so each user's influence is the change of the metric when the user's steps weigh a little
-more: linearisation, exact for shares and means, and what gives F1 its interval. Formulas, ranges and sources stand in
-shop_env/metrics/statistics.py.
+over steps (metric.py), so each user's influence is the change of the metric when the user's steps weigh a little
+more: linearisation, exact for shares and means, and what gives F1 its interval. The error's formula stands in
+clustered_errors.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,21 @@ import numpy as np
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.all_metrics import Metric, all_metrics, divide, find_metric
-from shop_env.metrics.statistics import (
+from shop_env.metrics.all_metrics import all_metrics, find_metric
+from shop_env.metrics.between_users import cluster_sums, effective_steps, intraclass_correlation
+from shop_env.metrics.choices import MetricChoices
+from shop_env.metrics.clustered_errors import (
     ClusteredError,
     Codes,
     Floats,
-    cluster_sums,
     clustered_error,
-    effective_steps,
     estimate,
-    intraclass_correlation,
     p_value,
     smallest_difference,
 )
-from shop_env.metrics.step_table import MetricChoices, StepRecord, StepTable
+from shop_env.metrics.metric import Metric, divide
+from shop_env.metrics.step_record import StepRecord
+from shop_env.metrics.step_table import StepTable
 
 Cluster = Literal["session", "user"]
 _NUDGE = 1e-4

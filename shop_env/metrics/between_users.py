@@ -1,0 +1,81 @@
+"""How much users differ: steps of one person resemble each other, so they count for less.
+
+| figure | formula | range | source |
+|---|---|---|---|
+| intra-class correlation | (MSB - MSW) / (MSB + (n₀ - 1)·MSW), n₀ = (N - Σn_g²/N) / (G - 1) | -1/(n₀ - 1)–1 | Donner 1986 |
+| effective steps | N / (1 + (Σn_g²/N - 1)·max(ICC, 0)) | N²/Σn_g²–N | Kish 1965 |
+
+MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of variance).
+Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed,
+
+    between = (MSB - MSW) / n₀        within = MSW        ICC = between / (between + within)
+
+With products of two sides' deviations in place of squares, `between` is the covariance of two sides over users, free of
+what the steps of one user have in common otherwise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shop_env.metrics.clustered_errors import Codes, Floats
+
+
+def intraclass_correlation(values: Floats, clusters: Codes) -> float:
+    """How alike two values of one cluster are, beside two of any: 0 not at all, 1 equal.
+
+    NaN where it cannot be computed: fewer than two clusters, none with two values, or no spread at all.
+
+    >>> intraclass_correlation(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    parts = user_variance(values[:, None], clusters)
+    return float("nan") if parts is None else parts.correlation
+
+
+class UserVariance(NamedTuple):
+    """Variance between users and within a user, summed over columns; estimates, so `between` may lie below 0."""
+
+    between: float
+    within: float
+
+    @property
+    def correlation(self) -> float:
+        """The intra-class correlation: the share of the variance that lies between users."""
+        total = self.between + self.within
+        return self.between / total if total > 0 else float("nan")
+
+
+def user_variance(values: Floats, users: Codes) -> UserVariance | None:
+    """The parts of the variance of rows, (rows, columns), by user; None with one user, or one row for each.
+
+    >>> user_variance(np.array([[0.0], [2.0], [3.0], [5.0]]), np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
+    UserVariance(between=3.5, within=2.0)
+    """
+    return variance_components(values, values, users)
+
+
+def variance_components(left: Floats, right: Floats, users: Codes) -> UserVariance | None:
+    """The parts of the covariance of two sides of the same rows, (rows, columns), by user."""
+    _, numbers, sizes = np.unique(users, return_inverse=True, return_counts=True)
+    total, groups = len(users), len(sizes)
+    if groups < 2 or total == groups:
+        return None
+    means = [cluster_sums(side, numbers) / sizes[:, None] for side in (left, right)]
+    off = [side.mean(axis=0) for side in (left, right)]
+    between = float(np.sum(sizes[:, None] * (means[0] - off[0]) * (means[1] - off[1]))) / (groups - 1)
+    within = float(np.sum((left - means[0][numbers]) * (right - means[1][numbers]))) / (total - groups)
+    size = float(total - np.sum(sizes**2) / total) / (groups - 1)
+    return UserVariance((between - within) / size, within)
+
+
+def cluster_sums(rows: Floats, codes: Codes, count: int = 0) -> Floats:
+    """The rows of each cluster added up, shape (clusters, columns); at least `count` clusters."""
+    return np.stack([np.bincount(codes, weights=column, minlength=count) for column in rows.T], axis=1)
+
+
+def effective_steps(correlation: float, clusters: Codes) -> float:
+    """As how many independent steps those of these clusters count, given the intra-class correlation."""
+    _, sizes = np.unique(clusters, return_counts=True)
+    total = int(sizes.sum())
+    return float(total / (1 + (np.sum(sizes**2) / total - 1) * max(0.0, correlation)))

@@ -1,0 +1,75 @@
+"""Does what an agent holds likely happen that often? Over all that can be done on a page, not only the likeliest.
+
+Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p; with n_b of them in
+bin b of N, their mean p_b and the share y_b that came true,
+
+| figure | formula | range | source |
+|---|---|---|---|
+| `calibration_error` | Σ over bins of n_b/N · abs(share that came true - mean p), over every action of every page, a step | ≥ 0 | Naeini et al. 2015 |
+| `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 | Brier 1950 |
+
+each multiplied by the mean number of actions on a page, so that they are per step. A page's many unlikely actions weigh
+little in them, each by its own small deviation.
+"""  # noqa: E501 - a table row is a line
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from replay_sessions.foundation.records import Record
+from shop_env.metrics.clustered_errors import Floats
+
+# Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
+EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+class ReliabilityBin(NamedTuple):
+    """Forecasts between two probabilities: how many, their mean, and the share that came true."""
+
+    low: float
+    high: float
+    forecasts: int
+    probability: float
+    came_true: float
+
+
+class Calibration(Record):
+    """The figures at the head of this module and the reliability curve."""
+
+    steps: int
+    error: float
+    brier: float
+    bins: list[ReliabilityBin]
+
+
+def calibration_of(
+    probabilities: Sequence[Floats], taken: Sequence[int | None], edges: Sequence[float] = EDGES
+) -> Calibration | None:
+    """The calibration of whole choices; None without a step.
+
+    Args:
+        probabilities: For each step of all actions that it offers or the agent names.
+        taken: For each step which of them was logged; None where it is none of them.
+    """
+    if not len(probabilities):
+        return None
+    forecasts = np.concatenate(probabilities)
+    came_true = np.concatenate([np.arange(len(own)) == at for own, at in zip(probabilities, taken, strict=True)])
+    codes = np.clip(np.searchsorted(edges, forecasts, side="right") - 1, 0, len(edges) - 2)
+    sizes = np.bincount(codes, minlength=len(edges) - 1)
+    filled = sizes > 0
+    held, true = (
+        np.bincount(codes, weights=side, minlength=len(sizes))[filled] / sizes[filled]
+        for side in (forecasts, came_true)
+    )
+    weights, per_step = sizes[filled] / len(forecasts), len(forecasts) / len(probabilities)
+    return Calibration(
+        steps=len(probabilities),
+        error=per_step * float(weights @ np.abs(true - held)),
+        brier=per_step * float(np.mean((forecasts - came_true) ** 2)),
+        bins=[
+            ReliabilityBin(edges[index], edges[index + 1], int(sizes[index]), float(p), float(y))
+            for index, p, y in zip(np.flatnonzero(filled).tolist(), held, true, strict=True)
+        ],
+    )

@@ -1,0 +1,51 @@
+"""Kinds of click (a purchase, a filter, a product, …) and how a session ends.
+
+| name | formula | range | source |
+|---|---|---|---|
+| `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
+| `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; not a property of the agent | 0–1 | of this project |
+| `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
+| `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
+
+A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/similarity.py); so has a
+predicted one, except that a click equal to the logged one is of the same kind.
+
+The outcome of a session is its last logged action, a click of kind `purchase` or `terminate`; the prediction is the
+reply to that step. Sessions that end otherwise have no outcome and are not counted.
+"""  # noqa: E501 - a table row is a line
+
+import numpy as np
+
+from shop_env.metrics.clustered_errors import Floats
+from shop_env.metrics.f1 import confusion, weighted_f1
+from shop_env.metrics.metric import Metric, equal, share
+from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
+
+OUTCOMES = ("purchase", "terminate")
+_NEITHER = len(OUTCOMES)
+
+
+def click_type_metrics() -> dict[str, Metric]:
+    """The metrics at the head of this module by name."""
+    return {
+        "fine_type_accuracy": share(_fine_hits),
+        "click_rule_agreement": share(lambda table: table.rule_agrees),
+        "click_type_f1_weighted": Metric(_click_confusion, weighted_f1),
+        "outcome_f1_weighted": Metric(_outcome_confusion, weighted_f1),
+    }
+
+
+def _fine_hits(table: StepTable) -> Floats:
+    return np.where(table.fine_known, equal(table.logged_fine, table.predicted_fine), np.nan)
+
+
+def _click_confusion(table: StepTable) -> Floats:
+    clicks = equal(table.logged_type, ACTION_TYPES.index("click")) * table.fine_known
+    return confusion(table.logged_fine, table.predicted_fine, len(FINE_TYPES), clicks)
+
+
+def _outcome_confusion(table: StepTable) -> Floats:
+    codes = np.array([OUTCOMES.index(name) if name in OUTCOMES else _NEITHER for name in (*FINE_TYPES, "invalid")])
+    logged, predicted = codes[table.logged_fine], codes[table.predicted_fine]
+    counted = table.last * (logged != _NEITHER) / table.weights  # a session counts once, however steps are weighed
+    return confusion(np.minimum(logged, _NEITHER - 1), predicted, len(OUTCOMES), counted)

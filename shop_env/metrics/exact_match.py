@@ -1,0 +1,66 @@
+"""Exact action accuracy: every field of the predicted action equals the logged one.
+
+| name | formula | range | source |
+|---|---|---|---|
+| `exact_accuracy` | share of steps with every field of the action equal, of those whose fields were all logged | 0–1 | Shop-R1, section 4.1 |
+| `exact_accuracy_similar_text` | the same, typed text of ROUGE-L ≥ τ counted as equal | 0–1 | Shop-R1, section 4.1: "similar meaning" |
+| `exact_accuracy_<type>` | share among steps of that logged type | 0–1 | Shop-R1, table 3 |
+
+A step whose logged action lacks its name or text (`StepRecord.is_scorable`) can match nothing, and is not counted.
+"""  # noqa: E501 - a table row is a line
+
+import unicodedata
+from functools import partial
+
+import numpy as np
+
+from shop_env.metrics.choices import TextMatch
+from shop_env.metrics.clustered_errors import Floats
+from shop_env.metrics.metric import Metric, equal, ratio, share
+from shop_env.metrics.step_record import StepRecord
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
+from shop_env.reward.similarity import rouge_l
+
+
+def exact_match_metrics() -> dict[str, Metric]:
+    """The metrics at the head of this module by name."""
+    per_type = {f"exact_accuracy_{kind}": _of_type(code) for code, kind in enumerate(ACTION_TYPES)}
+    return {
+        "exact_accuracy": share(exact_steps),
+        "exact_accuracy_similar_text": share(partial(exact_steps, text="similar")),
+        **per_type,
+    }
+
+
+def exact_steps(table: StepTable, text: TextMatch | None = None) -> Floats:
+    """1 where the prediction is exact, else 0, (steps,); NaN where the step is not scorable.
+
+    Args:
+        text: How typed text is compared; None: as the table's choices say.
+    """
+    comparison = text or table.choices.text
+    hits = table.numbers(lambda record: is_exact(record, comparison, table.choices.threshold))
+    return np.where(table.scorable, hits, np.nan)
+
+
+def is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
+    """Whether a prediction equals the logged action, its typed text compared as `text` says."""
+    predicted, logged = record.predicted, record.logged
+    if predicted is None or predicted == logged or text == "exact" or "text" not in predicted:
+        return predicted == logged
+    if predicted["type"] != logged["type"] or predicted["name"] != logged["name"]:
+        return False
+    if text == "normalised":
+        return _normalised(predicted["text"]) == _normalised(logged["text"])
+    return rouge_l(predicted["text"], logged["text"]) >= threshold
+
+
+def _normalised(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _of_type(code: int) -> Metric:
+    def logged(table: StepTable) -> Floats:
+        return equal(table.logged_type, code)
+
+    return ratio(lambda table: exact_steps(table) * logged(table), logged)

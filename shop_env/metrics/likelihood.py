@@ -1,0 +1,100 @@
+"""How likely the logged action was to an agent that gives probabilities.
+
+| name | formula | range | source |
+|---|---|---|---|
+| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
+| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
+
+Steps without probabilities are not counted. What an agent gives must be a distribution over what can be done on the
+page: `likelihood_of` refuses probabilities that do not sum to 1, so none is certain of everything, and ranks the logged
+action among all that the page offers, so that naming few actions gains nothing.
+
+The floor of `nll` keeps it finite: one step held impossible costs 13.8 nats, whatever the number of candidates.
+"""  # noqa: E501 - a table row is a line
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.schema import Action, Terminate, reply_action
+from shop_env.metrics.clustered_errors import Floats
+from shop_env.metrics.metric import Metric, share
+from shop_env.metrics.step_table import StepTable
+from shop_env.reward.similarity import unlogged_fields
+
+SMALLEST = 1e-6
+_TOLERANCE = 1e-3
+
+
+def likelihood_metrics() -> dict[str, Metric]:
+    """The metrics at the head of this module by name."""
+    return {
+        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, math.inf)),
+        **{f"top{k}_accuracy": share(_is_among_first(k)) for k in (1, 3, 5)},
+    }
+
+
+def _is_among_first(k: int) -> Callable[[StepTable], Floats]:
+    return lambda table: np.where(np.isnan(table.logged_rank), np.nan, table.logged_rank <= k)
+
+
+class Likelihood(NamedTuple):
+    """What an agent's distribution over a page's actions says of the logged one; fields of StepRecord."""
+
+    logged_probability: float | None
+    logged_rank: int | None
+    terminate_probability: float
+
+
+def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candidates: Iterable[Action]) -> Likelihood:
+    """The probability of the logged action and its rank, 1 for the likeliest; of equals the worst rank.
+
+    Ranks count all that can be done on the page, whether the agent named it or not: an action without a probability has
+    probability 0 and stands behind every other. A logged action with a field that was not logged has neither.
+
+    Args:
+        candidates: The page's actions (shop_env.candidates); the agent may know others.
+
+    Raises:
+        AgentFailed: The probabilities are no distribution.
+
+    >>> from replay_sessions.schema import Click
+    >>> likelihood_of(Click(name="cart"), {Terminate(): 1.0}, [Terminate(), Click(name="cart"), Click(name="home")])
+    Likelihood(logged_probability=0.0, logged_rank=3, terminate_probability=1.0)
+    """
+    shares = checked_distribution(probabilities)
+    terminate = shares.get(_key(Terminate()), 0.0)
+    if unlogged_fields(logged):
+        return Likelihood(None, None, terminate)
+    probability = shares.get(_key(logged), 0.0)
+    actions = {_key(action) for action in candidates} | shares.keys() | {_key(logged)}
+    rank = sum(shares.get(action, 0.0) >= probability for action in actions)
+    return Likelihood(probability, rank, terminate)
+
+
+def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[str, ...], float]:
+    """The probability of each action as a reply carries it (its type and fields); the kinds of a click added up.
+
+    Raises:
+        AgentFailed: A probability is negative or not finite, or they do not sum to 1 within 0.001.
+    """
+    shares: dict[tuple[str, ...], float] = {}
+    for action, probability in probabilities.items():
+        if not (math.isfinite(probability) and probability >= 0):
+            raise AgentFailed(f"the probability of {reply_action(action)} is {probability}; it must lie in 0 to 1")
+        key = _key(action)
+        shares[key] = shares.get(key, 0.0) + probability
+    total = math.fsum(shares.values())
+    if abs(total - 1) > _TOLERANCE:
+        raise AgentFailed(
+            f"the probabilities of {len(shares)} actions sum to {total:.6g}; a distribution over what can be done sums "
+            f"to 1 within {_TOLERANCE}"
+        )
+    return shares
+
+
+def _key(action: Action) -> tuple[str, ...]:
+    return tuple(reply_action(action).values())

@@ -1,0 +1,112 @@
+"""What is known of one answered step: the logged action, the reply, and what it earned.
+
+    evaluate.py ─► record_step ─► StepRecord ─► step_table.py
+
+A record holds what was logged and what was answered, so figures can be counted anew without asking the agent again.
+"""
+
+import msgspec
+
+from replay_sessions.foundation.records import Config
+from replay_sessions.schema import Action, Click, Session, reply_action
+from shop_env.replies import Extraction, MalformedReply, parse_reply
+from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+from shop_env.reward.similarity import unlogged_fields
+
+
+class StepRecord(Config, omit_defaults=True, gc=False):
+    """One step and its answer.
+
+    Attributes:
+        step_count: How many steps the session has; the step is its last when `step_index` is one less.
+        logged: The logged action as a reply carries it; a field that the log does not know is "", and then nobody can
+            say whether a reply matched it (`is_scorable`).
+        logged_click_type: The log's kind of click, None where it has none.
+        predicted: The action of the reply; None for a malformed reply or an error.
+        predicted_rationale: The rationale of the reply.
+        problem: What is wrong with a malformed reply (its code, shop_env.replies).
+        error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
+        reward: What the reply earned, self-certainty aside; None where there is no reply.
+        best_reward: What the logged action would have earned.
+        logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
+        logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
+        terminate_probability: The agent's probability of terminate.
+    """
+
+    session_id: str
+    user_id: str
+    step_index: int
+    step_count: int
+    logged: dict[str, str]
+    logged_click_type: str | None = None
+    logged_rationale: str | None = None
+    reply: str | None = None
+    predicted: dict[str, str] | None = None
+    predicted_rationale: str | None = None
+    problem: str | None = None
+    error: str | None = None
+    reward: float | None = None
+    best_reward: float | None = None
+    logged_probability: float | None = None
+    logged_rank: int | None = None
+    terminate_probability: float | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The session's id and the step's number."""
+        return self.session_id, self.step_index
+
+    @property
+    def logged_action(self) -> Action:
+        logged: Action = msgspec.convert(self.logged, Action)
+        is_click = isinstance(logged, Click)
+        return msgspec.structs.replace(logged, click_type=self.logged_click_type) if is_click else logged
+
+    @property
+    def is_scorable(self) -> bool:
+        """Whether the log knows every field of its action: else only the type can be right or wrong."""
+        return not unlogged_fields(self.logged)
+
+
+def record_step(
+    session: Session,
+    step_index: int,
+    reply: str | None,
+    reward: RewardConfig,
+    *,
+    extraction: Extraction = "strict",
+    error: str | None = None,
+) -> StepRecord:
+    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed.
+
+    Args:
+        extraction: How the action is found in the reply (shop_env.replies).
+    """
+    step = session.steps[step_index]
+    record = StepRecord(
+        session_id=session.session_id,
+        user_id=session.user_id,
+        step_index=step_index,
+        step_count=len(session.steps),
+        logged=reply_action(step.action),
+        logged_click_type=step.action.click_type if isinstance(step.action, Click) else None,
+        logged_rationale=step.rationale,
+        reply=reply,
+        error=error,
+    )
+    return rescore(record, reward, extraction)
+
+
+def rescore(record: StepRecord, reward: RewardConfig, extraction: Extraction = "strict") -> StepRecord:
+    """The record with all that follows from its reply and its logged action."""
+    logged = record.logged_action
+    parsed = None if record.reply is None else parse_reply(record.reply, extraction)
+    readable = None if isinstance(parsed, MalformedReply) else parsed
+    return msgspec.structs.replace(
+        record,
+        predicted=reply_action(readable.action) if readable else None,
+        predicted_rationale=readable.rationale if readable else None,
+        problem=parsed.problem if isinstance(parsed, MalformedReply) else None,
+        reward=score_reply(parsed, logged, reward).total if parsed else None,
+        best_reward=best_breakdown(logged, reward).total,
+    )

@@ -1,0 +1,39 @@
+"""When an agent stops: does it answer `terminate` where the shopper did?
+
+| name | formula | range | source |
+|---|---|---|---|
+| `stop_brier` | mean of (p(terminate) - [the shopper terminated])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
+| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent answers terminate | 0–1 | of this project |
+| `stop_too_late` | share, among steps at which the shopper terminated, of those where the agent does not | 0–1 | of this project |
+"""  # noqa: E501 - a table row is a line
+
+import numpy as np
+
+from shop_env.metrics.clustered_errors import Floats
+from shop_env.metrics.metric import Metric, equal, ratio, share
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
+
+_TERMINATE = ACTION_TYPES.index("terminate")
+
+
+def stopping_metrics() -> dict[str, Metric]:
+    """The metrics at the head of this module by name."""
+    return {
+        "stop_brier": share(_squared_error),
+        "stop_too_early": ratio(lambda table: _predicted(table) * (1 - _logged(table)), lambda table: 1 - _logged(table)),
+        "stop_too_late": ratio(lambda table: (1 - _predicted(table)) * _logged(table), _logged),
+    }
+
+
+def _squared_error(table: StepTable) -> Floats:
+    probability = np.where(np.isnan(table.terminate_probability), _predicted(table), table.terminate_probability)
+    error: Floats = (probability - _logged(table)) ** 2
+    return error
+
+
+def _logged(table: StepTable) -> Floats:
+    return equal(table.logged_type, _TERMINATE)
+
+
+def _predicted(table: StepTable) -> Floats:
+    return equal(table.predicted_type, _TERMINATE)
