@@ -26,7 +26,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Estimate, Table, columns, print_results
-from shop_env.metrics.statistics import cluster_sums
+from shop_env.metrics.between_users import cluster_sums
 
 OFTEN = 0.02  # of all steps; what is taken less often is left out
 NORMAL_95 = 1.96

@@ -32,7 +32,7 @@ from agents.adapted import Floats, TrainView
 from agents.baselines.choices import Choice, Example, Page
 from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
-from shop_env.metrics.statistics import Codes
+from shop_env.metrics.clustered_errors import Codes
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from shop_env.words import words_of

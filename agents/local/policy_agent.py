@@ -11,7 +11,7 @@ terminating is the likeliest single action. `decode` chooses among whole actions
     most_probable_action    the action with the greatest probability, of equal ones the first
     sample_action           an action drawn from p^(1/temperature)
 
-Its probability of each action of a page is for the likelihood metrics (shop_env.metrics.action_likelihood). A policy
+Its probability of each action of a page is for the likelihood metrics (shop_env.metrics.likelihood). A policy
 writes a rationale before its action, so the probability of an action is the expectation, over rationales r
 that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K draws:
 

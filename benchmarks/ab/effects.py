@@ -26,7 +26,7 @@ from benchmarks.ab.walks import Outcomes
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.statistics import ClusteredError, Codes, Floats, clustered_error, t_interval
+from shop_env.metrics.clustered_errors import ClusteredError, Codes, Floats, clustered_error, t_interval
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
 POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%

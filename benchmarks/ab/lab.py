@@ -41,7 +41,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
-from shop_env.metrics.statistics import Floats
+from shop_env.metrics.clustered_errors import Floats
 
 BUYING = ("product.buy_now", "cart.checkout", "checkout.place_order")
 

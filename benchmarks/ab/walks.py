@@ -21,7 +21,7 @@ from replay_sessions.foundation.errors import BadSession
 from shop_env.evaluation.free_run import LiveVisit, free_run
 from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.protocol import Agent
-from shop_env.metrics.statistics import Codes, Floats
+from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.observation import Observation
 
 PAGE_SIZE: PageSize = "compact"

@@ -41,7 +41,7 @@ from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, AgentFiles, Entry, Ev
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import METRIC_COLUMNS, ceiling_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.step_table import StepRecord, rescore
+from shop_env.metrics.step_record import StepRecord, rescore
 from shop_env.observation import ContextConfig
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")

@@ -25,7 +25,7 @@ class Paper(Config):
     """A paper.
 
     Attributes:
-        metrics: Whose choices its figures are counted by (shop_env.metrics.step_table).
+        metrics: Whose choices its figures are counted by (shop_env/metrics/choices.py).
         settings: What was done there, by the aspects of benchmarks/paper/runs.py.
     """
 

@@ -30,7 +30,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from shop_env.evaluation.comparing import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
-from shop_env.metrics.all_metrics import Metric, equal, share
+from shop_env.metrics.metric import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 

@@ -23,6 +23,7 @@ from shop_env.evaluation.log import EvaluationLog, read_log, read_records
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, step_metrics
+from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
@@ -198,7 +199,7 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
     """
     records = evidence.records[label]
     # Whether the metrics' choices count an answer as exact, not a number where that is unknown.
-    exact = iter(StepTable(records, evidence.config.metrics).exact)
+    exact = iter(exact_steps(StepTable(records, evidence.config.metrics)))
     judged = []
     for record in records:
         terms = None if record.reply is None or record.error else _terms(record, evidence)

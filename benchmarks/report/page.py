@@ -46,7 +46,7 @@ from replay_sessions.foundation.table import Column, Estimate, Table, format_cel
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
-from shop_env.metrics.skill import Calibration
+from shop_env.metrics.calibration import Calibration
 from train.show.curves import PhaseCurves
 from train.show.drawing import draw_phase, embed_panels
 from train.show.panels import Panel

@@ -25,8 +25,8 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
-from shop_env.metrics.people import KIND_NAMES, people_figures, traces_by_user
-from shop_env.metrics.skill import Calibration, calibration_of
+from shop_env.metrics.calibration import Calibration, calibration_of
+from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
@@ -122,7 +122,7 @@ def fidelity(evidence: Evidence) -> Table:
                 *(getattr(people[label], name) for name in names),
             ]
             for label in evidence.labels
-            for whole in population_fidelity(logged, _traces(evidence, label))[:1]
+            for whole in [population_fidelity(logged, _traces(evidence, label))]
         },
     )
 
@@ -133,13 +133,12 @@ def _agent_table(name: str, title: str, numbers: Sequence[Column], cells: Mappin
 
 
 def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
-    logged, _ = traces_by_user(errors_as_misses(evidence.records[evidence.labels[0]]))
-    return list(chain.from_iterable(logged.values()))
+    return session_traces(errors_as_misses(evidence.records[evidence.labels[0]]))[0]
 
 
 def _traces(evidence: Evidence, label: str) -> list[ActionTrace]:
     """The sessions that an agent answered, as kinds of action."""
-    return list(chain.from_iterable(traces_by_user(evidence.records[label])[1].values()))
+    return session_traces(evidence.records[label])[1]
 
 
 def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:

@@ -18,11 +18,7 @@ from replay_sessions.foundation.table import Cell, Column, Table
 from shop_env.evaluation.comparing import Comparison, Measured, Pooled, adjusted
 from shop_env.evaluation.log import read_log, read_records
 from shop_env.evaluation.results import COLUMNS, LIKELIHOOD_COLUMNS, METRIC_COLUMNS, interval_notes, metric_cell
-from shop_env.metrics import StepRecord, metric_preset
-from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.intervals import metric_error, user_sums
-from shop_env.metrics.statistics import VarianceParts, variance_parts
-from shop_env.metrics.step_table import StepTable
+from shop_env.metrics import StepRecord
 
 SHOWN = (*COLUMNS, *LIKELIHOOD_COLUMNS)
 COMPARED = ("exact_accuracy", "type_f1_macro")
@@ -41,7 +37,6 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
         steps: Of one draw of one seed.
         errors: At how many of all steps it gave no reply.
         caveat: Why it is not ranked though it has no errors.
-        exact_variance: Where the variance of its exact accuracy comes from; needs two seeds with two draws each.
     """
 
     label: str
@@ -51,7 +46,6 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     errors: int
     caveat: str | None = None
-    exact_variance: VarianceParts | None = None
 
 
 class SeriesTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +110,6 @@ def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool, caveat: s
         steps=len(draws[0]),
         errors=errors,
         caveat=caveat,
-        exact_variance=None if errors or caveat else _exact_variance(of_seeds, preset),
     )
 
 
@@ -157,17 +150,6 @@ def _differences(
                 clusters=measured.tested().users,
                 steps=measured.tested().steps,
             )
-
-
-def _exact_variance(of_seeds: OfSeeds, preset: str) -> VarianceParts | None:
-    """Needs two seeds with as many draws each, two or more."""
-    choices = metric_preset(preset)
-    metric = find_metric("exact_accuracy", choices)
-    sums = [[user_sums(metric, StepTable(r, choices)) for r in of_draws.values()] for of_draws in of_seeds.values()]
-    if len(sums) < 2 or len(sums[0]) < 2 or len(set(map(len, sums))) > 1:
-        return None
-    errors = [error for of_draws in sums for own in of_draws if (error := metric_error(metric, own)) is not None]
-    return variance_parts([list(map(metric.total, of_draws)) for of_draws in sums], errors) if errors else None
 
 
 def _together(draws: Iterable[Sequence[StepRecord]]) -> list[StepRecord]:
@@ -223,15 +205,8 @@ def _cell(name: str, pooled: Pooled | None) -> Cell:
 
 
 def sentences(table: SeriesTable) -> Iterator[str]:
-    """The differences, and where the variance comes from."""
+    """The differences."""
     yield from (difference.sentence() for difference in table.differences)
-    for row in table.rows:
-        if row.exact_variance is not None:
-            parts = row.exact_variance
-            deviations = (f"{100 * part**0.5:.1f}" for part in (parts.users, parts.seeds, parts.draws))
-            yield "{}: deviation of exact accuracy, in points, by users {}, seeds {}, draws {}.".format(
-                row.label, *deviations
-            )
 
 
 def markdown(tables: Sequence[SeriesTable]) -> str:

@@ -10,7 +10,7 @@ From the records of all seeds to a table's figures: each row's own, and the diff
 
     records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
 
-A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env.metrics.statistics), of
+A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py), of
 one seed the t interval over users (CR2), as everywhere. All rows are measured on the same steps: a policy whose page
 did not fit its context gave no reply there, and could else gain by what it leaves out.
 """
@@ -24,9 +24,11 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.results import difference_unit
 from shop_env.metrics import PairedTest, StepRecord, metric_preset, paired_test
-from shop_env.metrics.all_metrics import Metric, find_metric
+from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.clustered_errors import MIN_CLUSTERS, ClusteredError, estimate, holm, p_value
 from shop_env.metrics.intervals import Cluster, answered_by_all, difference_error, metric_error, user_sums
-from shop_env.metrics.statistics import MIN_CLUSTERS, ClusteredError, estimate, holm, p_value, pooled_over_seeds
+from shop_env.metrics.metric import Metric
+from shop_env.metrics.over_seeds import pooled_over_seeds
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 LEVEL = 0.05

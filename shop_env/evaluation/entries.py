@@ -22,9 +22,9 @@ from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import Identity, ReplyCache
 from shop_env.evaluation.results import MOSTLY_ONE, OrderCheck, dominant_type, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, ScoredStep, StepKey, steps_at
-from shop_env.metrics.action_likelihood import checked_distribution
-from shop_env.metrics.skill import calibration_of
-from shop_env.metrics.step_table import StepRecord
+from shop_env.metrics.calibration import calibration_of
+from shop_env.metrics.likelihood import checked_distribution
+from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 
 ORDER_CHECK = 32  # steps

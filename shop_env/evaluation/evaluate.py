@@ -24,8 +24,8 @@ from shop_env.evaluation.generate import (
 from shop_env.evaluation.protocol import Agent, ServedAgent
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
-from shop_env.metrics.action_likelihood import likelihood_of
-from shop_env.metrics.step_table import StepRecord, record_step
+from shop_env.metrics.likelihood import likelihood_of
+from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig

@@ -26,8 +26,8 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache
 from shop_env.evaluation.results import OrderCheck, ResultRow, results_table, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.action_likelihood import checked_distribution
-from shop_env.metrics.step_table import StepRecord, rescore
+from shop_env.metrics.likelihood import checked_distribution
+from shop_env.metrics.step_record import StepRecord, rescore
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 

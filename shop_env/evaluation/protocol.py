@@ -78,7 +78,7 @@ class StreamingAgent(BatchAgent, Protocol):
 
 @runtime_checkable
 class ProbabilityAgent(Agent, Protocol):
-    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.action_likelihood)."""
+    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.likelihood)."""
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]

@@ -30,7 +30,7 @@ from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Probabilities, ReplyOrError, format_error
 from shop_env.evaluation.scored_steps import StepKey
-from shop_env.metrics.action_likelihood import checked_distribution
+from shop_env.metrics.likelihood import checked_distribution
 
 logger = logging.getLogger(__name__)
 

@@ -33,8 +33,8 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.metrics import StepRecord, step_metrics
+from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.intervals import Cluster, estimate_metrics
-from shop_env.metrics.statistics import MIN_CLUSTERS
 
 # Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
 ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
@@ -145,7 +145,7 @@ def summarise(
     """The row of one agent: every metric with its 95% interval.
 
     Args:
-        preset: Whose choices the metrics follow (shop_env.metrics.step_table).
+        preset: Whose choices the metrics follow (shop_env/metrics/choices.py).
         cluster: What intervals count: users or sessions.
         order_check: A row whose agent depends on more than the observation is not ranked.
     """

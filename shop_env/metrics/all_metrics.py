@@ -10,7 +10,7 @@ exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions),
 |---|---|---|---|
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
-"""
+"""  # noqa: E501 - a table row is a line
 
 import math
 from collections.abc import Sequence

@@ -5,14 +5,14 @@
 | intra-class correlation | (MSB - MSW) / (MSB + (n₀ - 1)·MSW), n₀ = (N - Σn_g²/N) / (G - 1) | -1/(n₀ - 1)–1 | Donner 1986 |
 | effective steps | N / (1 + (Σn_g²/N - 1)·max(ICC, 0)) | N²/Σn_g²–N | Kish 1965 |
 
-MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of variance).
-Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed,
+MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of
+variance). Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed,
 
     between = (MSB - MSW) / n₀        within = MSW        ICC = between / (between + within)
 
 With products of two sides' deviations in place of squares, `between` is the covariance of two sides over users, free of
 what the steps of one user have in common otherwise.
-"""
+"""  # noqa: E501 - a table row is a line
 
 from typing import NamedTuple
 

@@ -26,7 +26,7 @@ least the one before, at most 1. Rejecting those at or below α errs anywhere wi
 | figure | formula | range | source |
 |---|---|---|---|
 | smallest difference | SE · δ, δ the shift at which the two-sided t test at 5% finds it with 80% (noncentral t) | ≥ 0 | Bloom 1995 |
-"""
+"""  # noqa: E501 - a table row is a line
 
 import math
 from collections.abc import Sequence

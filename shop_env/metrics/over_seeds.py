@@ -7,9 +7,9 @@ of one seed's, known with f degrees of freedom, and B the variance of all S, its
     the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds are no evidence on other users
 
 The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and each part has
-its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5 with three seeds.
-With three seeds t(2) is 4.3: more seeds are worth more than more users. The p of a difference is the level at which the
-interval would just reach 0.
+its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5 with three
+seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users. The p of a difference is the level at
+which the interval would just reach 0.
 """
 
 import math

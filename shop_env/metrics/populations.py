@@ -26,6 +26,7 @@ from scipy.special import rel_entr
 
 from replay_sessions.foundation.records import Record
 
+
 class ActionTrace(msgspec.Struct, frozen=True):
     """A session or a visit as kinds of action (shop_env.metrics.step_table.FINE_TYPES, or "invalid").
 

@@ -20,7 +20,9 @@ def stopping_metrics() -> dict[str, Metric]:
     """The metrics at the head of this module by name."""
     return {
         "stop_brier": share(_squared_error),
-        "stop_too_early": ratio(lambda table: _predicted(table) * (1 - _logged(table)), lambda table: 1 - _logged(table)),
+        "stop_too_early": ratio(
+            lambda table: _predicted(table) * (1 - _logged(table)), lambda table: 1 - _logged(table)
+        ),
         "stop_too_late": ratio(lambda table: (1 - _predicted(table)) * _logged(table), _logged),
     }
 
@@ -33,6 +35,10 @@ def _squared_error(table: StepTable) -> Floats:
 
 def _logged(table: StepTable) -> Floats:
     return equal(table.logged_type, _TERMINATE)
+
+
+def _went_on(table: StepTable) -> Floats:
+    return 1 - _logged(table)
 
 
 def _predicted(table: StepTable) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import Compare
 from benchmarks.leaderboard.compare import compare as compare_folder
-from shop_env.metrics.statistics import holm
+from shop_env.metrics.clustered_errors import holm
 from shop_env.versions import METRICS_VERSION
 
 SILENT = """\

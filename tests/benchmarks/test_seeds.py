@@ -14,7 +14,8 @@ from benchmarks.seeds import main, summarise_seeds
 from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.comparing import compare_records
 from shop_env.metrics import StepRecord
-from shop_env.metrics.statistics import ClusteredError, pooled_over_seeds
+from shop_env.metrics.clustered_errors import ClusteredError
+from shop_env.metrics.over_seeds import pooled_over_seeds
 
 SMALL = [
     *("--sft.stages.0.steps", "2", "--sft.stages.1.steps", "2", "--sft.stages.2.steps", "2"),

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from shop_env.metrics.statistics import (
+from shop_env.metrics.between_users import intraclass_correlation
+from shop_env.metrics.clustered_errors import (
     ClusteredError,
     clustered_error,
     holm,
-    intraclass_correlation,
     smallest_difference,
     t_interval,
     t_p_value,
-    variance_parts,
 )
 
 linear = pytest.importorskip("statsmodels.regression.linear_model")
@@ -60,12 +59,10 @@ def test_the_smallest_difference_is_that_of_its_power_analysis(users: int) -> No
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_variance_parts_and_correlation_are_those_of_a_mixed_model() -> None:
+def test_correlation_is_that_of_a_mixed_model() -> None:
     rng = np.random.default_rng(5)
     figures = rng.normal(size=(30, 4)) + 2 * rng.normal(size=(30, 1))
     seeds = np.repeat(np.arange(30), 4)
     fit = mixed.MixedLM(figures.ravel(), np.ones(figures.size), groups=seeds).fit(reml=True)
-    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14, 15)])
-    assert (parts.draws, parts.seeds) == pytest.approx((fit.scale, fit.cov_re[0, 0]), rel=1e-3)
     expected = fit.cov_re[0, 0] / (fit.cov_re[0, 0] + fit.scale)
     assert intraclass_correlation(figures.ravel(), seeds) == pytest.approx(expected, rel=1e-3)

@@ -1,15 +1,14 @@
 """Records of planted agents, whose figures can be counted by hand."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from shop_env.metrics import ActionTrace, MetricChoices, trace_of
-from shop_env.metrics.step_table import FINE_TYPES, StepRecord, StepTable, record_step
+from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 
-__all__ = ["action_traces", "answer", "random_action", "random_sessions", "ten_steps"]
+__all__ = ["answer", "random_action", "random_sessions", "ten_steps"]
 
 REWARD = reward_preset("shop_r1")
 NAMES = (
@@ -66,17 +65,3 @@ def answer(sessions: list[Session], reply: Callable[[Session, int], Action | str
             text = given if given is None or isinstance(given, str) else format_reply("Because.", given)
             records.append(record_step(session, index, text, REWARD, error="timed out" if given is None else None))
     return records
-
-
-def action_traces(
-    records: list[StepRecord], groups: Mapping[str, str] | None = None
-) -> tuple[list[ActionTrace], list[ActionTrace]]:
-    """What was logged and what was answered, session by session, as populations to compare."""
-    table = StepTable(records, MetricChoices())
-    kinds = (*FINE_TYPES, "invalid")
-    sides: tuple[list[ActionTrace], list[ActionTrace]] = ([], [])
-    for name in dict.fromkeys(record.session_id for record in records):
-        places = [place for place, record in enumerate(records) if record.session_id == name]
-        for side, codes in zip(sides, (table.logged_fine, table.predicted_fine), strict=True):
-            side.append(trace_of([kinds[codes[place]] for place in places], group=(groups or {}).get(name, "")))
-    return sides

@@ -34,7 +34,7 @@ from shop_env.evaluation.log import AgentFiles
 from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
-from shop_env.metrics.statistics import Floats
+from shop_env.metrics.clustered_errors import Floats
 from shop_env.replies import Reply, parse_reply
 
 Side = PageVersion | Literal["A again"]

@@ -24,7 +24,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
-from shop_env.metrics.statistics import Codes
+from shop_env.metrics.clustered_errors import Codes
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction
 

@@ -20,7 +20,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.metrics.statistics import Codes, OverSeeds
+from shop_env.metrics.clustered_errors import Codes
+from shop_env.metrics.over_seeds import OverSeeds
 
 
 class Shift(Record):

@@ -20,17 +20,16 @@ from benchmarks.ab.effects import Effect, difference_error, paired_effect
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, Terminate, TypeAndSubmit
-from shop_env.metrics.statistics import (
+from shop_env.metrics.clustered_errors import (
     NO_SPREAD,
     ClusteredError,
     Codes,
     Floats,
-    OverSeeds,
     holm,
-    pooled_over_seeds,
     smallest_difference,
     t_p_value,
 )
+from shop_env.metrics.over_seeds import OverSeeds, pooled_over_seeds
 
 LEVEL = 0.05
 

@@ -10,7 +10,7 @@ from benchmarks.paper.result import TYPE_SHARES
 from benchmarks.paper.runs import HEADINGS
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.step_table import metric_preset
+from shop_env.metrics.choices import metric_preset
 
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {

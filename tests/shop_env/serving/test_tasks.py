@@ -15,7 +15,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.episodes import EpisodeCache
-from shop_env.metrics.step_table import record_step
+from shop_env.metrics.step_record import record_step
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import Extraction

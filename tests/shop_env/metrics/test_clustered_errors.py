@@ -8,20 +8,18 @@ from scipy import stats
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.statistics import (
+from shop_env.metrics.between_users import effective_steps, intraclass_correlation
+from shop_env.metrics.clustered_errors import (
     ClusteredError,
     clustered_error,
-    effective_steps,
     estimate,
     holm,
-    intraclass_correlation,
     p_value,
-    pooled_over_seeds,
     smallest_difference,
     t_interval,
     t_p_value,
-    variance_parts,
 )
+from shop_env.metrics.over_seeds import pooled_over_seeds
 
 Floats = np.ndarray
 
@@ -139,23 +137,6 @@ def test_a_difference_of_the_smallest_size_is_found_in_four_of_five_simulations(
     true = smallest_difference(ClusteredError(1 / math.sqrt(15), 14, 15))
     found = stats.ttest_1samp(rng.normal(true, size=(4000, 15)), 0, axis=1).pvalue < 0.05
     assert found.mean() == pytest.approx(0.8, abs=0.02)
-
-
-def test_variance_parts_by_hand_and_as_planted() -> None:
-    # Draws: variances 2 and 0, mean 1; seeds' means 1 and 5, variance 8, less 1/2.
-    parts = variance_parts([[0, 2], [5, 5]], [ClusteredError(3.0, 14, 15), ClusteredError(1.0, 14, 15)])
-    assert (parts.draws, parts.seeds, parts.users) == (1, 7.5, 5)
-    rng = np.random.default_rng(7)
-    figures = rng.normal(scale=0.5, size=(3000, 4)) + rng.normal(scale=2.0, size=(3000, 1))
-    parts = variance_parts(figures.tolist(), [ClusteredError(1.0, 14, 15)])
-    assert parts.draws == pytest.approx(0.25, rel=0.05)
-    assert parts.seeds == pytest.approx(4, rel=0.1)
-
-
-@pytest.mark.parametrize("figures", [[[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 2.0], [1.0]]])
-def test_variance_parts_need_seeds_and_as_many_draws_of_each(figures: list[list[float]]) -> None:
-    with pytest.raises(BadConfig, match="two seeds at least, each with as many draws, two or more"):
-        variance_parts(figures, [])
 
 
 def test_pooling_over_seeds_by_hand() -> None:

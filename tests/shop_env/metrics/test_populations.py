@@ -1,6 +1,4 @@
-"""Populations: divergences against SciPy and by hand, per group."""
-
-import random
+"""Populations: divergences against SciPy and by hand."""
 
 import numpy as np
 import pytest
@@ -9,8 +7,9 @@ from scipy.stats import wasserstein_distance
 
 from replay_sessions.schema import Terminate
 from shop_env.metrics import population_fidelity, trace_of
+from shop_env.metrics.people import session_traces
 from shop_env.metrics.populations import js_divergence, wasserstein
-from tests.shop_env.planted import action_traces, answer, random_action, random_sessions, ten_steps
+from tests.shop_env.planted import answer, ten_steps
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -24,36 +23,22 @@ def test_divergences_equal_scipy_s(seed: int) -> None:
 
 
 def test_a_copy_of_the_log_does_not_diverge() -> None:
-    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: s.steps[i].action))
-    (everyone,) = population_fidelity(logged, simulated)
-    assert (everyone.group, everyone.visits) == ("all", 3)
+    logged, simulated = session_traces(answer(ten_steps(), lambda s, i: s.steps[i].action))
+    everyone = population_fidelity(logged, simulated)
+    assert everyone.visits == 3
     assert everyone.action_mix_divergence == everyone.transition_divergence == everyone.length_distance == 0
     assert everyone.purchase_rate == everyone.logged_purchase_rate == pytest.approx(1 / 3)
 
 
 def test_always_leaving_gives_the_hand_count() -> None:
     """Logged lengths 4, 3, 3; the agent leaves at once: mean distance (3 + 2 + 2) / 3."""
-    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: Terminate()))
-    (everyone,) = population_fidelity(logged, simulated)
+    logged, simulated = session_traces(answer(ten_steps(), lambda s, i: Terminate()))
+    everyone = population_fidelity(logged, simulated)
     assert everyone.length_distance == pytest.approx(7 / 3)
     assert everyone.purchase_rate_difference == pytest.approx(-1 / 3)
     # logged shares: review .5, purchase .1, typed .2, leaving .2; simulated: leaving 1; middle: .25 .05 .1 .6
     expected = 0.5 * (0.5 + 0.1 + 0.2 + 0.2 * np.log2(0.2 / 0.6)) + 0.5 * np.log2(1 / 0.6)
     assert everyone.action_mix_divergence == pytest.approx(expected)
-
-
-def test_figures_per_group_are_those_of_the_group_alone() -> None:
-    rng = random.Random(1)
-    sessions = random_sessions(80, 1)
-    records = answer(sessions, lambda s, i: rng.choice([s.steps[i].action, random_action(rng)]))
-    groups = {session.session_id: "even" if int(session.session_id[1:]) % 2 == 0 else "odd" for session in sessions}
-    everyone, even, odd = population_fidelity(*action_traces(records, groups))
-    assert (everyone.group, even.group, odd.group) == ("all", "even", "odd")
-    assert everyone.visits == even.visits + odd.visits == 80
-    alone = [record for record in records if groups[record.session_id] == "even"]
-    (again,) = population_fidelity(*action_traces(alone))
-    assert again.action_mix_divergence == even.action_mix_divergence
-    assert again.transition_divergence == even.transition_divergence
 
 
 def test_no_transition_spans_what_is_missing() -> None:
@@ -71,20 +56,15 @@ def test_a_trace_ends_where_it_first_leaves() -> None:
 
 
 def test_unreadable_replies_are_a_kind_of_their_own() -> None:
-    logged, simulated = action_traces(answer(ten_steps(), lambda s, i: "?"))
+    logged, simulated = session_traces(answer(ten_steps(), lambda s, i: "?"))
     assert {kind for visit in simulated for kind in visit.kinds} == {"invalid"}
-    assert population_fidelity(logged, simulated)[0].action_mix_divergence == pytest.approx(1)
-
-
-def test_no_visits_no_figures() -> None:
-    assert population_fidelity([], []) == []
+    assert population_fidelity(logged, simulated).action_mix_divergence == pytest.approx(1)
 
 
 def test_nothing_differs_from_something_as_much_as_can_be() -> None:
-    """FINDINGS A13: an empty side was half a bit away, so that an agent that leaves at once beat one that copies."""
     logged = [trace_of(["click", "purchase"]), trace_of(["search", "click", "terminate"])]
     at_once, copied = [trace_of(["terminate"])] * 2, [trace_of(["click", "terminate"])] * 2
     assert js_divergence({"a": 3}, {}) == js_divergence({}, {"a": 3}) == 1.0
     assert js_divergence({}, {}) == 0.0
-    leaves, copies = (population_fidelity(logged, side)[0].transition_divergence for side in (at_once, copied))
+    leaves, copies = (population_fidelity(logged, side).transition_divergence for side in (at_once, copied))
     assert leaves == 1.0 > copies

@@ -1,0 +1,48 @@
+"""Calibration by hand, against scikit-learn, and of agents that are surer than right."""
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+
+from shop_env.metrics.calibration import calibration_of
+
+
+def forecasts(seed: int, steps: int = 4000, power: float = 1.0) -> tuple[list[np.ndarray], list[int]]:
+    """Distributions over five actions from which the action is drawn, as an agent that sharpens them sees them."""
+    rng = np.random.default_rng(seed)
+    true = rng.dirichlet(np.ones(5), size=steps)
+    taken = [int(rng.choice(5, p=own)) for own in true]
+    return [own**power / (own**power).sum() for own in true], taken
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+def test_the_brier_score_is_by_hand_and_the_curve_is_scikit_learns(power: float) -> None:
+    given, taken = forecasts(1, 500, power)
+    edges = np.linspace(0, 1, 11).tolist()
+    found = calibration_of(given, taken, edges)
+    assert found is not None
+    flat, true = np.concatenate(given), np.concatenate([np.arange(5) == at for at in taken])
+    assert found.brier == pytest.approx(5 * np.mean((flat - true) ** 2))
+    came_true, probability = calibration_curve(true, flat, n_bins=10)
+    assert [one.came_true for one in found.bins] == pytest.approx(came_true.tolist())
+    assert [one.probability for one in found.bins] == pytest.approx(probability.tolist())
+    sizes = [one.forecasts for one in found.bins]
+    assert found.error == pytest.approx(5 * np.average(np.abs(came_true - probability), weights=sizes))
+
+
+def test_calibration_by_hand() -> None:
+    # Two steps of two actions, 0.75 and 0.25; once the likelier one is taken and once the other.
+    found = calibration_of([np.array([0.75, 0.25])] * 2, [0, 1], [0, 0.5, 1])
+    assert found is not None
+    assert (found.error, found.brier) == (0.5, 0.625)
+    assert calibration_of([], []) is None
+    none_of_them = calibration_of([np.array([1.0])], [None])
+    assert none_of_them is not None and none_of_them.error == 1
+
+
+def test_an_over_sharp_and_an_over_flat_agent_are_told_from_a_calibrated_one() -> None:
+    found = {power: (*forecasts(2, power=power),) for power in (0.5, 1.0, 3.0)}
+    errors = {power: calibration_of(*given) for power, given in found.items()}
+    assert errors[1.0] is not None and errors[1.0].error < 0.08
+    assert errors[3.0] is not None and errors[3.0].error > 0.3
+    assert errors[0.5] is not None and errors[0.5].error > 0.2
