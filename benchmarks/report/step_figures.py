@@ -122,7 +122,7 @@ def fidelity(evidence: Evidence) -> Table:
                 *(getattr(people[label], name) for name in names),
             ]
             for label in evidence.labels
-            for whole in [population_fidelity(logged, _traces(evidence, label))]
+            if (whole := population_fidelity(logged, _traces(evidence, label))) is not None
         },
     )
 

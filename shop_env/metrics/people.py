@@ -173,7 +173,8 @@ def session_traces(records: Sequence[StepRecord]) -> tuple[list[ActionTrace], li
     sessions: dict[str, list[int]] = {}
     for index, record in enumerate(table.records):
         sessions.setdefault(record.session_id, []).append(index)
-    logged, answered = [], []
+    logged: list[ActionTrace] = []
+    answered: list[ActionTrace] = []
     for indices in sessions.values():
         steps = [table.records[index].step_index for index in indices]
         breaks = [at for at in range(1, len(steps)) if steps[at] != steps[at - 1] + 1]

@@ -52,8 +52,10 @@ class Fidelity(Record):
     purchase_rate_difference: float
 
 
-def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace]) -> Fidelity:
-    """The figures of two populations; neither may be empty."""
+def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace]) -> Fidelity | None:
+    """The figures of two populations; None where one is empty."""
+    if not (logged and simulated):
+        return None
     rate, logged_rate = (sum(trace.bought for trace in side) / len(side) for side in (simulated, logged))
     kinds, pairs = ([_count(side, what) for side in (logged, simulated)] for what in ("kinds", "pairs"))
     return Fidelity(

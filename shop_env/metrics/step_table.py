@@ -21,8 +21,8 @@ ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 INVALID = len(ACTION_TYPES)  # the code of a reply without a readable action
 FINE_TYPES = (*CLICK_TYPES, *(kind for kind in ACTION_TYPES if kind != "click"))  # clicks by their kind
 
-_TYPE_CODES = {name: code for code, name in enumerate(ACTION_TYPES)}
-_FINE_CODES: dict[str | None, int] = {name: code for code, name in enumerate(FINE_TYPES)}
+_TYPE_CODES: dict[str, int] = {name: code for code, name in enumerate(ACTION_TYPES)}
+_FINE_CODES = {name: code for code, name in enumerate(FINE_TYPES)}
 _INVALID_FINE = len(FINE_TYPES)
 
 

@@ -210,6 +210,7 @@ POPULATIONS = {
 def test_the_population_of_a_planted_agent_has_the_figures_counted_by_hand(agent: str) -> None:
     mix, pairs, bought = POPULATIONS[agent]
     everyone = population_fidelity(*session_traces(AGENTS[agent][0]))
+    assert everyone is not None
     assert msgspec.structs.asdict(everyone) == {
         "visits": 3,
         "action_mix_divergence": pytest.approx(mix, abs=1e-12),

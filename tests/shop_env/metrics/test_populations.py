@@ -25,6 +25,7 @@ def test_divergences_equal_scipy_s(seed: int) -> None:
 def test_a_copy_of_the_log_does_not_diverge() -> None:
     logged, simulated = session_traces(answer(ten_steps(), lambda s, i: s.steps[i].action))
     everyone = population_fidelity(logged, simulated)
+    assert everyone is not None
     assert everyone.visits == 3
     assert everyone.action_mix_divergence == everyone.transition_divergence == everyone.length_distance == 0
     assert everyone.purchase_rate == everyone.logged_purchase_rate == pytest.approx(1 / 3)
@@ -34,6 +35,7 @@ def test_always_leaving_gives_the_hand_count() -> None:
     """Logged lengths 4, 3, 3; the agent leaves at once: mean distance (3 + 2 + 2) / 3."""
     logged, simulated = session_traces(answer(ten_steps(), lambda s, i: Terminate()))
     everyone = population_fidelity(logged, simulated)
+    assert everyone is not None
     assert everyone.length_distance == pytest.approx(7 / 3)
     assert everyone.purchase_rate_difference == pytest.approx(-1 / 3)
     # logged shares: review .5, purchase .1, typed .2, leaving .2; simulated: leaving 1; middle: .25 .05 .1 .6
