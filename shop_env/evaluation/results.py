@@ -12,7 +12,7 @@ Beside the metrics of shop_env/metrics/all_metrics.py a row has, where they can 
 
 | metric | formula | range |
 |---|---|---|
-| `calibration_error` | expected calibration error over every action of every page (shop_env/metrics/calibration.py) | ≥ 0 |
+| `calibration_error` | expected calibration error over every action of every page (metrics/calibration.py) | ≥ 0 |
 | `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 |
 | `coverage` | share of steps with a reply, of an agent with errors | 0–1 |
 | `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss | 0–1 |
