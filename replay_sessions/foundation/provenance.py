@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from replay_sessions.foundation.packages import OUR_PACKAGES
-from replay_sessions.foundation.speedups import IS_COMPILED
 
 PACKAGES = (
     "shop-r1",
@@ -60,7 +59,6 @@ def provenance(config: dict[str, Any], *, store: Describable | None = None, seed
         **_source(),
         "python": platform.python_version(),
         "packages": _packages(),
-        "simplifier": "compiled" if IS_COMPILED else "interpreted",
         "machine": _machine(),
         "store": None if store is None else store.describe(),
         "seed": seed,

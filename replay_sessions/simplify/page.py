@@ -8,7 +8,7 @@ import itertools
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.foundation.speedups import paused_collection
+from replay_sessions.foundation.collection import paused_collection
 from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
@@ -51,9 +51,6 @@ class SimplifiedPage:
     def elements(self) -> list[Element]:
         """What can be clicked or typed into, in the order of the page."""
         return find_elements(self.html)
-
-    def __reduce__(self) -> tuple[type["SimplifiedPage"], tuple[str, tuple[Removal, ...]]]:
-        return SimplifiedPage, (self.html, self.removed)  # compiled, it would be unpickled by setting frozen fields
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from replay_sessions.foundation.errors import BadConfig, BadSession
-from replay_sessions.foundation.speedups import paused_collection
+from replay_sessions.foundation.collection import paused_collection
 from replay_sessions.importers.importer import (
     Imported,
     Importer,
