@@ -91,7 +91,7 @@ def _run(words: Sequence[str]) -> int:
             parse_options(List, rest, program=called)
             return _list()
         case "new":
-            return _new(parse_options(New, rest, program=called))
+            return _new(parse_options(New, rest, program="shop-r1 new"))
         case _:
             return _check(parse_options(Check, rest, program=called))
 

@@ -1,6 +1,6 @@
 """What the conditional logit `choice` says about prices, ratings and places: its coefficients with standard errors.
 
-  python -m benchmarks.coefficients --store stores/mine --out coefficients/mine
+  shop-r1 coefficients --store stores/mine --out coefficients/mine
 
 Fits `choice` to the train split, and reports for each kind of action that is taken often how its log-odds
 change, all else equal, with one more unit of what a page shows. Intervals are clustered by user (sandwich). Writes
@@ -160,7 +160,7 @@ def _run(config: Coefficients) -> None:
     print_results(table, f"written: {config.out / 'coefficients.json'}, .md, .csv, .png")
 
 
-main = command(Coefficients, _run)
+main = command(Coefficients, _run, program="shop-r1 coefficients")
 
 if __name__ == "__main__":
     sys.exit(main())
