@@ -3,12 +3,11 @@
 A click into a field that is then typed into is no act of its own, nor are the clicks that open a list to choose from.
 """
 
-from collections.abc import Callable
 from typing import TypeGuard
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Event, Interaction, Node
-from replay_sessions.importers.rrweb.pages import View
+from replay_sessions.importers.rrweb.pages import PageReader, View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
 from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, submit_button
@@ -21,12 +20,12 @@ class ActLog:
     """The timeline while it grows.
 
     Args:
-        settle: Has the page of a view simplified.
+        reader: Simplifies the pages of what was done.
     """
 
-    def __init__(self, settle: Callable[[View], None]) -> None:
+    def __init__(self, reader: PageReader) -> None:
         self.timeline: Timeline = []
-        self._settle = settle
+        self._reader = reader
         self._count = 0
 
     def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
@@ -108,7 +107,7 @@ class ActLog:
         """Has the page of the last act simplified: what came next has not shown that it is none."""
         act = next((entry for entry in reversed(self.timeline) if isinstance(entry, Act)), None)
         if act is not None:
-            self._settle(act.view)
+            self._reader.read(act.view)
 
     def _act(self, kind: str, event: Event, window: Window, node: Node, view: View | None = None) -> Act:
         return Act(

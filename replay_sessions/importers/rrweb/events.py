@@ -70,10 +70,7 @@ class NodeType:
     CDATA = 4
 
 
-_OWN_FIELDS = (
-    "parent", "first", "last", "previous", "next", "inner", "depth", "written", "html", "changed_at",
-    "window", "number",
-)  # fmt: skip
+_OWN_FIELDS = ("parent", "inner", "depth", "window", "number")
 
 
 def _rename(name: str) -> str:
@@ -82,13 +79,10 @@ def _rename(name: str) -> str:
 
 
 class Node(msgspec.Struct, eq=False, rename=_rename):
-    """A node of a page, as an event brings it and as the page holds it: links to its neighbours are set in `tree`.
+    """A node of a page, as an event brings it and as the page holds it: the last three fields are set in `tree`.
 
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
-        written: Its start tag or text as HTML, until it changes (page_writer.py).
-        html: It and all in it as HTML, until anything in it changes.
-        changed_at: After how many writes of the page something in it changed last (tree.py).
     """
 
     type: int
@@ -100,15 +94,8 @@ class Node(msgspec.Struct, eq=False, rename=_rename):
     isShadow: bool = False  # noqa: N815
     rootId: int | None = None  # noqa: N815
     parent: "Node | None" = None
-    first: "Node | None" = None
-    last: "Node | None" = None
-    previous: "Node | None" = None
-    next: "Node | None" = None
     inner: "Node | None" = None
     depth: int = 0
-    written: str | None = None
-    html: str | None = None
-    changed_at: int = 0
 
 
 class FullSnapshot(msgspec.Struct):

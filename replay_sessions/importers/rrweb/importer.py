@@ -25,7 +25,7 @@ from replay_sessions.importers.importer import (
 )
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import Recording, joined, recordings_in
-from replay_sessions.importers.rrweb.pages import PageHelpers, Settler
+from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import Leaving, RrwebOptions, read_sessions
 from replay_sessions.simplify import load_recipe
@@ -33,7 +33,6 @@ from replay_sessions.store.manifest import Rejected
 
 _ENDINGS = (".gz", ".json", ".jsonl", ".ndjson", ".txt", ".rrweb")
 _PART_BYTES = 16 << 20
-_WORTH_HELPERS_BYTES = 8 << 20  # a process takes a second to start
 
 _HELP = """\
 SOURCE is a recording of rrweb 2, or a folder of them: an array of events, JSON lines,
@@ -101,17 +100,10 @@ class RrwebImporter(Importer):
         return gather(map(Part, recordings, sizes, sizes), _PART_BYTES)
 
     def read(self, part: Part) -> Iterator[Imported]:
-        options = self._importer_options
-        with PageHelpers(
-            self._recipe,
-            options.selectors,
-            private_data=not options.keep_private_data,
-            helpers=self.helpers if part.size >= _WORTH_HELPERS_BYTES else 0,
-        ) as pages:
-            for files in part.content:
-                yield from self._read(files, pages)
+        for files in part.content:
+            yield from self._read(files)
 
-    def _read(self, files: list[Path], pages: PageHelpers) -> Iterator[Imported]:
+    def _read(self, files: list[Path]) -> Iterator[Imported]:
         has_pieces = self._importer_options.pieces
         path = files[0].relative_to(self._root)
         name = (path.parent if has_pieces and path.parent.name else _without_endings(path)).as_posix()
@@ -120,8 +112,7 @@ class RrwebImporter(Importer):
         try:
             if sum(path.stat().st_size for path in files) > self.longest_session_bytes:
                 raise BadSession(too_long(self.longest_session_bytes))
-            with paused_collection():
-                recordings = [item for path in files for item in recordings_in(path.read_bytes(), unpacker)]
+            recordings = [item for path in files for item in recordings_in(path.read_bytes(), unpacker)]
         except (BadSession, OSError) as error:
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
             return
@@ -130,31 +121,28 @@ class RrwebImporter(Importer):
         for number, recording in enumerate(recordings, start=1):
             suffix = f" ({number})" if number > 1 else ""
             try:
-                yield from self._play(recording, unpacker, pages, f"{name}{suffix}", f"{location}{suffix}")
+                yield from self._play(recording, unpacker, f"{name}{suffix}", f"{location}{suffix}")
             except BadSession as error:
                 yield Rejected(where=f"{location}{suffix}", reason=str(error))
 
-    def _play(
-        self, recording: Recording, unpacker: Unpacker, pages: PageHelpers, session_id: str, location: str
-    ) -> Iterator[Imported]:
+    def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Imported]:
         """The sessions of one recording, or BadSession where it cannot be played."""
         if not recording.has_page():
             raise BadSession(
                 "it holds no full snapshot, so no page is known: a piece of a longer recording? (--pieces)"
             )
-        settler = Settler(pages, self.longest_session_bytes)
-        try:
-            with paused_collection():
-                player = Player(unpacker, settler.begin, self._importer_options.idle_minutes)
-                timeline = player.play(recording.in_time_order())
-        except BadSession:
-            settler.finish()  # where pages before the fault are too long, this is the reason, as without helpers
-            raise
-        settler.finish()
+        options = self._importer_options
+        reader = PageReader(
+            self._recipe,
+            options.selectors,
+            private_data=not options.keep_private_data,
+            longest=self.longest_session_bytes,
+        )
+        timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())
         yield from read_sessions(
             timeline,
-            self._importer_options,
-            settler,
+            options,
+            reader,
             session_id=session_id,
             location=location,
             longest_bytes=self.longest_session_bytes,

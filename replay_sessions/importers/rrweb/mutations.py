@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
-from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, children
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors
 from replay_sessions.simplify.media import DESKTOP, Viewport
 
 _TO_COME = -1
@@ -43,7 +43,7 @@ class Page(Tree):
         for node_id, text in {change.id: change.value for change in mutation.texts}.items():
             node = self.nodes.get(node_id)
             if node is not None and node.type in (NodeType.TEXT, NodeType.CDATA):
-                self.set_text(node, text or "")
+                node.textContent = text or ""
         for change in mutation.attributes:
             node = self.nodes.get(change.id)
             if node is not None and node.type == NodeType.ELEMENT:
@@ -107,14 +107,14 @@ class Page(Tree):
         for neighbour in (add.previousId, add.nextId):
             sibling = self.nodes.get(neighbour or 0)
             if sibling is not None and sibling.parent is not None and _host(sibling.parent) is parent:
-                self.insert(sibling.parent, node, sibling if neighbour == add.nextId else sibling.next)
+                self._insert_beside(sibling, node, is_next=neighbour == add.previousId)
                 return
         self.append(parent, node)
 
     def _make_room(self, parent: Node, node: Node) -> None:
         """Removes what can stand only once in a document or a textarea, which the parent is."""
         single = NodeType.TEXT if parent.tagName == "textarea" else NodeType.DOCTYPE
-        for child in list(children(parent)):
+        for child in list(parent.childNodes):
             if child.type == node.type and (node.type == single or node.tagName == "html"):
                 self.remove(child)
 
@@ -128,8 +128,12 @@ class Page(Tree):
                 if sibling is None or its_add is None or node.parent is None or sibling in ancestors(node):
                     continue
                 if self.nodes.get(sibling.id) is sibling:
-                    self.insert(node.parent, sibling, node.next if is_next else node)
+                    self._insert_beside(node, sibling, is_next=is_next)
                     named.append((sibling, its_add))
+
+    def _insert_beside(self, sibling: Node, node: Node, *, is_next: bool) -> None:
+        assert sibling.parent is not None
+        self.insert(sibling.parent, node, sibling.parent.childNodes.index(sibling) + is_next)
 
     def _set(self, node: Node, name: str, value: Any) -> None:
         if isinstance(value, dict):

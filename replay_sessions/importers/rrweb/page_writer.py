@@ -8,32 +8,27 @@ was clicked. A shadow tree is written as HTML writes one, and so is what is in a
 What our recorder noted as not rendered when the page was as it is now is hidden, whatever its sheets seem to say: it
 knows the width of containers (`@container`).
 
-A tick box or radio button with a label is written as shown, for shops hide it and draw the label instead, and a label
-cannot be acted on by itself.
-
-Little of a page changes between two presses, so what does not is cached as it was written, in pieces of some size; but
-not around ticks and labels, which depend on each other, nor around what was acted on.
+A tick box or radio button with a label is written as shown, because shops hide it and draw the label instead, and a
+label cannot be acted on by itself.
 
 The mark is a class: another attribute could make something to act on of an `<a>` that leads nowhere.
 """
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Node, NodeType
-from replay_sessions.importers.rrweb.tree import HIDDEN, IFRAMES, Tree, ancestors, text_in
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, subtree, text_in
 
 MARK = "shop-r1-acted-on"
 
 _SKIPPED = frozenset({"applet", "base", "embed", "noscript", "object", "plaintext", "script", "template"})
 _NOT_IN_FRAMES = frozenset({"meta", "title"})
-_OF_FRAMES = ("class", "hidden", "id", "inert", "style", HIDDEN)
+_OF_FRAMES = ("class", "hidden", "id", "inert", "style")
 _FRAME_PARTS = frozenset({"body", "frameset", "html"})
 _VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
                    "wbr"})  # fmt: skip
-_UNUSUAL = frozenset({"label", "style"}) | _SKIPPED | _VOID | IFRAMES
 _EATS_NEWLINE = frozenset({"listing", "pre", "textarea"})
 _TICKED = frozenset({"checkbox", "radio"})
 _LEFT_OUT = frozenset({"d", "imagesrcset", "points", "srcset"})
@@ -42,7 +37,6 @@ _HIDING = frozenset({"hidden", "inert", "popover"})
 _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
 _HIDING_STYLE = re.compile(r"\b(?:display|visibility)\s*:[^;]*;?", re.IGNORECASE)
-_LEAST_CACHED = 16  # pieces that are joined and cached as one
 _NOT_RENDERED = "; display: none !important"
 _SHOWN_STYLE = "display: revert; visibility: visible"
 _STYLE_END = re.compile(r"</style", re.IGNORECASE)
@@ -54,112 +48,67 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
     Args:
         acted_on: The element that gets the mark.
     """
-    tree.forget_old_notes()
-    tree.writes += 1
-    return _Writer(tree, acted_on).write()
-
-
-class _Writer:
-    """A page while it is written."""
-
-    def __init__(self, tree: Tree, acted_on: Node | None) -> None:
-        self.tree = tree
-        self.marked = None if acted_on is None else acted_on.id
-        self.around = {node.id for node in ancestors(acted_on)} if acted_on is not None else set()
-        self.pieces = ["<!DOCTYPE html>"]
-        self.ticks: list[tuple[int, Node, bool]] = []  # their indices among the pieces, and whether they lie in labels
-        self.labelled: set[Any] = set()
-        self.frames = self.labels = 0  # how many are open
-        self.uncached = 0  # how many elements began that are not to be cached, nor what is around them
-        # End tags, what comes after them, the tags; the elements, where they begin, and `uncached` before them.
-        self.stack: list[tuple[str, Node | None, str, Node | None, int, int]] = []
-
-    def write(self) -> str:
-        """The hot loop: what most nodes need is written here, without a call."""
-        pieces, stack, around = self.pieces, self.stack, self.around
-        append, text_type, element_type = pieces.append, NodeType.TEXT, NodeType.ELEMENT
-        node = self.tree.root.first
-        while True:
-            if node is None:
-                if not stack:
-                    break
-                end, node, tag, ended, start, uncached = stack.pop()
-                append(end)
-                if tag:
-                    self.frames -= tag in IFRAMES
-                    self.labels -= tag == "label"
-                if ended is not None and self.uncached == uncached and len(pieces) - start >= _LEAST_CACHED:
-                    ended.html = "".join(pieces[start:])
-                    pieces[start:] = [ended.html]
-            elif node.type == text_type:
-                written = node.written
-                if written is None:
-                    written = node.written = _escaped(node.textContent or "")
-                append(written)
-                node = node.next
-            elif node.html is not None and node.id not in around:
-                append(node.html)
-                node = node.next
-            elif (
-                node.type == element_type and node.tagName not in _UNUSUAL and not self.frames
-                and node.written is not None and node.inner is None and node.id not in around
-                and "_cssText" not in node.attributes
-            ):  # fmt: skip
-                stack.append((_end(node.tagName), node.next, "", node, len(pieces), self.uncached))
-                append(node.written)
-                node = node.first
-            else:
-                node = self._begin(node)
-        for index, tick, is_in_label in self.ticks:
-            if is_in_label or tick.attributes.get("id") in self.labelled:
-                attributes = {name: value for name, value in tick.attributes.items() if name not in _HIDING}
-                attributes["style"] = f"{_HIDING_STYLE.sub('', str(attributes.get('style') or ''))}; {_SHOWN_STYLE}"
-                pieces[index] = _start("input", _marked(attributes) if tick.id == self.marked else attributes)
-        return "".join(pieces)
-
-    def _begin(self, node: Node) -> Node | None:
-        """Writes what a node of any kind begins with, or nothing, and returns the node that comes next."""
-        tag, pieces, frames = node.tagName, self.pieces, self.frames
-        if node.type != NodeType.ELEMENT or tag in _SKIPPED or (frames and tag in _NOT_IN_FRAMES):
-            return node.next
-        if tag == "style" or "_cssText" in node.attributes:
+    labelled = {node.attributes.get("for") for node in subtree(tree.root) if node.tagName == "label"} - {None}
+    hidden = tree.hidden
+    pieces = ["<!DOCTYPE html>"]
+    waiting: list[Node | str] = [*reversed(tree.root.childNodes)]  # what is still to be written, the next one last
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif node.type == NodeType.TEXT:
+            pieces.append(_escaped(node.textContent or ""))
+        elif node.type != NodeType.ELEMENT or node.tagName in _SKIPPED:
+            continue
+        elif node.tagName == "style" or "_cssText" in node.attributes:
             pieces.append(_sheet(node))
-            return node.next
-        is_frame = tag in IFRAMES
-        written_tag = "div" if is_frame or (frames and tag in _FRAME_PARTS) else tag
-        start, uncached = len(pieces), self.uncached
-        if node.written is None:
-            kept = node.attributes if not is_frame else {name: node.attributes.get(name) for name in _OF_FRAMES}
-            node.written = _start(written_tag, kept).replace(MARK, "")
-        self.uncached += node.id in self.around
-        pieces.append(_start(written_tag, _marked(node.attributes)) if node.id == self.marked else node.written)
-        if tag in _VOID:
-            if tag == "input" and node.attributes.get("type") in _TICKED:
-                self.uncached += 1
-                self.ticks.append((start, node, self.labels > 0))
-            return node.next
-        if is_frame:
-            self.frames += 1
-        elif tag == "label":
-            self.uncached += 1
-            self.labels += 1
-            self.labelled.add(node.attributes.get("for", ""))
-        self.stack.append((_end(written_tag), node.next, tag, node, start, uncached))
-        following = None if is_frame else node.first
-        if node.inner is None or node.inner.first is None:
-            return following
-        pieces.append("<template shadowrootmode=open>")
-        self.stack.append(("</template>", following, "", None, 0, 0))
-        return node.inner.first
+        elif node.tagName not in _NOT_IN_FRAMES or not _is_in(node, IFRAMES):
+            tag, attributes = _as_written(node, labelled)
+            if node.id in hidden:
+                attributes = {**attributes, "style": f"{attributes.get('style') or ''}{_NOT_RENDERED}"}
+            if acted_on is not None and node.id == acted_on.id:
+                pieces.append(_start(tag, {**attributes, "class": f"{attributes.get('class') or ''} {MARK}"}))
+            else:
+                pieces.append(_start(tag, attributes).replace(MARK, ""))  # a page that has the mark itself
+            if tag not in _VOID:
+                waiting += _after_start(node, tag)
+    return "".join(pieces)
+
+
+def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str, Any]]:
+    """The tag and the attributes of an element as they are written; `labelled` are the ids of fields with labels."""
+    tag, attributes = node.tagName, node.attributes
+    if tag in IFRAMES:
+        return "div", {name: attributes.get(name) for name in _OF_FRAMES}
+    if tag in _FRAME_PARTS and _is_in(node, IFRAMES):
+        return "div", attributes
+    is_ticked = tag == "input" and attributes.get("type") in _TICKED
+    if is_ticked and (attributes.get("id") in labelled or _is_in(node, {"label"})):
+        shown = {name: value for name, value in attributes.items() if name not in _HIDING}
+        style = _HIDING_STYLE.sub("", str(attributes.get("style") or ""))
+        return tag, {**shown, "style": f"{style}; {_SHOWN_STYLE}"}
+    return tag if _TAG.fullmatch(tag) else "div", attributes
+
+
+def _after_start(node: Node, tag: str) -> list[Node | str]:
+    """What comes after the start tag of an element, the last first."""
+    after: list[Node | str] = [f"</{tag}>"]
+    if node.tagName not in IFRAMES:
+        after += reversed(node.childNodes)
+    if node.inner is not None and node.inner.childNodes:
+        after += ["</template>", *reversed(node.inner.childNodes), "<template shadowrootmode=open>"]
+    return after
+
+
+def _is_in(node: Node, tags: Collection[str]) -> bool:
+    return any(around.tagName in tags for around in ancestors(node) if around is not node)
 
 
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     """A start tag."""
-    written = [f"<{_tag(tag)}"]
-    if attributes.get(HIDDEN):
-        attributes = {**attributes, "style": f"{attributes.get('style') or ''}{_NOT_RENDERED}"}
+    written = [f"<{tag}"]
     for name, value in attributes.items():
-        if value is None or value is False or not _is_written(name):
+        if value is None or value is False or name in _LEFT_OUT or name[:3] == "rr_" or not _ATTRIBUTE.fullmatch(name):
             continue
         text = "" if value is True else str(value)
         if name == "src" and text[:5] == "data:":
@@ -170,42 +119,18 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     return "".join(written)
 
 
-def _marked(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of what was acted on."""
-    return {**attributes, "class": f"{attributes.get('class') or ''} {MARK}"}
-
-
-@lru_cache(1_000)
-def _is_written(name: str) -> bool:
-    return name not in _LEFT_OUT and name[:3] != "rr_" and _ATTRIBUTE.fullmatch(name) is not None
-
-
-@lru_cache(1_000)
-def _end(tag: str) -> str:
-    return f"</{_tag(tag)}>"
-
-
-@lru_cache(1_000)
-def _tag(name: str) -> str:
-    return name if _TAG.fullmatch(name) else "div"
-
-
 def _sheet(node: Node) -> str:
     """A style sheet, if it says what shows or what is hidden."""
-    if node.written is None:
-        read = node.attributes.get("_cssText")
-        css = read if isinstance(read, str) else text_in(node)
-        media = str(node.attributes.get("media") or "")
-        says = "display" in css or "visibility" in css or "@layer" in css or "--" in css
-        written = f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
-        node.written = written if says else ""
-    return node.written
+    read = node.attributes.get("_cssText")
+    css = read if isinstance(read, str) else text_in(node)
+    if not any(word in css for word in ("display", "visibility", "@layer", "--")):
+        return ""
+    media = str(node.attributes.get("media") or "")
+    return f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
 
 
 def _escaped(text: str) -> str:
-    if "&" in text:
-        text = text.replace("&", "&amp;")
-    return text.replace("<", "&lt;") if "<" in text else text
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _quoted(text: str) -> str:

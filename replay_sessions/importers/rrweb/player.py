@@ -11,7 +11,7 @@ ticks itself is none of it: rrweb says so (`userTriggered`), or the field was no
 """
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
@@ -31,7 +31,7 @@ from replay_sessions.importers.rrweb.events import (
     Unpacker,
     Unread,
 )
-from replay_sessions.importers.rrweb.pages import View
+from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.timeline import (
     ADDRESS_TAGS,
     HIDDEN_TAG,
@@ -54,13 +54,13 @@ class Player:
     """Plays one recording.
 
     Args:
-        settle: Has the page of a view simplified.
+        reader: Simplifies the pages of what was done.
         idle_minutes: How long nothing is done in a pause; None: there are none.
     """
 
-    def __init__(self, unpacker: Unpacker, settle: Callable[[View], None], idle_minutes: float | None) -> None:
+    def __init__(self, unpacker: Unpacker, reader: PageReader, idle_minutes: float | None) -> None:
         self._unpacker = unpacker
-        self._log = ActLog(settle)
+        self._log = ActLog(reader)
         self._idle_ms = float("inf") if idle_minutes is None else idle_minutes * 60_000
         self._windows: dict[str, Window] = {}
         self._active: Window | None = None  # where something was done last, or what came into sight since
@@ -92,8 +92,6 @@ class Player:
                 self._not_read(event.number, str(error), *[window] * _may_change_page(event))
         if last is not None:
             self._pause(last, is_end=True)
-        for window in self._windows.values():
-            window.forget()
         return self._log.timeline
 
     def _learn(self, events: Iterable[Event]) -> None:

@@ -15,7 +15,7 @@ from replay_sessions.importers.importer import Imported
 from replay_sessions.importers.logged_pages import Pages, Unresolved
 from replay_sessions.importers.raw.endings import Endings
 from replay_sessions.importers.rrweb.events import Unread
-from replay_sessions.importers.rrweb.pages import ActedPage, Settler
+from replay_sessions.importers.rrweb.pages import ActedPage, PageReader
 from replay_sessions.importers.rrweb.timeline import (
     PERSONA,
     PURCHASE_TAG,
@@ -83,7 +83,7 @@ class RrwebOptions(Leaving, frozen=True, kw_only=True):
 
 
 def read_sessions(
-    timeline: Timeline, options: RrwebOptions, settler: Settler, *, session_id: str, location: str, longest_bytes: int
+    timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str, longest_bytes: int
 ) -> Iterator[Imported]:
     """The sessions of a recording, what was left out of them, and what was rejected.
 
@@ -104,7 +104,7 @@ def read_sessions(
         return
     about: dict[str, str] = {}
     parts: list[_Rows] = []
-    for part in _read_parts(timeline, options, settler):
+    for part in _read_parts(timeline, options, reader):
         about |= part.about
         parts += [part.rows] if part.rows else []
     first_id = about.pop("session_id", session_id)
@@ -126,7 +126,7 @@ def read_sessions(
 _Rows = list[tuple[Row, ActedPage | str]]  # the page of each row, or why there is none
 
 
-def _read_parts(timeline: Timeline, options: Leaving, settler: Settler) -> Iterator["_Part"]:
+def _read_parts(timeline: Timeline, options: Leaving, reader: PageReader) -> Iterator["_Part"]:
     """What was done between two pauses."""
     part = _Part()
     for entry in timeline:
@@ -143,7 +143,7 @@ def _read_parts(timeline: Timeline, options: Leaving, settler: Settler) -> Itera
                 part.add_rows()
                 if part.is_open and (options.terminate_at_end or not entry.is_end):
                     # Where the end could not be read there is no page, and so no terminate: it is counted as left out.
-                    part.rows.append((_row("terminate", entry), settler.page(entry.view)))
+                    part.rows.append((_row("terminate", entry), reader.read(entry.view)))
                 yield part
                 part = _Part()
 

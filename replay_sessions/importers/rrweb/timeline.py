@@ -68,7 +68,7 @@ class Act(msgspec.Struct, eq=False):
     @property
     def page(self) -> ActedPage | str:
         """The simplified page, or why there is none."""
-        return self.view.page or ""
+        return self.view.page
 
 
 class NoAction(msgspec.Struct, frozen=True):

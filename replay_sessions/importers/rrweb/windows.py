@@ -148,8 +148,6 @@ class Window(msgspec.Struct, eq=False):
 
     def forget(self, reason: str = _UNKNOWN) -> None:
         """Shows no page."""
-        if self.page is not None:
-            self.page.dissolve()
         self.page, self.lost, self._view = None, reason, None
 
     def node(self, node_id: int) -> Node | None:

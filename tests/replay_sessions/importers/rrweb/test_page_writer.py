@@ -9,7 +9,7 @@ import pytest
 
 from replay_sessions.importers.rrweb.events import Node
 from replay_sessions.importers.rrweb.page_writer import MARK, write_page
-from replay_sessions.importers.rrweb.pages import read_page
+from replay_sessions.importers.rrweb.pages import ActedPage, PageReader, View
 from replay_sessions.importers.rrweb.tree import Tree
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.media import DESKTOP, Viewport
@@ -19,6 +19,12 @@ from tests.replay_sessions.importers.rrweb.made_recordings import nodes_of
 def recorded(html: str) -> Tree:
     document, _, _ = nodes_of(html)
     return Tree(msgspec.convert(document, Node))
+
+
+def acted_page(written: str) -> ActedPage:
+    page = PageReader(None, private_data=True, longest=10_000_000).read(View(written))
+    assert isinstance(page, ActedPage)
+    return page
 
 
 def rebuilt(html: str, viewport: Viewport = DESKTOP) -> str:
@@ -58,11 +64,11 @@ def test_the_mark_changes_nothing(shared_data: Path) -> None:
     marked = 0
     for page in real_pages(shared_data, 120_000):
         tree = recorded(page)
-        plain = read_page(write_page(tree), recipe=None, private_data=True).page
+        plain = acted_page(write_page(tree)).page
         names = {element.name for element in plain.elements}
         links = [node for node in tree.nodes.values() if node.tagName in ("a", "button", "input", "i", "img")]
         for node in draw.sample(links, min(len(links), 4)):
-            acted = read_page(write_page(tree, node), recipe=None, private_data=True)
+            acted = acted_page(write_page(tree, node))
             assert acted.page.html == plain.html
             marked += acted.name in names
     assert marked > 10
@@ -71,7 +77,7 @@ def test_the_mark_changes_nothing(shared_data: Path) -> None:
 def test_a_page_cannot_forge_the_mark() -> None:
     tree = recorded(f"<a class='{MARK}' href='/a'>A</a><a id='b' href='/b'>B</a>")
     acted_on = next(node for node in tree.nodes.values() if node.attributes.get("id") == "b")
-    assert read_page(write_page(tree, acted_on), recipe=None, private_data=True).name == "b"
+    assert acted_page(write_page(tree, acted_on)).name == "b"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,7 @@ def test_a_sheet_that_the_recorder_read_hides_what_it_hides() -> None:
     tree = recorded("<link id='l' rel='stylesheet' href='/s.css'><p class='h'>Hidden</p><p>Shown</p>")
     link = next(node for node in tree.nodes.values() if node.tagName == "link")
     assert "Hidden" in simplify(write_page(tree)).html
-    tree.set_attribute(link, "_cssText", ".h {display: none}")
+    link.attributes["_cssText"] = ".h {display: none}"
     assert "Hidden" not in simplify(write_page(tree)).html
 
 
