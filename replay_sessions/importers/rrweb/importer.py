@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from replay_sessions.foundation.collection import paused_collection
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.importers.importer import (
     Imported,
