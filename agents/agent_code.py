@@ -41,7 +41,7 @@ def reply_identity(spec: AgentSpec, context: ContextConfig, store: SessionStore,
     deciding = deciding_arguments(spec)
     return {
         "target": spec.target,
-        "arguments": spec.arguments,
+        "arguments": spec.arguments if deciding is None else {},
         **({} if deciding is None else {"resolved": deciding}),
         "code": code_digest(spec),
         "store": store.fingerprint,

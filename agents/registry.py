@@ -91,8 +91,8 @@ EXTRAS = {
     ),
     "prompting": Extra(
         "api",
-        ("openai", "httpx2", "tenacity"),
-        "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot, guided or choosing.",
+        ("openai",),
+        "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.",
     ),
 }
 AGENTS = (*CORE, *EXTRAS)

@@ -1,193 +1,170 @@
-"""A model behind a server, at a price: the stored answer if there is one, else tries until one comes or none will.
+"""A model behind an OpenAI-compatible server: messages go out, a Completion comes back or NoAnswer is raised.
 
-    request ─► key ─► Account.answer ──────────────────────────────────────────────────────────► Answer
-                  └► reserve ─► Server.send ─► settle ─────────────────────────────────────────► Answer
-                        ▲            └► settle ─► wait as the server asks, or ever longer ─► NoAnswer
-                        └────────────────────────────┘ another try
-
-Threads may share it; of two with the same request, the second waits for the answer to the first. Each try is reserved
-and settled by itself. When nothing answers any more, or the key is refused, the rest of a run is not sent: each further
-request fails at once with the same cause, and the next run tries again.
+The openai client tries again where that may help (no connection, HTTP 408, 409, 429, 5xx), waits as the server asks,
+limits the time of each try and pools the connections. What the *model* did is no failure: a refusal, a reply that was
+cut at its length, one that is no JSON are its replies. When nothing answers any more, or the limit on tokens is
+reached, each further request fails at once. The key, should the server repeat it, is removed from all its texts.
 """
 
-import hashlib
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import msgspec
-import tenacity
+import openai
 
-from agents.prompting.account import Account, Cost, format_money, most_tokens
-from agents.prompting.answers import FINAL, Answer, NoAnswer
 from agents.prompting.options import ServerOptions
-from agents.prompting.server import Server
+from replay_sessions.foundation.errors import AgentFailed
+from shop_env.prompts import Message
 
-_KEY_VERSION = 1  # raise it when stored answers should not be used any more
-_FIRST_WAIT_S = 0.5
-_LEAST_FAILURES_IN_A_ROW = 8
+_NO_KEY = "no-key"  # the client needs one; servers without keys ignore it
+_MAX_CHARACTERS = 300  # of a server's message
+_MIN_FAILURES_IN_A_ROW = 8
+_TOO_LONG = ("context_length", "context length", "context size", "maximum context", "too long", "too many tokens")
+# What the client raises, or its answer, on a body that is not what the API promises.
+_MALFORMED = (AttributeError, IndexError, TypeError, ValueError, RecursionError)
+_UNREACHABLE = (
+    openai.APIConnectionError,  # a time-out is one
+    openai.AuthenticationError,
+    openai.PermissionDeniedError,
+    openai.NotFoundError,
+    openai.RateLimitError,
+)
 
 
-def answer_key(base_url: str, request: dict[str, Any], seed: int | None) -> str:
-    """The key under which an answer is stored: everything that decides it.
+class Completion(NamedTuple):
+    """What a model answered.
 
-    Args:
-        seed: The step's, sent or not: replies to two seeds are two draws. None for greedy requests.
+    Attributes:
+        text: Its reply.
+        finish_reason: Why it stopped, in the API's words: stop, length, …
+        is_refusal: The server marked the text as a refusal.
+        tokens: Read and written; None where the server does not report them (its characters are counted then).
     """
-    content = {"version": _KEY_VERSION, "base_url": base_url.rstrip("/"), "request": request, "seed": seed}
-    return hashlib.blake2b(msgspec.json.encode(content, order="sorted"), digest_size=20).hexdigest()
+
+    text: str
+    finish_reason: str = "stop"
+    is_refusal: bool = False
+    tokens: int | None = None
+
+
+class NoAnswer(AgentFailed):
+    """There is no answer: the name of the openai client's exception, then what the server says."""
+
+
+class RequestTooLong(NoAnswer):
+    """The request does not fit the model's context."""
 
 
 class Chat:
-    """A model that answers requests; see the module.
+    """A model that answers requests; threads may share it.
 
     Attributes:
-        reuse: Whether stored answers are used.
-        counts: Of this object's answers: `sent`, `cached`, `cut`, `refused`, and what callers count besides.
+        counts: Of its answers: `answers`, `cut`, `refused`, `tokens` (read and written), and what callers count.
     """
 
     def __init__(self, options: ServerOptions) -> None:
         self.options = options
-        self.reuse = options.reuse
-        self.account = Account(options.cache_path, options.spending)
         self.counts: Counter[str] = Counter()
-        self._server = Server(options.base_url, options.key, options.timeout_s)
-        self._lock = threading.Condition()
-        self._pending: set[str] = set()  # keys of requests that other threads are sending
-        self._renewed: set[str] = set()  # keys of what this object sent anew (reuse=False)
-        self._given_up: NoAnswer | None = None
-        self._stopping = threading.Event()
+        self._lock = threading.Lock()
         self._failures_in_a_row = 0
-        longest = options.longest_wait_s
-        grows = tenacity.wait_exponential(multiplier=_FIRST_WAIT_S) + tenacity.wait_random(0, _FIRST_WAIT_S)
-        self._retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(options.tries),
-            wait=lambda state: max(
-                _wait_s(state.outcome.exception() if state.outcome else None), min(grows(state), longest)
-            ),
-            retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, NoAnswer) and error.is_transient and _wait_s(error) <= longest
-            ),
-            sleep=tenacity.sleep_using_event(self._stopping),
-            reraise=True,
+        self._key = options.key
+        self._client = openai.OpenAI(
+            base_url=options.base_url,
+            api_key=options.key or _NO_KEY,
+            max_retries=options.max_retries,
+            timeout=options.timeout_s,
+            # No redirects: pages go where the user wants them, and nowhere else.
+            http_client=openai.DefaultHttpxClient(timeout=options.timeout_s, follow_redirects=False),
         )
 
-    def stop(self) -> None:
-        """Nothing further is sent or waited for; requests in flight are stored when they end."""
-        self._stopping.set()
-
     def close(self) -> None:
-        self._server.close()
-        self.account.close()
+        """Closes the connections; requests in flight fail."""
+        self._client.close()
 
-    def ask(self, fields: dict[str, Any], seed: int | None = None) -> Answer:
+    def ask(self, messages: Sequence[Message], *, seed: int | None = None, **fields: Any) -> Completion:
         """The answer to a request.
 
         Args:
-            fields: `messages`, and `response_format` where there is one; the options add the rest.
             seed: Seeds the model's draws, where it draws.
+            fields: `response_format`, where there is one; the options add the rest.
 
         Raises:
-            NoAnswer: With its cause.
+            RequestTooLong: The server says so.
+            NoAnswer: There is none for another reason.
         """
-        request = {**self.options.request_fields(seed), **fields}
-        key = answer_key(self.options.base_url, request, seed if self.options.draws else None)
-        with self._alone_with(key):
-            cached = self.account.answer(key) if self.reuse or key in self._renewed else None
-            answer = cached or self._send(key, request)
-        self.count("cached" if cached else "sent")
-        if answer.ended == "length":
-            self.count("cut")
-        if answer.refused:
-            self.count("refused")
-        if answer.ended == "content_filter":
-            raise NoAnswer("content filter", "the server removed the reply")
-        return answer
+        self._check_limits()
+        options = self.options
+        try:
+            response = self._client.chat.completions.create(
+                model=options.model,
+                messages=[],  # in the body as they are: the client takes long to look through messages
+                extra_body={"messages": messages, **fields, **options.request_fields(seed)},
+            )
+            completion = _parse_completion(response)
+        except (openai.OpenAIError, *_MALFORMED) as error:
+            raise self._failure(error) from None  # the client's exception holds the request, header and all
+        self._failures_in_a_row = 0
+        self.count(
+            answers=1,
+            tokens=completion.tokens or len(str(messages)) + len(completion.text),
+            cut=completion.finish_reason == "length",
+            refused=completion.is_refusal,
+        )
+        if completion.finish_reason == "content_filter":
+            raise NoAnswer("content filter: the server removed the reply")
+        return completion._replace(text=self._without_key(completion.text))
 
-    def count(self, name: str) -> None:
-        """Adds one to a count."""
+    def count(self, **amounts: int) -> None:
+        """Adds to the counts."""
         with self._lock:
-            self.counts[name] += 1
+            self.counts.update(amounts)
 
     def remarks(self) -> list[str]:
         """What users should know of all answers so far, in words."""
-        counts, options, spending = self.counts, self.options, self.account.spending()
-        remarks = [f"{counts['sent']:,} answers from the server, {counts['cached']:,} from the cache"]
-        total = f"of {counts['sent'] + counts['cached']:,} replies"
+        counts = self.counts
+        remarks = [f"{counts['answers']:,} answers from the server, {counts['tokens']:,} tokens read and written"]
         if counts["cut"]:
-            remarks.append(f"cut at max_new_tokens={options.max_new_tokens}: {counts['cut']:,} {total}")
+            remarks.append(f"cut at max_new_tokens={self.options.max_new_tokens}: {counts['cut']:,} replies")
         if counts["refused"]:
-            remarks.append(f"refused by the model: {counts['refused']:,} {total}")
-        spent = f"{spending.cost.tokens:,} tokens"
-        if options.prices is not None:
-            limit = options.spending.money
-            spent += f" for {format_money(spending.cost.money)}"
-            spent += "" if limit is None else f" of {format_money(limit)}"
-        if spending.unknown:
-            spent += f", {spending.unknown:,} tries with an unknown end counted at their most"
-        return [*remarks, f"{spent} through {self.account.path.name}, all runs together"]
+            remarks.append(f"refused by the model: {counts['refused']:,} replies")
+        return remarks
 
-    def _send(self, key: str, request: dict[str, Any]) -> Answer:
-        try:
-            answer = self._retrying(self._try, key, request)
-        except NoAnswer as failure:
-            self._note_failure(failure)
-            raise
-        self._failures_in_a_row = 0
-        self._renewed.add(key)
-        return answer
+    def _check_limits(self) -> None:
+        limit, used = self.options.token_limit, self.counts["tokens"]
+        if limit is not None and used >= limit:
+            raise NoAnswer(f"token limit: {used:,} tokens are used, and token_limit is {limit:,}")
+        max_failures = max(_MIN_FAILURES_IN_A_ROW, 2 * self.options.concurrency)
+        if self._failures_in_a_row >= max_failures:
+            raise NoAnswer(f"not sent: {self._failures_in_a_row} requests in a row had no answer")
 
-    def _try(self, key: str, request: dict[str, Any]) -> Answer:
-        if self._stopping.is_set():
-            raise NoAnswer("stopped", "the run was stopped")
-        if self._given_up is not None:
-            raise NoAnswer(self._given_up.cause, f"not sent, after an earlier failure: {self._given_up.detail}")
-        reserved = self._cost(*most_tokens(request, self.options.max_new_tokens))
-        self.account.reserve(reserved)
-        try:
-            answer = self._server.send(request)
-        except BaseException as error:
-            is_free = isinstance(error, NoAnswer) and not error.may_be_charged
-            self.account.settle(reserved, Cost(0, 0) if is_free else None)
-            raise
-        read, wrote = answer.input_tokens, answer.output_tokens
-        cost = reserved if read is None or wrote is None else self._cost(read, wrote)
-        self.account.settle(reserved, cost, key=key, answer=answer)
-        return answer
+    def _failure(self, error: Exception) -> NoAnswer:
+        detail = self._without_key(" ".join(str(error).split()))[:_MAX_CHARACTERS]
+        if not isinstance(error, openai.OpenAIError):
+            return NoAnswer(f"malformed answer: {detail}")
+        if isinstance(error, openai.APIStatusError) and error.status_code in (400, 413):
+            is_too_long = error.status_code == 413 or any(
+                words in f"{error.code} {detail}".lower() for words in _TOO_LONG
+            )
+            return (RequestTooLong if is_too_long else NoAnswer)(f"{type(error).__name__}: {detail}")
+        if isinstance(error, _UNREACHABLE):
+            self._failures_in_a_row += 1
+        return NoAnswer(f"{type(error).__name__}: {detail}")
 
-    def _cost(self, read: int, wrote: int) -> Cost:
-        prices = self.options.prices
-        return Cost(prices.cost(read, wrote) if prices else 0, read + wrote)
-
-    def _note_failure(self, failure: NoAnswer) -> None:
-        """Gives the server up after a final cause, or when nothing has answered for long."""
-        with self._lock:
-            if self._given_up is None and failure.cause in FINAL:
-                self._given_up = failure
-            elif failure.cause in ("server gone", "timed out"):
-                self._failures_in_a_row += 1
-                most = max(_LEAST_FAILURES_IN_A_ROW, 2 * self.options.concurrency)
-                if self._given_up is None and self._failures_in_a_row >= most:
-                    self._given_up = NoAnswer(
-                        failure.cause, f"{most} requests in a row had no answer, the last: {failure.detail}"
-                    )
-
-    @contextmanager
-    def _alone_with(self, key: str) -> Iterator[None]:
-        """Keeps other threads from sending the same until this one has an answer or none."""
-        with self._lock:
-            self._lock.wait_for(lambda: key not in self._pending)
-            self._pending.add(key)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._pending.remove(key)
-                self._lock.notify_all()
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "[key]") if self._key else text
 
 
-def _wait_s(error: BaseException | None) -> float:
-    """How long the server asks to wait."""
-    return (error.wait_s or 0.0) if isinstance(error, NoAnswer) else 0.0
+def _parse_completion(response: Any) -> Completion:
+    """What the client made of the server's answer, which it does not check."""
+    choice = response.choices[0]
+    content, refusal = choice.message.content, choice.message.refusal
+    text = content or refusal or ""
+    if not isinstance(text, str):
+        raise TypeError(f"the content is {text!r}, not text")
+    return Completion(
+        text=text,
+        finish_reason=choice.finish_reason,
+        is_refusal=bool(refusal and not content),
+        tokens=response.usage.total_tokens if response.usage else None,
+    )

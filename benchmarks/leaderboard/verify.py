@@ -211,7 +211,7 @@ def _check_entry(
     config, records, wrong = log.config, files.read(), []
     identity = {
         "target": entry.spec.target,
-        "arguments": entry.spec.arguments,
+        "arguments": {} if "resolved" in entry.identity else entry.spec.arguments,
         "store": log.provenance["store"].get("fingerprint"),
         "context": entry.context,
         "seed": config.seed,

@@ -46,18 +46,18 @@ def test_a_server_that_a_stranger_s_file_names_gets_neither_a_key_nor_a_file(
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("Say what a person does next.", encoding="utf-8")
     with ScriptedServer(lambda request, count: completion()) as server:
-        spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY&system_file={prompt}&reuse=false"
+        spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY&system_file={prompt}"
         assert rank(store, tmp_path / "out", f"p={spec}") == 0
-        run = len(server.heard)
+        run = len(server.received)
         assert "--trust 'prompting?base_url=" in rerun(tmp_path / "out", store)
-        assert len(server.heard) == run
+        assert len(server.received) == run
         assert rerun(tmp_path / "out", store, spec) == ""
         prompt.write_text("PRIVATE", encoding="utf-8")
         read_instructions.cache_clear()
-        after = len(server.heard)
+        after = len(server.received)
         assert after > run
         assert "so it was not run again" in rerun(tmp_path / "out", store, spec)
-        assert len(server.heard) == after
+        assert len(server.received) == after
 
 
 def test_a_file_that_is_named_within_an_argument_is_not_read(store: SessionStore, tmp_path: Path) -> None:

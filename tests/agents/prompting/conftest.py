@@ -1,7 +1,6 @@
-"""Options that ask a scripted server without long waits."""
+"""Agents that ask a scripted server."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,12 @@ MakeAgent = Callable[..., PromptingAgent]
 
 
 @pytest.fixture
-def make_prompting(tmp_path: Path) -> Iterator[MakeAgent]:
-    """Makes an agent that asks a server; all of a test share one cache."""
+def make_prompting() -> Iterator[MakeAgent]:
+    """Makes an agent that asks a server."""
 
     def make(server: ScriptedServer | str, **options: Any) -> PromptingAgent:
         base_url = server if isinstance(server, str) else server.base_url
-        usual = {"model": "scripted", "cache": str(tmp_path / "asked.sqlite"), "longest_wait_s": 0.05, "timeout_s": 20}
-        made.append(PromptingAgent(**{"base_url": base_url, **usual, **options}))
+        made.append(PromptingAgent(**{"base_url": base_url, "model": "scripted", "timeout_s": 20, **options}))
         return made[-1]
 
     made: list[PromptingAgent] = []

@@ -1,0 +1,110 @@
+"""What a model is shown: the messages of a request, and examples from the train split (few-shot).
+
+The messages are for a model that was not trained on them: those of shop_env.prompts, except for the format of past
+steps (options.History): a model copies what its own replies in the conversation look like, an empty rationale too. So a
+step without a rationale is described in words, in the message with the next page, and only replies with one appear as
+the model's own.
+
+    system (instructions, persona, goal, examples) · page_1 · reply_1 · page_2, "the person did …", page_3 · …
+
+Messages alternate, as chat templates require, and each step's begin like those of the step before, so that a server can
+share its prefix.
+
+    TrainView ─► drawn sessions ─► each page as a window around its action ─► the reply, or the action in words
+
+Of examples, sessions whose every step has a rationale are drawn first, since they hold complete replies. No persona of
+theirs is included: the persona arm of the context is about the shopper who is predicted.
+"""
+
+import random
+from collections.abc import Sequence
+
+from agents.adapted import TrainView
+from agents.prompting.options import History, PromptingOptions
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import reply_action
+from shop_env.observation import Observation, PastStep, shorten_page
+from shop_env.prompts import Message, render_prompt
+from shop_env.replies import action_json, reply_json
+
+_BLANK_LINE = "\n\n"
+_EXAMPLES_HEAD = "## Examples\nWhat other people did, page by page; of each page only a part is shown."
+_MAX_READ = 50  # sessions, in search of some with all rationales: a log may have none
+
+
+def prompt_messages(observation: Observation, options: PromptingOptions, *, examples: str = "") -> list[Message]:
+    """The messages of a request.
+
+    Args:
+        examples: Appended to the instructions (examples_text).
+    """
+    system, *conversation = render_prompt(observation, options.prompt)
+    instructions = _BLANK_LINE.join([system["content"], examples]) if examples else system["content"]
+    return [
+        Message(role="system", content=instructions),
+        *_with_history(conversation, observation["history"], options.history),
+    ]
+
+
+def without_earliest_page(observation: Observation) -> Observation | None:
+    """The observation without the earliest past page that it still has; None where there is none."""
+    history = observation["history"]
+    for index, past in enumerate(history):
+        if past["page"]:
+            return {**observation, "history": (*history[:index], {**past, "page": ""}, *history[index + 1 :])}
+    return None
+
+
+def examples_text(store: TrainView, options: PromptingOptions) -> str:
+    """The examples as text; "" for none.
+
+    Raises:
+        BadConfig: The train split has fewer sessions.
+    """
+    shots = options.shots
+    if shots == 0:
+        return ""
+    ids = store.session_ids()
+    if shots > len(ids):
+        raise BadConfig(f"shots is {shots}, but the train split of store '{store.name}' has {len(ids)} sessions")
+    random.Random(options.shot_seed).shuffle(ids)
+    sessions = [store.session(session_id) for session_id in ids[: max(shots, _MAX_READ)]]
+    sessions.sort(key=lambda session: not all(step.rationale for step in session.steps))  # stable: in the drawn order
+    texts = [_EXAMPLES_HEAD]
+    for number, session in enumerate(sessions[:shots], start=1):
+        texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if session.goal else ""))
+        for step in session.steps:
+            action, rationale = action_json(reply_action(step.action)), step.rationale or ""
+            texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, len, action)}")
+            is_reply = _is_reply(rationale, options.history)
+            texts.append(f"#### Reply\n{reply_json(rationale, action)}" if is_reply else _describe(action, rationale))
+    return _BLANK_LINE.join(texts)
+
+
+def _is_reply(rationale: str, history: History) -> bool:
+    return history == "as_trained" or (history == "whole_replies" and bool(rationale))
+
+
+def _describe(action: str, rationale: str) -> str:
+    """A past step in words.
+
+    >>> _describe('{"type": "terminate"}', "")
+    '(Here the person did: {"type": "terminate"})'
+    """
+    thought = f', thinking: "{rationale}"' if rationale else ""
+    return f"(Here the person did: {action}{thought})"
+
+
+def _with_history(conversation: Sequence[Message], past: Sequence[PastStep], history: History) -> list[Message]:
+    """The conversation with some of its replies described within the message that follows."""
+    messages: list[Message] = []
+    parts: list[str] = []  # pages and actions since the last reply
+    for step, page, reply in zip(past, conversation[::2], conversation[1::2], strict=False):
+        parts.append(page["content"])
+        if _is_reply(step["rationale"], history):
+            messages += [Message(role="user", content=_BLANK_LINE.join(parts)), reply]
+            parts = []
+        else:
+            parts.append(_describe(step["action"], step["rationale"]))
+    parts.append(conversation[-1]["content"])
+    return [*messages, Message(role="user", content=_BLANK_LINE.join(parts))]

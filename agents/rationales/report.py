@@ -1,0 +1,83 @@
+"""Statistics of the rationales of a store, the log's beside the model's.
+
+Lengths, names of elements in them, repetitions, and failures. A rationale with the name of the element that was used
+holds the answer instead of a reason: a model trained on it learns to write the name twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from agents.prompting.chat import NoAnswer
+from agents.rationales.request import NoRationale
+from replay_sessions.foundation.records import Record
+from replay_sessions.foundation.table import Column, Table
+from replay_sessions.schema import Action, Session
+from shop_env.evaluation.scored_steps import StepKey
+from shop_env.words import words_of
+
+Outcome = str | NoRationale | NoAnswer
+
+
+class Statistics(Record):
+    """Of some rationales.
+
+    Attributes:
+        words: Shortest, median, 95th percentile and longest, in words; empty where there are none.
+        name_verbatim: How many hold the name of the element that was used, as it is written. A name of one word, such
+            as `search`, does not count: it is an ordinary word of a sentence too.
+        duplicates: How many repeat an earlier one, but for case and spaces.
+    """
+
+    count: int
+    words: tuple[int, ...] = ()
+    name_verbatim: int = 0
+    duplicates: int = 0
+
+
+def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
+    """The statistics of rationales, each with its action."""
+    pairs = [(getattr(action, "name", ""), text) for action, text in rationales]
+    lengths = [len(text.split()) for _, text in pairs]
+    return Statistics(
+        count=len(pairs),
+        words=tuple(round(length) for length in np.percentile(lengths, [0, 50, 95, 100]).tolist()) if pairs else (),
+        name_verbatim=sum(len(words_of(name)) > 1 and name in text for name, text in pairs),
+        duplicates=len(pairs) - len({" ".join(text.lower().split()) for _, text in pairs}),
+    )
+
+
+def report_table(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Table:
+    """The statistics of the log's rationales and of the model's, and how many steps have none.
+
+    Args:
+        sessions: As they were before.
+    """
+    logged, synthesised = [], []
+    for session in sessions:
+        for index, step in enumerate(session.steps):
+            outcome = outcomes.get((session.session_id, index))
+            if step.rationale:
+                logged.append((step.action, step.rationale))
+            elif isinstance(outcome, str):
+                synthesised.append((step.action, outcome))
+    both = compute_statistics(logged), compute_statistics(synthesised)
+    shares = {"name of the element, verbatim": "name_verbatim", "repeated": "duplicates"}
+    failures = Counter(
+        f"no rationale in the reply, {outcome.problem}" if isinstance(outcome, NoRationale) else "no reply"
+        for outcome in outcomes.values()
+        if not isinstance(outcome, str)
+    )
+    return Table(
+        columns=[Column("", name="statistic"), Column("the log", "percent"), Column("the model", "percent")],
+        rows=[
+            ["rationales", *(f"{of.count:,}" for of in both)],
+            ["words (min, median, p95, max)", *(", ".join(map(str, of.words)) or None for of in both)],
+            *(
+                [f"{name}, %", *(getattr(of, field) / of.count if of.count else None for of in both)]
+                for name, field in shares.items()
+            ),
+        ],
+        notes=[f"{failure}: {count:,} steps" for failure, count in failures.most_common()],
+    )
