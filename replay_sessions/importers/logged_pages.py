@@ -11,10 +11,8 @@ an icon in a link lands on the link: the nearest named node around it.
 """
 
 import gzip
-import html
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -26,11 +24,9 @@ from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.private_data import Removal, remove_from_text, repeated_texts
-from replay_sessions.private_data.people import is_person
+from replay_sessions.private_data import remove_from_text
 from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
-from replay_sessions.simplify.names import slug
 from replay_sessions.simplify.page import locate
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.simplify.recipes import Rule
@@ -140,11 +136,8 @@ class RawPage:
         return any(name in self._names_at(node) for node in self._document.css(selector))
 
     def _quoted(self, text: str) -> str:
-        """The text of a log as a reason may repeat it: without what is private on the page, or looks so."""
-        if not self._private_data:
-            return repr(text)
-        cleaned = "[name]" if text.strip() and is_person(text) else remove_from_text(text, self.page.removed)
-        return repr(replace_words(cleaned, words_of_names(self.page.removed)))
+        """The text of a log as a reason may repeat it: without what is private in it."""
+        return repr(remove_from_text(text) if self._private_data else text)
 
     def _names_at(self, node: LexborNode) -> set[str]:
         """The name of a node or of the nearest one around it; else all names in it."""
@@ -175,20 +168,6 @@ def _not_one(names: set[str], what: str) -> str:
 
 def _normal_text(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def words_of_names(removed: Sequence[Removal]) -> dict[str, str]:
-    """What was removed as it stands in names, and its kind."""
-    words = {slug(html.unescape(text)): kind for text, kind in repeated_texts(removed, in_names=True).items()}
-    return {word: kind for word, kind in words.items() if word}
-
-
-def replace_words(name: str, words: dict[str, str]) -> str:
-    """A name with the kinds of words in their places."""
-    for word, kind in words.items():
-        if word in name:
-            name = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", kind, name)
-    return name
 
 
 class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,16 +11,10 @@ word is the row's `event`.
 
 The `gap` of the next step counts what was left out. A purchase ends the session: what follows is left out.
 
-Raw pages lose private data while they are simplified, which leaves what the shopper said and typed
-(`without_private_words`). Logs that hold simplified pages go through `without_private_data`. What was found on any page
-of a session is taken out of all of its pages, earlier ones too, and out of the names of elements, which are made of
-words that pages show, and the actions that mean them: `lists_of_anna` becomes `lists_of_name` on the page and in the
-click. Two names that become one stay one; ids and times stay as they are. Credentials never stay in an address, even
-where private data is kept.
+What is private goes in `private_sessions`.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import msgspec
@@ -28,25 +22,16 @@ from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import Imported, LeftOut, too_long
-from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved, replace_words, words_of_names
+from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
+from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.private_data import (
-    Removal,
-    html_pieces,
-    remove_from_text,
-    remove_from_url,
-    remove_private_data,
-    remove_repeated,
-    repeated_texts,
-    without_credentials,
-)
+from replay_sessions.private_data import remove_from_text, without_credentials
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA's word, too
 ACTION_TYPES = ("click", "type_and_submit", "input", "terminate", PURCHASE)
 VIEW = "view"  # the page is on the screen from then on, and nothing was done
-_NAME = re.compile(r'(\sname=")([^"]*)(")')
 
 
 def number_actions(rows: list[Row]) -> list[Row]:
@@ -91,9 +76,8 @@ def build_session(
     steps: list[Step] = []
     types: set[str] = set()  # of what was left out
     is_lost = False
-    removed: dict[Removal, None] = {}
     characters = 0
-    for item in _read_rows(rows, pages, row_prefix, removed):
+    for item in _read_rows(rows, pages, row_prefix):
         if isinstance(item, Step):
             steps.append(item)
             characters += len(item.page)
@@ -118,7 +102,7 @@ def build_session(
         yield Rejected(where=location, reason=str(error))
         return
     if pages.removes_private_data:
-        session = without_private_data(session) if pages.are_simplified else without_removed(session, tuple(removed))
+        session = without_private_data(session, has_simplified_pages=pages.are_simplified)
     yield session
 
 
@@ -138,10 +122,8 @@ def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona |
     )
 
 
-def _read_rows(
-    rows: list[Row], pages: Pages, row_prefix: str, removed: dict[Removal, None]
-) -> Iterator[Step | LeftOut | Rejected]:
-    """The steps of rows, and what else is in them; what pages had that is private is added to `removed`."""
+def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step | LeftOut | Rejected]:
+    """The steps of rows, and what else is in them."""
     gap = 0
     is_over = False
     for row in rows:
@@ -156,11 +138,10 @@ def _read_rows(
             continue
         try:
             page = pages.page(row)
-            removed |= dict.fromkeys(page.page.removed)
             action = _action(row, page)
         except Unresolved as error:
             yield LeftOut(action_type=f"{event} {error.outcome}")
-            reason = remove_from_text(str(error), tuple(removed)) if pages.removes_private_data else str(error)
+            reason = remove_from_text(str(error)) if pages.removes_private_data else str(error)
             yield Rejected(where=f"{row_prefix}{row['row']}", reason=reason)
             gap += 1
             continue
@@ -190,78 +171,3 @@ def _action(row: Row, page: PageOfRow) -> Action:
 
 def _first(rows: list[Row], column: str) -> Any:
     return next((value for row in rows if (value := row.get(column))), None)
-
-
-def without_private_data(session: Session) -> Session:
-    """The session with `[kind]` in the place of whatever looks private in it."""
-    cleaned = [_page_without(step.page) for step in session.steps]
-    removed = tuple(dict.fromkeys(removal for _, removals in cleaned for removal in removals))
-    pages = (replace(step, page=page) for step, (page, _) in zip(session.steps, cleaned, strict=True))
-    return without_removed(replace(session, steps=tuple(pages)), removed)
-
-
-def without_secrets(session: Session) -> Session:
-    """The session with `[secret]` in the place of credentials in the addresses of its pages, and all else left in."""
-    steps = (replace(step, url=step.url and without_credentials(step.url)) for step in session.steps)
-    return replace(session, steps=tuple(steps))
-
-
-def without_removed(session: Session, removed: Sequence[Removal]) -> Session:
-    """The session without what was removed from any of its pages: from the others too, from the names of elements, and
-    from what the shopper said and typed."""
-    words = words_of_names(removed)
-    sought = (*repeated_texts(removed), *words)
-    steps = tuple(
-        _clean_step(step, removed, words) if any(text in step.page for text in sought) else step
-        for step in session.steps
-    )
-    return without_private_words(replace(session, steps=steps), removed)
-
-
-def without_private_words(session: Session, removed: Sequence[Removal]) -> Session:
-    """The session without what looks private in goal, persona, rationales, addresses of pages and what was typed.
-
-    Args:
-        removed: What was found private on its pages.
-    """
-
-    def cleaned(text: str) -> str:
-        return remove_from_text(text, removed)
-
-    persona = session.persona
-    if persona is not None:
-        traits = {name: cleaned(value) for name, value in persona.traits.items()}
-        persona = replace(persona, text=cleaned(persona.text), traits=traits)
-    steps = []
-    for step in session.steps:
-        action = step.action
-        if isinstance(action, TypeAndSubmit):
-            action = replace(action, text=cleaned(action.text))
-        rationale, url = step.rationale and cleaned(step.rationale), step.url and remove_from_url(step.url, removed)
-        steps.append(replace(step, action=action, rationale=rationale, url=url))
-    goal = session.goal and cleaned(session.goal)
-    return replace(session, steps=tuple(steps), goal=goal, persona=persona)
-
-
-def _page_without(page: str) -> tuple[str, tuple[Removal, ...]]:
-    pieces, order = html_pieces(page)
-    changed, removed = remove_private_data([pieces[position] for position in order])
-    for number, piece in changed.items():
-        pieces[order[number]] = piece
-    return "".join(pieces), removed
-
-
-def _clean_step(step: Step, removed: Sequence[Removal], words: dict[str, str]) -> Step:
-    pieces, _ = html_pieces(step.page)
-    for position, piece in remove_repeated(pieces, removed).items():
-        pieces[position] = piece
-
-    def cleaned(name: re.Match[str]) -> str:
-        return name[1] + replace_words(name[2], words) + name[3]
-
-    written = "".join(_NAME.sub(cleaned, piece) if piece[0] == "<" else piece for piece in pieces)
-    action = step.action
-    if not isinstance(action, Terminate):
-        name = remove_repeated([action.name], removed, in_names=True).get(0, action.name)
-        action = replace(action, name=replace_words(name, words))
-    return replace(step, page=written, action=action)

@@ -1,79 +1,64 @@
-"""What forms hold of somebody: values of fields that are called after it, by their label, placeholder, name or id."""
+"""Form fields and parameters of addresses that are called after what they hold of a person."""
 
-import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 
-from replay_sessions.private_data.labelled import is_called
-from replay_sessions.private_data.spans import (
-    SEPARATOR,
-    SURE,
-    VOWEL_SIGNS,
-    PageText,
-    Span,
-    is_unspaced,
-    word_list,
-    word_set,
+# By names in small letters and without punctuation, the first that fits.
+_KINDS = (
+    ("email", re.compile(r"e?mail(?:addr.*)?|.*email|correo|courriel")),
+    ("card", re.compile(r"(?:credit|debit|bank)?card(?:no|nr|num|number)?|ccn?|cc(?:num|csc|exp).*|pan|iban")),
+    (
+        "phone",
+        re.compile(
+            r".*(?:phone|mobile|msisdn|whatsapp)(?:no|nr|number)?|tel(?:national|local)?|cell|fax|handy|telefon"
+        ),
+    ),
+    (
+        "address",
+        re.compile(
+            r".*(?:address|addr|street|zipcode|postcode|postalcode|plz)(?:(?:line|level)?\d)?|zip|city"
+            r"|(?:deliver|ship)to"
+        ),
+    ),
+    ("birth_date", re.compile(r"bday.*|(?:date)?(?:of)?birth(?:date|day)?|dob|geburtsdatum|fechanacimiento")),
+    (
+        "name",
+        re.compile(
+            r"(?:cc|full|first|last|given|family|additional|middle|sur|user|customer|recipient|buyer|holder|contact|card"
+            r"|member)+name|[fl]name|recipient|cardholder|payer|addressee|vorname|nachname|prenom|apellidos?|cognome"
+        ),
+    ),
 )
-from replay_sessions.private_data.urls import kind_by_name
-
-_VALUE = re.compile(r' value="([^"]+)"')
-# Of fields whose value somebody typed; the names of attributes say nothing of it.
-_TYPED = re.compile(r'<(?:input|textarea)\b|(?<= )type="(?:text|tel|email|date|number)?"')
-_ATTRIBUTE = re.compile(r'<\w+|type="\w*"|[\w-]+="|"')
-_NO_WORD = re.compile(rf"(?:[^\w{VOWEL_SIGNS}]|_)+|(?<=[a-z])(?=[A-Z])")
-_LONGEST_NAME = 60
-# By what their labels hold, the first that fits.
-_STEMS = {"birth_date": "birth_stems", "id_number": "id_stems"}
-_LABELS = {
-    "phone": ("phone_labels",),
-    "address": ("weak_address_labels", "address_fields"),
-    "name": ("name_labels", "name_fields"),
-}
+_NOT_WORD = re.compile(r"[\W_]+")
+_NOT_TYPED = frozenset({"button", "checkbox", "image", "password", "radio", "reset", "submit"})
 
 
-def find_fields(page: PageText) -> Iterator[Span]:
-    """The values of fields on a page that are somebody's."""
-    text = page.joined
-    for match in _VALUE.finditer(text):
-        start = text.rfind(SEPARATOR, 0, match.start()) + 1
-        end = text.find(SEPARATOR, match.end())
-        around = f"{text[start : match.start()]} {text[match.end() : end if end >= 0 else None]}"
-        kinds = _kinds_of(_ATTRIBUTE.sub(" ", around)) if _TYPED.search(around) else ()
-        if kind := next((kind for kind in kinds if _fits(kind, match[1])), ""):
-            yield Span(*match.span(1), kind, "field", SURE)
+def kind_by_name(name: str) -> str:
+    """Returns the kind of private data that a field or a parameter holds by its name; "" where it holds none.
+
+    >>> kind_by_name("customer[first_name]"), kind_by_name("q")
+    ('name', '')
+    """
+    plain = _NOT_WORD.sub("", name.lower())
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(plain)), "")
 
 
-def _kinds_of(words: str) -> Iterator[str]:
-    """The kinds of private data that a field may hold by the words on it, the likeliest first."""
-    yield from (kind for kind in map(kind_by_name, words.split()) if kind and kind != "order")
-    padded = f" {' '.join(_NO_WORD.sub(' ', words).lower().split())} "
-    is_own = "mail" not in padded and word_set("no_name_fields").isdisjoint(padded.split())
-    yield from (kind for kind, stems in _STEMS.items() if is_called(padded, stems))
-    for kind in _LABELS:
-        if (is_own or kind not in ("name", "address")) and any(phrase in padded for phrase in _phrases(kind)):
-            yield kind
-    if padded.strip() in _short_labels():
-        yield "name"
+def kind_of_field(attributes: Mapping[str, str | None]) -> str:
+    """Returns the kind of private data that is typed into a form field, by its attributes; "" for any other."""
+    kind = (attributes.get("type") or "").lower()
+    if kind in _NOT_TYPED:
+        return ""
+    completed = (attributes.get("autocomplete") or "").split()
+    if "name" in completed:
+        return "name"
+    names = [*completed, kind, attributes.get("name"), attributes.get("id")]
+    kind = next((kind for name in names if name and (kind := kind_by_name(name))), "")
+    value = attributes.get("value")
+    return kind if value is None or _is_possible(kind, value) else ""
 
 
-def _fits(kind: str, value: str) -> bool:
-    digits = sum(map(str.isdigit, value))
-    if value[0] == "[" or kind == "secret":
-        return False
+def _is_possible(kind: str, value: str) -> bool:
+    """Returns False for a word of the shop's that stands in a field until something is typed."""
     if kind == "email":
-        return "@" in value
-    if kind == "name":
-        return len(value) <= _LONGEST_NAME and digits <= 1 and any(map(str.isalpha, value)) and "@" not in value
-    return kind == "address" or digits >= 2
-
-
-@functools.cache
-def _phrases(kind: str) -> tuple[str, ...]:
-    phrases = {" ".join(_NO_WORD.sub(" ", label).lower().split()) for label in word_list(*_LABELS[kind])}
-    return tuple(phrase if is_unspaced(phrase[0]) else f" {phrase} " for phrase in phrases if phrase)
-
-
-@functools.cache
-def _short_labels() -> frozenset[str]:
-    return frozenset(label.lower() for label in word_list("weak_name_labels"))
+        return "@" in value.strip("@")
+    return kind in ("name", "address") or any(map(str.isdigit, value))

@@ -7,8 +7,7 @@ it out; names are given when all titles are known; private data is taken out bef
     python -m replay_sessions show page.html --recipe amazon
 """
 
-from replay_sessions.private_data import Removal
 from replay_sessions.simplify.page import SimplifiedPage, simplify
 from replay_sessions.simplify.recipes import Recipe, load_recipe
 
-__all__ = ["Recipe", "Removal", "SimplifiedPage", "load_recipe", "simplify"]
+__all__ = ["Recipe", "SimplifiedPage", "load_recipe", "simplify"]

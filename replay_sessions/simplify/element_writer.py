@@ -5,14 +5,19 @@ Which elements these are, and which are left out, the walk decides.
 
 from selectolax.lexbor import LexborNode
 
+from replay_sessions.private_data import kind_of_field
 from replay_sessions.simplify.card_tree import Heading
 from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
-from replay_sessions.simplify.targets import Attributes, Labels, Target, leads_to_account
+from replay_sessions.simplify.targets import Attributes, Labels, Target
 
 _LABELLED = frozenset({"input", "textarea"})
+_FIELDS = frozenset({"input", "select", "textarea"})
+# Attributes that show what is private: of a field its value, elsewhere all that say what is inside.
+_TYPED = ("value",)
+_SHOWN = ("alt", "aria-label", "title")
 UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 
@@ -48,8 +53,9 @@ class ElementWriter(PieceWriter):
             it is hidden from screen readers.
     """
 
-    def __init__(self, labels: Labels) -> None:
+    def __init__(self, labels: Labels, *, private_data: bool) -> None:
         super().__init__()
+        self._removes_private = private_data
         self.labels = labels
         self.targets: list[Target] = []
         self.headings: list[Heading] = []
@@ -61,18 +67,18 @@ class ElementWriter(PieceWriter):
     def _begin_target(
         self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int
     ) -> Target:
-        if rule.private is not None and rule.private != "shopper" and (value := tidy(attributes.get("value"))):
-            self.concealed.append((rule.private, value))
-            attributes = {**attributes, "value": f"[{rule.private}]"}
+        private = self.private
+        if self._removes_private:
+            private = rule.private or private or (kind_of_field(attributes) if tag in _LABELLED else "")
+        if private:
+            shown = _TYPED if tag in _FIELDS else _SHOWN
+            attributes = {**attributes, **{name: f"[{private}]" for name in shown if attributes.get(name)}}
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.node = node
         target.outer = self._target
         target.inside = self.inside
         target.is_unread, self.is_unread = self.is_unread, False
-        if self.private:
-            target.private = self.private
-        elif tag == "a" and leads_to_account(attributes):
-            self.private = "shopper"
+        target.private, self.private = self.private, private
         if "aria-label" in attributes:
             target.label = tidy(attributes["aria-label"])
         elif tag == "area":
@@ -91,7 +97,6 @@ class ElementWriter(PieceWriter):
             self.scope = target.inner = Scope(self.scope, "")
         elif rule is not NO_RULE:
             self._enter(rule, attributes, tag)
-        target.in_account = self.private == "shopper"
         return target
 
     def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Opened:
@@ -108,7 +113,7 @@ class ElementWriter(PieceWriter):
 
     def _enter(self, rule: Rule, attributes: Attributes, tag: str) -> None:
         """Changes the scope and the kind of private data for what is inside an element."""
-        if rule.private is not None:
+        if rule.private is not None and self._removes_private:
             self.private = rule.private
         if rule.scope:
             self.scope = Scope(self.scope, rule.scope)
@@ -180,6 +185,8 @@ class ElementWriter(PieceWriter):
 
     def _image(self, words: str, rule: Rule) -> None:
         self._blank = True
+        if words and self.private:
+            words = f"[{self.private}]"
         target = self._target
         if target is not None:
             target.has_image = True

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.foundation.collection import paused_collection
-from replay_sessions.private_data import Removal, remove_private_data, remove_repeated
+from replay_sessions.private_data import find_private_data, remove_from_text
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.icons import host_of
@@ -24,14 +24,13 @@ from replay_sessions.simplify.targets import (
     Target,
     kind_of,
     label_of,
+    leads_to_contact,
     shown_attributes,
 )
 from replay_sessions.simplify.trees import parse
 from replay_sessions.simplify.walk import Walk
 
-_HINT = "\x01"  # before what is not written out
 _LONGEST_NEIGHBOR = 40
-_CELLS = frozenset({"\n<td>", "\n<th>"})
 _ENDS_OF_TARGETS = frozenset(f"</{tag}>" for tag in ACTING_TAGS)
 
 
@@ -41,11 +40,9 @@ class SimplifiedPage:
 
     Attributes:
         html: The simplified HTML.
-        removed: The private data that was taken out.
     """
 
     html: str
-    removed: tuple[Removal, ...] = ()
 
     @functools.cached_property
     def elements(self) -> list[Element]:
@@ -82,15 +79,15 @@ def simplify(
     Args:
         raw_html: The page as the browser holds it. Bytes are UTF-8 if they can be, else what they declare.
         recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
-        private_data: False leaves the shopper's names, addresses, numbers in. Nothing else switches the removal off.
+        private_data: False leaves it in.
         viewport: The window that the page's styles are read for.
 
     Raises:
         BadConfig: no such recipe.
         BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
-    draft, removed, _ = _drafted(raw_html, recipe, private_data, viewport)
-    return SimplifiedPage(draft.html(draft.names()), removed)
+    draft, _ = _drafted(raw_html, recipe, private_data, viewport)
+    return SimplifiedPage(draft.html(draft.names()))
 
 
 @paused_collection()
@@ -102,26 +99,27 @@ def locate(
     viewport: Viewport = DESKTOP,
 ) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
-    draft, removed, document = _drafted(raw_html, recipe, private_data, viewport)
+    draft, document = _drafted(raw_html, recipe, private_data, viewport)
     names = draft.names()
     nodes = {
         target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
     }
-    return LocatedPage(SimplifiedPage(draft.html(names), removed), document, nodes, draft.hidden)
+    return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, draft.hidden)
 
 
 def _drafted(
     raw_html: str | bytes, recipe: Recipe | str | None, private_data: bool, viewport: Viewport
-) -> tuple["Draft", tuple[Removal, ...], LexborHTMLParser]:
+) -> tuple["Draft", LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
     document, landmarks, styles = parse(source, viewport)
-    walk = Walk(rules, Labels.of(landmarks.labelled), styles)
+    walk = Walk(rules, Labels.of(landmarks.labelled), styles, private_data=private_data)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
-    removed = draft.remove_private_data() if private_data else ()
-    return draft, removed, document
+    if private_data:
+        draft.remove_private_data()
+    return draft, document
 
 
 class Draft:
@@ -158,32 +156,28 @@ class Draft:
         is_near = len(between) < 2 and _ENDS_OF_TARGETS.isdisjoint(between)
         return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
-    def remove_private_data(self) -> tuple[Removal, ...]:
-        """Takes private data out of everything, and says what was taken."""
-        pieces = self._walk.pieces
-        visible = self._walk.visible
-        with_attributes = [index for index, attributes in enumerate(self._attributes) if attributes]
+    def remove_private_data(self) -> None:
+        """Takes out of everything what is private by its form, also of the words that names are made from.
+
+        What the page links to as a way to reach the shop stays, and so does what it shows as an example in a field.
+        """
+        pieces, visible, attributes, cards = self._walk.pieces, self._walk.visible, self._attributes, self._cards
         texts = [pieces[index] for index in visible]
-        texts += [self._attributes[index] + _hints(self.targets[index]) for index in with_attributes]
-        texts.append(self._title)
-        in_account = self._walk.in_account + [
-            len(visible) + position for position, index in enumerate(with_attributes) if self.targets[index].in_account
-        ]
-        headings = _headings(pieces, visible)
-        changed, removed = remove_private_data(texts, self._walk.concealed, self._walk.continued, in_account, headings)
-        for position, text in changed.items():
-            if position < len(visible):
-                pieces[visible[position]] = text
-            elif position < len(texts) - 1:
-                self._attributes[with_attributes[position - len(visible)]] = text.partition(_HINT)[0]
-            else:
-                self._title = text
-        if removed:
-            for position, text in remove_repeated(self._labels, removed, in_names=True).items():
-                self._labels[position] = text
-            for position, text in remove_repeated([card.title for card in self._cards], removed, in_names=True).items():
-                self._cards[position].title = text
-        return removed
+        texts += [*attributes, *self._labels, *(card.title for card in cards), self._title]
+        if not find_private_data("\n".join(texts)):
+            return
+        examples = [target.attributes.get("placeholder") or "" for target in self.targets]
+        links = [label for label, target in zip(self._labels, self.targets, strict=True) if leads_to_contact(target)]
+        kept = {span.text for span in find_private_data("\n".join([*examples, *links]))}
+        joined = "\n".join([text.replace("\n", " ") for text in texts])
+        lines = iter(remove_from_text(joined, kept).split("\n"))
+        for index in visible:
+            pieces[index] = next(lines)
+        self._attributes = [next(lines) for _ in attributes]
+        self._labels = [next(lines) for _ in self._labels]
+        for card in cards:
+            card.title = next(lines)
+        self._title = next(lines)
 
     def html(self, names: list[str]) -> str:
         """The page, with the names of its targets in it."""
@@ -207,38 +201,6 @@ class Draft:
                 if name and any(inner.startswith(f"{name}.") for inner in inside):
                     names[index] = name
         return names
-
-
-def _headings(pieces: list[str], visible: list[int]) -> dict[int, int]:
-    """The texts of tables that stand below a heading, and that heading, each by its position among the visible."""
-    if "\n<table>" not in pieces:
-        return {}
-    positions = {piece: position for position, piece in enumerate(visible)}
-    headings: dict[int, int] = {}
-    first: list[int] = []  # the heading of each column; -1 where there is none
-    row = column = -1
-    for index, piece in enumerate(pieces):
-        if piece in ("\n<table>", "</table>"):  # what goes on behind a table inside another is a layout's
-            first, row = [], -1
-        elif piece == "\n<tr>":
-            row, column = row + 1, -1
-        elif piece in _CELLS:
-            column += 1
-            if row == 0:
-                first.append(-1)
-        elif row >= 0 and 0 <= column < len(first) and (position := positions.get(index, -1)) >= 0:
-            if row == 0:
-                first[column] = position
-            elif first[column] >= 0:
-                headings[position] = first[column]
-    return headings
-
-
-def _hints(target: Target) -> str:
-    """What a field's attributes that are not shown say of its value."""
-    if not target.attributes.get("value"):
-        return ""
-    return _HINT + " ".join(filter(None, map(target.attributes.get, ("id", "name", "autocomplete"))))
 
 
 def _name(target: Target, last: str, namer: Namer) -> str:

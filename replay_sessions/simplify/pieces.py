@@ -41,22 +41,15 @@ class PieceWriter:
     Attributes:
         pieces: What is written so far.
         visible: Which of the pieces are texts or images.
-        continued: Which of those (by position in `visible`) go on in the line of the text before.
         badges: From and up to which pieces there is what is no part of names.
-        private: The kind of private data in the place that is being written; "" where there is none.
-        concealed: What was left out because of its place: (kind, text).
-        in_account: Which of the texts (by position in `visible`) stand where a shop shows whose account it is.
+        private: The kind of private data in the place that is being written; "" where there is none, or it may stay.
     """
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.visible: list[int] = []
-        self.continued: list[int] = []
         self.badges: list[tuple[int, int]] = []
         self.private = ""
-        self.concealed: list[tuple[str, str]] = []
-        self.in_account: list[int] = []
-        self.is_broken = False  # whether a <br> came since the last text
         self._tail = ""  # the last character of the line so far
         self._blank = False  # whether white space came after it
         self._edge = False  # whether an element began or ended after it
@@ -71,19 +64,12 @@ class PieceWriter:
         if not words:
             self._blank = self._blank or bool(raw)
             return
-        if self.private == "shopper":
-            self.in_account.append(len(self.visible))
-        elif self.private:
-            self.concealed.append((self.private, words))
+        if self.private:
             words = f"[{self.private}]"
         if "&" in words or "<" in words or ">" in words:
             words = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         pieces = self.pieces
-        visible = self.visible
-        if visible and visible[-1] == len(pieces) - 1 and not self.is_broken:
-            self.continued.append(len(visible))
-        self.is_broken = False
-        visible.append(len(pieces))
+        self.visible.append(len(pieces))
         tail = self._tail
         if tail and (self._blank or raw[0].isspace() or (self._edge and tail.isalnum() and words[0].isalnum())):
             words = " " + words

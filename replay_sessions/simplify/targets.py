@@ -38,7 +38,6 @@ _FLAGS = ("checked", "selected", "disabled")
 _STATES = ("aria-checked", "aria-current", "aria-disabled", "aria-expanded", "aria-pressed", "aria-selected")
 _STATE_ATTRIBUTES = frozenset((*_FLAGS, *_STATES))
 _SHOWN = _STATE_ATTRIBUTES | {"contenteditable", "role", "title"}
-_ACCOUNT = re.compile(r"[aA]ccount|/profile|/me(?:[/?#]|$)")
 _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 _HOST = re.compile(r"^\s*(?:\w+:)?//")
@@ -50,7 +49,7 @@ class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
     __slots__ = (
-        "alt", "attributes", "end", "has_image", "heading", "in_account", "inner", "inside", "is_block",
+        "alt", "attributes", "end", "has_image", "heading", "inner", "inside", "is_block",
         "is_container", "is_unread", "label", "lead", "node", "outer", "piece", "private", "rule", "scope", "steady",
         "tag", "text",
     )  # fmt: skip
@@ -69,9 +68,8 @@ class Target:
         self.is_block = False  # whether it begins a line of its own
         self.is_container = False
         self.end = 0  # for a container, the number of targets up to its end
-        self.inside = 0  # the recipe's selector bits, and the kind of private data, that hold around it
+        self.inside = 0  # the recipe's selector bits that hold around it
         self.private = ""
-        self.in_account = False  # whether it shows whose account it is
         self.is_unread = False  # whether what is around it is hidden from screen readers
         self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
         self.text = ""  # what stands in it
@@ -128,13 +126,9 @@ def role_of(attributes: Attributes) -> str:
     return next(iter((attributes.get("role") or "").lower().split()), "")
 
 
-def leads_to_account(attributes: Attributes) -> bool:
-    """Whether a link leads to the shopper's account. No rule of a recipe: it would be tried on every link."""
-    address = attributes.get("href")
-    # Addresses are long, and few lead there: plain looks rule most of them out at a tenth of what the pattern takes.
-    if address is None or not ("ccount" in address or "/profile" in address or "/me" in address):
-        return False
-    return _ACCOUNT.search(address) is not None
+def leads_to_contact(target: Target) -> bool:
+    """Returns whether a link is there to call or to write to somebody."""
+    return (target.attributes.get("href") or "").startswith(("mailto:", "tel:"))
 
 
 def label_of(target: Target) -> str:

@@ -35,8 +35,8 @@ class Walk(ElementWriter):
         hidden: The elements (`mem_id`) that are hidden with all inside them.
     """
 
-    def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules) -> None:
-        super().__init__(labels)
+    def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules, *, private_data: bool) -> None:
+        super().__init__(labels, private_data=private_data)
         self.recipe = recipe
         self.parts: list[Part] = []
         self.hidden: list[int] = []
@@ -112,7 +112,7 @@ class Walk(ElementWriter):
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
         """Passes an element whose content is not walked."""
         if kind == BREAK:
-            self._blank = self.is_broken = True
+            self._blank = True
         elif tag == "svg" and self._target is not None:
             self._drawing(node, self._target)
 

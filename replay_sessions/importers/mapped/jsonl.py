@@ -28,7 +28,8 @@ from replay_sessions.importers.importer import (
 )
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
-from replay_sessions.importers.sessions import build_session, rows_of_session, without_private_data, without_secrets
+from replay_sessions.importers.private_sessions import without_private_data, without_secrets
+from replay_sessions.importers.sessions import build_session, rows_of_session
 from replay_sessions.importers.sources.record_files import Record, first_object, read_json_lines
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
@@ -70,7 +71,10 @@ class MappedImporter(Importer):
                 if self._reading.pages == "raw":
                     rows, persona, source = rows_of_session(session), session.persona, session.source
                 else:
-                    yield (without_private_data if self._reading.removes_private_data else without_secrets)(session)
+                    if self._reading.removes_private_data:
+                        yield without_private_data(session, has_simplified_pages=True)
+                    else:
+                        yield without_secrets(session)
                     return
             else:
                 rows, persona = self._mapping.session_rows(msgspec.json.decode(unit.line)), None

@@ -20,7 +20,7 @@ from replay_sessions.simplify.recipes.selectors import SelectorSet
 
 __all__ = ["NO_RULE", "Recipe", "Rule", "find_recipe", "load_recipe"]
 
-PrivateKind = Literal["name", "email", "phone", "card", "order", "address", "shopper"]
+PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,8 +39,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         role: The role to show, in place of the page's own.
         drop: Leave the element out, with everything inside.
         keep: Show the element though it is hidden.
-        private: What kind of private data the text inside is; it is taken out. "shopper": it is a name where it looks
-            like one, as in the link to an account.
+        private: What kind of private data the text inside is; it is taken out.
     """
 
     select: str = ""

@@ -19,7 +19,7 @@ import msgspec
 
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.private_data import find_in_text, find_in_url, find_private_data
+from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
 from replay_sessions.store import SessionStore
 
@@ -163,12 +163,12 @@ def _private(session: Session) -> Counter[str]:
     """Private data by kind: on the pages and in their attributes, and in goal, persona, rationales, texts and URLs; and
     users whose id is an e-mail address."""
     texts = [session.goal, session.persona and session.persona.text]
-    kinds = Counter(kind for kind in find_in_text(session.user_id) if kind == "email")
+    kinds = Counter(kind for kind in kinds_in_text(session.user_id) if kind == "email")
     for step in session.steps:
         texts += [step.rationale, step.action.text if isinstance(step.action, TypeAndSubmit) else None]
-        kinds.update(removal.kind for removal in find_private_data(step.page))
-        kinds.update(find_in_url(step.url or ""))
-    kinds.update(kind for text in texts if text for kind in find_in_text(text))
+        kinds.update(kinds_in_page(step.page))
+        kinds.update(kinds_in_url(step.url or ""))
+    kinds.update(kind for text in texts if text for kind in kinds_in_text(text))
     return kinds
 
 

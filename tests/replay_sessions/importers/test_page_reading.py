@@ -13,7 +13,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.mapped.field_mapping import load_mapping
 
 RAW = """<!doctype html><title>Kettles</title><script>track("anna@example.org")</script>
-<header><a href="/account">Hello, Anna Lindqvist</a><a href="/lists">Lists of Anna Lindqvist</a></header>
+<header><a href="/account">Hello, anna.lindqvist@example.org</a>
+<a href="/lists">Lists of anna.lindqvist@example.org</a></header>
 <div class="card"><h2><a href="/1">Red kettle</a></h2><button id="buy"><i>Add</i></button></div>
 <p>Write to anna@example.org</p><form role="search"><input id="q" placeholder="Search"></form>"""
 MAPPING = """
@@ -62,9 +63,9 @@ def is_clean(text: str) -> bool:
 
 
 STEPS = [
-    {"kind": "click", "css": "#buy i", "why": "My name is Anna Lindqvist."},
+    {"kind": "click", "css": "#buy i", "why": "My name is anna.lindqvist@example.org."},
     {"kind": "search", "reads": "Search", "typed": "anna@example.org", "address": "/q?email=anna%40example.org"},
-    {"kind": "click", "reads": "Hello, Anna Lindqvist, and bye"},
+    {"kind": "click", "reads": "Hello, anna.lindqvist@example.org, and bye"},
     {"kind": "leave"},
 ]
 
@@ -73,7 +74,7 @@ STEPS = [
 def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_redacts(
     tmp_path: Path, importer: str
 ) -> None:
-    log = write_log(tmp_path, STEPS, wanted="A gift for Anna Lindqvist")
+    log = write_log(tmp_path, STEPS, wanted="A gift for anna.lindqvist@example.org")
     offset = ["--page-offset", "0"] if importer == "shopcart" else []
     command = ["import", importer, str(log), "--mapping", write_mapping(tmp_path), *offset, "--out"]
     assert main([*command, str(tmp_path / "store")]) == 0
@@ -84,7 +85,7 @@ def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_re
         TypeAndSubmit(name="search.search", text="[email]"),
         Terminate(),
     ]
-    assert session.goal == "A gift for [name]"
+    assert session.goal == "A gift for [email]"
     assert session.steps[1].url == "/q?email=[email]"
     assert [step.gap for step in session.steps] == [0, 0, 1]
     assert store.manifest.left_out_steps == {"click not found on its page": 1}
@@ -96,19 +97,29 @@ def test_private_data_stays_in_raw_pages_only_where_it_is_asked_to(tmp_path: Pat
     log = write_log(tmp_path, STEPS)
     mapping = write_mapping(tmp_path, 'pages = "raw"\nprivate_data = "keep"')
     assert main(["import", "jsonl", str(log), "--mapping", mapping, "--out", str(tmp_path / "store")]) == 0
-    assert "Hello, Anna Lindqvist" in stored(tmp_path / "store")
+    assert "Hello, anna.lindqvist@example.org" in stored(tmp_path / "store")
 
 
 SIMPLIFIED = (
-    '<html><a name="nav.hello_anna_lindqvist">Hello, Anna Lindqvist</a><a name="nav.lists_of_anna_lindqvist" '
-    'aria-label="Lists of Anna Lindqvist">Lists</a><a name="red_kettle">Red kettle 0 986 494 123</a></html>'
+    '<html><a name="nav.hello_anna_lindqvist_example_org">Hello, anna.lindqvist@example.org</a>'
+    '<a name="nav.lists_of_anna_lindqvist_example_org" aria-label="Lists of anna.lindqvist@example.org">Lists</a>'
+    '<a name="red_kettle">Red kettle 0 986 494 123</a></html>'
 )
 
 
 def own_form(folder: Path, page: str) -> Path:
-    actions = [{"type": "click", "name": "nav.lists_of_anna_lindqvist"}, {"type": "click", "name": "red_kettle"}]
-    steps = [{"page": page, "action": action, "rationale": "I am Anna Lindqvist."} for action in actions]
-    line = {"session_id": "v1", "user_id": "u1", "source": "x", "steps": steps, "persona": {"text": "Anna Lindqvist"}}
+    actions = [
+        {"type": "click", "name": "nav.lists_of_anna_lindqvist_example_org"},
+        {"type": "click", "name": "red_kettle"},
+    ]
+    steps = [{"page": page, "action": action, "rationale": "I am anna.lindqvist@example.org."} for action in actions]
+    line = {
+        "session_id": "v1",
+        "user_id": "u1",
+        "source": "x",
+        "steps": steps,
+        "persona": {"text": "anna.lindqvist@example.org"},
+    }
     (folder / "own.jsonl").write_text(json.dumps(line) + "\n")
     return folder / "own.jsonl"
 
@@ -119,9 +130,9 @@ def test_pages_that_are_simplified_stay_as_they_are_unless_redaction_is_asked_fo
     assert SessionStore.open(tmp_path / "kept").session("v1").steps[0].page == SIMPLIFIED
     assert main(["import", "jsonl", log, "--private-data", "remove", "--out", str(tmp_path / "store")]) == 0
     session = SessionStore.open(tmp_path / "store").session("v1")
-    assert session.steps[0].action == Click(name="nav.lists_of_name")
+    assert session.steps[0].action == Click(name="nav.lists_of_email")
     assert session.steps[0].page == (
-        '<html><a name="nav.hello_name">Hello, [name]</a><a name="nav.lists_of_name" aria-label="Lists of [name]">'
+        '<html><a name="nav.hello_email">Hello, [email]</a><a name="nav.lists_of_email" aria-label="Lists of [email]">'
         'Lists</a><a name="red_kettle">Red kettle 0 986 494 123</a></html>'
     )
     assert is_clean(str(msgspec.to_builtins(session)))
@@ -132,7 +143,7 @@ def test_our_own_form_may_hold_raw_pages_too(tmp_path: Path) -> None:
     assert main(["import", "jsonl", log, "--pages", "raw", "--out", str(tmp_path / "store")]) == 0
     session = SessionStore.open(tmp_path / "store").session("v1")
     assert [step.action for step in session.steps] == [Click(name="red_kettle")]
-    assert is_clean(stored(tmp_path / "store"))
+    assert is_clean(str(msgspec.to_builtins(session)))
 
 
 def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: Path) -> None:

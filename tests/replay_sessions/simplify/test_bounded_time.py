@@ -13,25 +13,16 @@ from replay_sessions.simplify import simplify
 
 # What each pattern would try again and again if it could: runs of what it is made of, without what it ends with.
 _REPEATED = [
-    "1", "1-1-", "1 ", "(1", "A", "A-A-", "A.", "A’", "Aa ", "a a ", "a", "a.a@", "@", "a-@", "*", "* ", "x",
-    "xx ", "*1", "'s Account ", "さん", "Order 1-1", "Order 1-11111a ", "ending in ", "termina en 123 ", "１２３",
-    "市路", "市路1", "一二三市", "東京都一", "東京都一1", "가시 가구 가로 ", "شارع اا", "רחוב אא ", "1 Aa Street ",
-    "1 Aa Aa Aa Aa Aa Dr ", "Calle Aa de Bb, ", "1 rue de Aa ", "Aa Bb Cc, CA 1", "A-A-A-A-A str 1 ",
-    "P.O. Box 1", "Hello, Anna ", 'By "', 'Deliver to "', "$1.11", "1.11.", "( 1", "(", ": ", "\u200b ", "&",
-    "&lt;", "<", '"',
+    "1", "1-1-", "1 ", "(1", "+1", "A", "A-A-", "Aa ", "a", "a.a@", "@", "a-@", "xx ", "１２３", "DE11 ", "SSN ",
+    "SSN 1 ", "$1.11", "1.11.", "( 1", "(", ": ", "\u200b ", "&", "&lt;", "<", '"',
 ]  # fmt: skip
 _NUMBERED: list[Callable[[int], str]] = [
-    lambda number: f"A{number}str 1 ",
-    lambda number: f"Order {number:07d} ",
     lambda number: f"a{number}@example.com ",
     lambda number: f"(0{number % 97 + 10}) {number % 9973:04d}-{number * 7919 % 10_000:04d}, ",
     lambda number: f"+49 30 {number:07d}, ",
-    lambda number: f"Tel: 0{number:09d} ",
     lambda number: f"DE{number % 90 + 10}{number:X} ",
-    lambda number: f"A1 {number % 10}A{chr(65 + number % 26)} ",
-    lambda number: f"{number} Aa Bb Drive, Aa Bb Cc Dd ",
 ]
-_ONCE = ["Order {}a", "Order 1-{}a", "شارع {}", "{}@", "a@{}"]
+_ONCE = ["SSN {}a", "DE11{}a", "{}@", "a@{}"]
 
 
 @functools.cache
@@ -46,7 +37,7 @@ def _texts(length: int) -> dict[str, str]:
             if size > length:
                 break
         texts[f"numbered {number}: {parts[0]}"] = "".join(parts)
-    return texts | {template: template.format(("ا" if "ش" in template else "1") * length) for template in _ONCE}
+    return texts | {template: template.format("1" * length) for template in _ONCE}
 
 
 def _seconds(function: Callable[[], object]) -> float:

@@ -306,11 +306,11 @@ class TestSources:
 class TestPages:
     """Pages that are not as OPeRA's card says, or that somebody wants to have cleaned once more."""
 
-    RAW = '<script>track("anna@example.org")</script><p>Hello, Anna Lindqvist</p><a href="/1">Tiger rice cooker</a>'
+    RAW = '<script>track("anna@example.org")</script><p>Hello, anna@example.org</p><a href="/1">Tiger rice cooker</a>'
 
     def rows(self) -> list[dict[str, str | None]]:
         click = action(
-            session_id("anna"), 10, "click", semantic_id="Tiger rice cooker", rationale="I am Anna Lindqvist."
+            session_id("anna"), 10, "click", semantic_id="Tiger rice cooker", rationale="I am anna@example.org."
         )
         return [{**click, "simplified_html": self.RAW}]
 
@@ -318,8 +318,8 @@ class TestPages:
         store = imported(write_opera(tmp_path, self.rows()), pages="raw")
         step = only_session(store).steps[0]
         assert step.action == Click(name="tiger_rice_cooker")
-        assert "Hello, [name]" in step.page
-        assert step.rationale == "I am [name]."
+        assert "Hello, [email]" in step.page
+        assert step.rationale == "I am [email]."
         assert "<script" not in step.page
         assert store.manifest.options["pages"] == "raw"
 
@@ -327,5 +327,4 @@ class TestPages:
         folder = write_opera(tmp_path, self.rows())
         assert only_session(imported(folder)).steps[0].page == self.RAW
         cleaned = only_session(imported(folder, private_data="remove"))
-        assert "Lindqvist" not in str(cleaned)
         assert "anna@" not in str(cleaned)

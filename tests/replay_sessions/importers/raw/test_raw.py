@@ -73,7 +73,7 @@ def test_the_worked_example_of_the_docs(
     ]  # fmt: skip
     two = "2 elements (blue_kettle.add_to_cart, red_kettle_1_7_l.add_to_cart), not one"
     assert reasons(store) == {"actions.csv:6": f"{two}, reads 'Add to cart'"}
-    assert "Lindqvist" not in session.steps[0].page
+    assert "anna.lindqvist" not in session.steps[0].page
     assert main(["check", "stores/kettles"]) == 0
 
 
@@ -217,19 +217,17 @@ class TestRows:
         }
 
     def test_nothing_rejected_repeats_what_was_taken_out(self, visits: Path) -> None:
-        (visits / "home.html").write_bytes(HOME + b"<a href=/account>Hello, Anna Lindqvist</a><a href=x>Lists</a>")
+        (visits / "home.html").write_bytes(HOME + b"<a href=x>Lists</a>")
         store = imported(
             visits,
             row(element_text="Sale"),
-            row(element_text="Anna Lindqvist's lists"),
-            row(element_text="Karin Ek"),
-            row(name="lists_of_anna_lindqvist"),
+            row(element_text="Lists of anna@example.org"),
             row(selector="[title='anna@example.org']"),
             row("anna@example.org.html", element_text="Sale"),
         )
         told = (store.path / "rejected.jsonl").read_text()
-        assert len(reasons(store)) == 5
-        assert not re.search("anna|lindqvist|Karin", told, re.IGNORECASE), told
+        assert len(reasons(store)) == 3
+        assert not re.search("anna", told), told
 
     @pytest.mark.parametrize(
         ("content", "told"),

@@ -264,12 +264,12 @@ def test_private_data_is_found_in_every_field(make_store: MakeStore) -> None:
     session = walk(0)
     step = msgspec.structs.replace(
         session.steps[0],
-        page=session.steps[0].page + '<img alt="Avatar of Anna Lindqvist">',
-        rationale="My name is Anna Lindqvist.",
+        page=session.steps[0].page + '<img alt="Avatar of anna@example.org">',
+        rationale="I am anna@example.org.",
         url="https://shop.example/login?email=anna%40example.org",
     )
     store = make_store(
         [msgspec.structs.replace(session, steps=(step, *session.steps[1:]), goal="Send it to anna@example.org")]
     )
     warning = next(warning for warning in audit_store(store).warnings if warning.code == "private_data")
-    assert "(2 name, 2 email; " in warning.message
+    assert "(4 email; " in warning.message

@@ -1,0 +1,139 @@
+"""Values that prove by their form to be private: e-mail addresses, phone, card, bank account and tax numbers.
+
+The forms are strict, because the pages of shops are full of numbers: a phone number has its country or is written as in
+North America, a card number has an issuer's prefix and length, and all but phone numbers have their check digits. Any
+ten digits are a tax number somewhere, so those are looked for behind the words for them only.
+"""
+
+import functools
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import phonenumbers
+from phonenumbers import PhoneNumberType
+from stdnum import iban, luhn
+
+_EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]{1,64}@(?:[^\W_][\w-]{0,61}\.){1,4}[^\W\d_]{2,24}(?!\w)")
+# The mailboxes of shops are nobody's.
+_SHOPS_MAILBOX = re.compile(
+    r"(?:info|contact|kontakt|support|service|customer|kunden|hello|sales|shop|office|mail|help|no-?reply)[\w.+-]*@",
+    re.IGNORECASE,
+)
+# The look behind comes second, because a search for a digit alone is quick.
+_NUMBER = re.compile(r"[0-9](?<![\w.,/#=$€£¥₹–-][0-9])(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?!\w|@|[.,][0-9])")
+_NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:[2-9]\d\d\) ?|[2-9]\d\d([.-]))[2-9]\d\d[.-]\d{4}")
+_NOBODYS_PHONES = frozenset(
+    {PhoneNumberType.TOLL_FREE, PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST, PhoneNumberType.UAN}
+)
+_CARD_GROUPS = re.compile(r"\d{15,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{4,7}|\d{4}([ -])\d{6}\2\d{4,5}")
+# Visa, Mastercard, American Express, Diners Club, Discover, JCB, UnionPay.
+_ISSUERS = re.compile(
+    r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14}|62\d{14,17}"
+)
+_ACCOUNT = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+# The words for tax and social security numbers, and python-stdnum's module that checks each.
+_TAX_WORDS = {
+    "aadhaar": "in_.aadhaar",
+    "bsn": "nl.bsn",
+    "codice fiscale": "it.codicefiscale",
+    "cpf": "br.cpf",
+    "curp": "mx.curp",
+    "dni": "es.nif",
+    "nie": "es.nif",
+    "nif": "es.nif",
+    "personnummer": "se.personnummer",
+    "pesel": "pl.pesel",
+    "social security": "us.ssn",
+    "ssn": "us.ssn",
+    "steuer-id": "de.idnr",
+    "sécurité sociale": "fr.nir",
+    "tax file number": "au.tfn",
+}
+_TAX_NUMBER = (
+    r"(?<!\w)(?:{})(?:\W{{1,3}}[^\W\d]{{1,12}}){{0,2}}\W{{1,3}}((?=[A-Z]{{0,6}}\d)\w{{1,18}}(?:[ ./-]\w{{1,9}}){{0,6}})"
+)
+
+
+class Span(NamedTuple):
+    """A private value, and where in a text it stands."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
+
+
+def find_private_data(text: str) -> list[Span]:
+    """Returns what is private in a text by its form, in order and without overlaps.
+
+    >>> [(span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820")]
+    [('id_number', '536-90-4399'), ('phone', '+49 30 901820')]
+    """
+    spans: list[Span] = []
+    for span in sorted([*_emails(text), *_numbers(text), *_accounts(text), *_tax_numbers(text)]):
+        if not spans or span.start >= spans[-1].end:
+            spans.append(span)
+    return spans
+
+
+def _emails(text: str) -> Iterator[Span]:
+    for match in _EMAIL.finditer(text) if "@" in text else ():
+        if not _SHOPS_MAILBOX.match(match[0]):
+            yield Span(match.start(), match.end(), "email", match[0])
+
+
+def _numbers(text: str) -> Iterator[Span]:
+    for match in _NUMBER.finditer(text):
+        start = match.start() - (text[match.start() - 1 : match.start()] in ("+", "("))
+        written = text[start : match.end()]
+        if kind := _kind_of_number(written):
+            yield Span(start, match.end(), kind, written)
+
+
+def _accounts(text: str) -> Iterator[Span]:
+    for match in _ACCOUNT.finditer(text):
+        if account := _valid_beginning(match[0], iban.is_valid):
+            yield Span(match.start(), match.start() + len(account), "card", account)
+
+
+def _tax_numbers(text: str) -> Iterator[Span]:
+    """Yields tax numbers that stand behind their word, wherever the text repeats them."""
+    lowered = text.lower()
+    numbers = {
+        number
+        for word, module in _TAX_WORDS.items()
+        if word in lowered
+        for match in re.finditer(_TAX_NUMBER.format(word), text, re.IGNORECASE)
+        if (number := _valid_beginning(match[1], pkgutil.resolve_name(f"stdnum.{module}:is_valid")))
+    }
+    for number in numbers:
+        for match in re.finditer(rf"(?<!\w){re.escape(number)}(?!\w)", text):
+            yield Span(*match.span(), "id_number", number)
+
+
+@functools.lru_cache(4096)  # a shop's numbers stand on many of its pages
+def _kind_of_number(written: str) -> str:
+    """Returns "card", "phone" or "" for a row of digits."""
+    if _CARD_GROUPS.fullmatch(written):
+        digits = written.replace(" ", "").replace("-", "")
+        if _ISSUERS.fullmatch(digits) and luhn.is_valid(digits):
+            return "card"
+    is_international = written.startswith("+")
+    if not is_international and not _NORTH_AMERICAN.fullmatch(written.removeprefix("(")):
+        return ""
+    try:
+        number = phonenumbers.parse(written, None if is_international else "US")
+    except phonenumbers.NumberParseException:
+        return ""
+    # What begins with + or ( is written as nothing else is; 415-212-0134 may be a part's number.
+    is_phone = (phonenumbers.is_valid_number if written[0].isdigit() else phonenumbers.is_possible_number)(number)
+    return "phone" if is_phone and phonenumbers.number_type(number) not in _NOBODYS_PHONES else ""
+
+
+def _valid_beginning(written: str, is_valid: Callable[[str], bool]) -> str:
+    """Returns the longest valid beginning of some words, because what follows a number may be written like its end."""
+    while written and not is_valid(written):
+        written = written.rpartition(" ")[0]
+    return written
