@@ -5,10 +5,12 @@ that choose among elements, and the audit that asks whether a logged name stands
 `find_elements`; the policy itself reads the page's text.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+if TYPE_CHECKING:  # the page engine is loaded with the first page
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 Accepts = Literal["click", "type"]
 
@@ -48,7 +50,7 @@ def find_elements(page: str) -> list[Element]:
     cart.pay Pay click
     search Search type
     """
-    document = LexborHTMLParser(page)
+    document = _parse(page)
     named = [(name, node) for node in document.css("[name]") if (name := node.attributes["name"])]
     scopes = _scopes(named)
     labels = _labels(document)
@@ -69,10 +71,16 @@ def page_names(page: str) -> set[str]:
     >>> sorted(page_names('<ul name="menu"><a name="menu.cart">Cart</a></ul>'))
     ['menu', 'menu.cart']
     """
-    return {name for node in LexborHTMLParser(page).css("[name]") if (name := node.attributes["name"])}
+    return {name for node in _parse(page).css("[name]") if (name := node.attributes["name"])}
 
 
-def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:
+def _parse(page: str) -> "LexborHTMLParser":
+    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - see above
+
+    return LexborHTMLParser(page)
+
+
+def _scopes(named: "list[tuple[str, LexborNode]]") -> set[int]:
     """The nodes that only lend their name to a descendant's. `named` is in document order."""
     continued: dict[str, LexborNode] = {}  # dotted prefix -> the nearest node after the current one that continues it
     scopes: set[int] = set()
@@ -88,7 +96,7 @@ def _scopes(named: list[tuple[str, LexborNode]]) -> set[int]:
     return scopes
 
 
-def _is_inside(node: LexborNode, container: LexborNode) -> bool:
+def _is_inside(node: "LexborNode", container: "LexborNode") -> bool:
     parent = node.parent
     while parent is not None and parent.mem_id != container.mem_id:  # `==` would compare both written out as HTML
         parent = parent.parent
@@ -105,7 +113,7 @@ def _accepts(tag: str, attributes: dict[str, str | None]) -> Accepts:
     return "type" if attributes.get("contenteditable", "false") != "false" else "click"
 
 
-def _text(node: LexborNode, tag: str, attributes: dict[str, str | None], labels: dict[str, str]) -> str:
+def _text(node: "LexborNode", tag: str, attributes: dict[str, str | None], labels: dict[str, str]) -> str:
     if tag == "input" and attributes.get("type") in _BUTTON_INPUTS and attributes.get("value"):
         return _collapse(attributes["value"] or "")
     if visible := _collapse(node.text(deep=True, separator=" ")):
@@ -115,7 +123,7 @@ def _text(node: LexborNode, tag: str, attributes: dict[str, str | None], labels:
     return next((_collapse(value) for key in _LABEL_ATTRIBUTES if (value := attributes.get(key))), "")
 
 
-def _labels(document: LexborHTMLParser) -> dict[str, str]:
+def _labels(document: "LexborHTMLParser") -> dict[str, str]:
     """Texts of `<label for=…>` by the id they label."""
     return {
         target: _collapse(label.text(deep=True, separator=" "))

@@ -13,8 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.simplify.page_view import page_frame
-
 SCHEMA_VERSION = 1
 
 ActionType = Literal["click", "type_and_submit", "terminate"]
@@ -112,6 +110,8 @@ class Step(Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """For notebooks: the action, and the page with the acted-on element marked."""
+        from replay_sessions.simplify.page_view import page_frame  # noqa: PLC0415 - loads the page engine
+
         why = f" <i>{escape(self.rationale)}</i>" if self.rationale else ""
         frame = page_frame(self.page, marks={getattr(self.action, "name", ""): "logged"})
         return f"<p><b>{escape(describe_action(self.action))}</b>{why}</p>{frame}"

@@ -86,7 +86,8 @@ def _emails(text: str) -> Iterator[Span]:
 
 def _numbers(text: str) -> Iterator[Span]:
     for match in _NUMBER.finditer(text):
-        start = match.start() - (text[match.start() - 1 : match.start()] in ("+", "("))
+        before = text[match.start() - 1 : match.start()]
+        start = match.start() - (before == "+" or (before == "(" and ")" in match[0]))
         written = text[start : match.end()]
         if kind := _kind_of_number(written):
             yield Span(start, match.end(), kind, written)
