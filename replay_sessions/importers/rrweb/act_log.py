@@ -5,14 +5,12 @@ A click into a field that is then typed into is no act of its own, nor are the c
 
 from typing import TypeGuard
 
-from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import PageReader, View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import option_value, subtree
 from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, submit_button
 
-MAX_ACTS = 20_000
 _ECHO_MS = 100  # how soon after a click one follows that it caused
 
 
@@ -26,7 +24,6 @@ class ActLog:
     def __init__(self, reader: PageReader) -> None:
         self.timeline: Timeline = []
         self._reader = reader
-        self._count = 0
 
     def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
         """A click.
@@ -123,9 +120,6 @@ class ActLog:
         )
 
     def _add(self, act: Act) -> None:
-        self._count += 1
-        if self._count > MAX_ACTS:
-            raise BadSession(f"more than {MAX_ACTS:,} actions in one recording: no person's")
         self.settle()
         self.timeline.append(act)
 

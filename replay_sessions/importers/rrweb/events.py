@@ -70,16 +70,8 @@ class NodeType:
     CDATA = 4
 
 
-_OWN_FIELDS = ("parent", "inner", "depth", "window", "number")
-
-
-def _rename(name: str) -> str:
-    """Gives fields that are ours names with a blank, as no recorder does."""
-    return f" {name}" if name in _OWN_FIELDS else name
-
-
-class Node(msgspec.Struct, eq=False, rename=_rename):
-    """A node of a page, as an event brings it and as the page holds it: the last three fields are set in `tree`.
+class Node(msgspec.Struct, eq=False):
+    """A node of a page, as an event brings it and as the page holds it: the last two fields are set in `tree`.
 
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
@@ -95,7 +87,6 @@ class Node(msgspec.Struct, eq=False, rename=_rename):
     rootId: int | None = None  # noqa: N815
     parent: "Node | None" = None
     inner: "Node | None" = None
-    depth: int = 0
 
 
 class FullSnapshot(msgspec.Struct):
@@ -153,7 +144,7 @@ class _Incremental(msgspec.Struct):
     source: int
 
 
-class Event(msgspec.Struct, rename=_rename):
+class Event(msgspec.Struct):
     """An event of a recording.
 
     Attributes:

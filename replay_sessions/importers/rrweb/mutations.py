@@ -29,12 +29,8 @@ class Page(Tree):
         self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 
     def apply(self, mutation: Mutation) -> None:
-        """Applies an event.
-
-        Raises:
-            BadSession: The page grows beyond its bounds.
-        """
-        self.version += 1
+        """Applies an event."""
+        self.hidden = frozenset()
         for remove in mutation.removes:
             node = self.nodes.get(remove.id)
             if node is not None and node is not self.root:
@@ -92,7 +88,6 @@ class Page(Tree):
             self.take_in(node)
             return
         node.childNodes.clear()
-        node.depth = parent.depth + 1
         self.take_in(node)
         if add.nextId == _TO_COME or add.previousId == _TO_COME:
             self._siblings[node.id] = (node, add)

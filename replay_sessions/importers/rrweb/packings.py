@@ -33,7 +33,6 @@ from replay_sessions.importers.sources.times import in_time_order
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _BATCH = frozenset({"window_id", "number", "data"})
 _DEEPEST_WRAPPER = 6
-_MOST_EVENTS = 2_000_000
 _GZIP = b"\x1f\x8b"
 
 
@@ -118,7 +117,6 @@ class _Reader:
     def __init__(self, unpacker: Unpacker) -> None:
         self.recordings: list[Recording] = []
         self._unpacker = unpacker
-        self._count = 0
         self._batches: dict[str, dict[int, Raw]] = {}  # by window and number
 
     def begin(self) -> None:
@@ -185,9 +183,6 @@ class _Reader:
             self.read(wrapped, msgspec.json.decode(around, type=str) if around else window, depth + 1)
 
     def _add(self, event: Event | Unread, window: str = "") -> None:
-        self._count += 1
-        if self._count > _MOST_EVENTS:
-            raise BadSession(f"more than {_MOST_EVENTS:,} events in one file: cut it")
         events = self.recordings[-1].events
         events.append(event)
         event.number = len(events)

@@ -49,7 +49,6 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
         acted_on: The element that gets the mark.
     """
     labelled = {node.attributes.get("for") for node in subtree(tree.root) if node.tagName == "label"} - {None}
-    hidden = tree.hidden
     pieces = ["<!DOCTYPE html>"]
     waiting: list[Node | str] = [*reversed(tree.root.childNodes)]  # what is still to be written, the next one last
     while waiting:
@@ -64,7 +63,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
             pieces.append(_sheet(node))
         elif node.tagName not in _NOT_IN_FRAMES or not _is_in(node, IFRAMES):
             tag, attributes = _as_written(node, labelled)
-            if node.id in hidden:
+            if node.id in tree.hidden:
                 attributes = {**attributes, "style": f"{attributes.get('style') or ''}{_NOT_RENDERED}"}
             if acted_on is not None and node.id == acted_on.id:
                 pieces.append(_start(tag, {**attributes, "class": f"{attributes.get('class') or ''} {MARK}"}))

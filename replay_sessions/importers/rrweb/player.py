@@ -5,14 +5,12 @@
                   that put the cursor there are part of it
     a choice      in a list is a click on the option
 
-A click without a press before it, where the recorder records presses, was made by the keyboard, or by the page: the
+A click without a press before it, where the recorder recorded presses, was made by the keyboard, or by the page: the
 return key in a field "clicks" the button of its form, and a label the field that it stands for. What the page types and
 ticks itself is none of it: rrweb says so (`userTriggered`), or the field was not in use.
 """
 
 import zlib
-from collections.abc import Iterable
-from contextlib import suppress
 
 import msgspec
 
@@ -46,7 +44,6 @@ from replay_sessions.importers.rrweb.timeline import (
 )
 from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
 
-_SMALL = 4_096  # bytes: records of pointers and fields are shorter
 _UNREADABLE = (ValueError, RecursionError, zlib.error)
 
 
@@ -65,7 +62,7 @@ class Player:
         self._windows: dict[str, Window] = {}
         self._active: Window | None = None  # where something was done last, or what came into sight since
         self._active_at: float | None = None  # None: there was a pause since
-        self._knows_presses = self._knows_users = False
+        self._knows_presses = False  # whether the recorder records presses: none came so far
 
     def play(self, events: list[Event | Unread]) -> Timeline:
         """The timeline of a recording's events, which come in the order of time.
@@ -73,7 +70,6 @@ class Player:
         Raises:
             BadSession: It is too large, or no recording of a person.
         """
-        self._learn(event for event in events if isinstance(event, Event))
         last: Event | None = None
         for event in events:
             if isinstance(event, Unread):
@@ -93,16 +89,6 @@ class Player:
         if last is not None:
             self._pause(last, is_end=True)
         return self._log.timeline
-
-    def _learn(self, events: Iterable[Event]) -> None:
-        """Whether the recorder records presses, and who made an input."""
-        for event in events:
-            if event.type == EventType.INCREMENTAL and len(memoryview(event.data)) <= _SMALL:
-                self._knows_users |= b'"userTriggered"' in bytes(event.data)
-                with suppress(ValueError):
-                    done = msgspec.json.decode(event.data, type=Interaction)
-                    is_press = done.type in (Pointer.MOUSE_DOWN, Pointer.TOUCH_START)
-                    self._knows_presses |= is_press and done.source == Source.MOUSE_INTERACTION
 
     def _play(self, event: Event, window: Window) -> None:
         match event.type:
@@ -125,7 +111,7 @@ class Player:
                     self._address(window, fields["href"])
                 elif remark.tag == HIDDEN_TAG and window.page is not None:
                     window.keep_press()
-                    window.page.hide(ids_of(remark.payload))
+                    window.page.hidden = ids_of(remark.payload)
                 elif remark.tag == VIEW_TAG:
                     self._active = window
                 elif remark.tag in REMARK_TAGS:
@@ -147,6 +133,7 @@ class Player:
     def _interact(self, event: Event, window: Window, done: Interaction) -> None:
         match done.type:
             case Pointer.TOUCH_START | Pointer.MOUSE_DOWN:
+                self._knows_presses = True
                 window.begin_press(done.id, event.timestamp, is_touch=done.type == Pointer.TOUCH_START)
             case Pointer.CLICK:
                 # `pointerType` does not tell: Chromium gives a mouse's to clicks that the return key or a label makes.
@@ -173,17 +160,17 @@ class Player:
                 self._log.type(event, window, node, change)
             else:
                 self._log.choose(event, window, node, change)
-        elif kind is not None and not self._knows_users and change.text not in ("", attribute(node, "value")):
+        elif kind is not None and change.userTriggered is None and change.text not in ("", attribute(node, "value")):
             self._log.leave_once("input into a field that was not in use", event.number)
-        window.page.version += 1
+        window.page.hidden = frozenset()
         if kind is not None:
             window.page.set_value(node, change.text)
         else:
             window.page.set_attribute(node, "checked", True if change.isChecked else None)
 
     def _is_persons(self, window: Window, change: Interaction, value: str) -> bool:
-        if self._knows_users:
-            return change.userTriggered is True
+        if change.userTriggered is not None:
+            return change.userTriggered
         if window.focused is not None:
             return window.focused == change.id
         return change.text not in ("", value)

@@ -5,44 +5,26 @@ What is under a node is not copied when it moves: rrweb removes it and brings it
 
 from collections.abc import Iterator
 
-from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import Node, NodeType
 from replay_sessions.simplify.media import DESKTOP, Viewport
 
 IFRAMES = frozenset({"frame", "iframe"})
-MAX_NODES = 500_000
-MAX_DEPTH = 5_000
 
 
 class Tree:
     """A page that a full snapshot brought.
 
     Attributes:
-        version: Changes whenever the page does.
         viewport: The window.
-
-    Raises:
-        BadSession: It has more nodes, or deeper ones, than any browser would show.
+        hidden: The ids of elements that the browser did not render, as the recorder noted since the page last changed.
     """
 
     def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
         self.root = root
         self.viewport = viewport
         self.nodes: dict[int, Node] = {}
-        self.version = 0
-        self._hidden: frozenset[int] = frozenset()
-        self._hidden_at = 0
+        self.hidden: frozenset[int] = frozenset()
         self.take_in(root)
-
-    @property
-    def hidden(self) -> frozenset[int]:
-        """The ids of elements that the browser did not render, as the recorder noted since the page last changed."""
-        return self._hidden if self._hidden_at == self.version else frozenset()
-
-    def hide(self, ids: frozenset[int]) -> None:
-        """Notes which elements the browser does not render; holds until the page changes."""
-        self.version += ids != self.hidden
-        self._hidden, self._hidden_at = ids, self.version
 
     def take_in(self, root: Node) -> None:
         """Links all nodes that came in a node to their parents, and makes them known by their ids."""
@@ -51,16 +33,12 @@ class Tree:
         while stack:
             node = stack.pop()
             self.nodes[node.id] = node
-            if node.depth > MAX_DEPTH:
-                raise BadSession(f"a page with elements more than {MAX_DEPTH:,} deep inside each other: it is damaged")
             brought, node.childNodes = node.childNodes, []
             for child in brought:
                 self.append(node, child)
             stack += brought
             if node.tagName == "textarea":
                 textareas.append(node)
-        if len(self.nodes) > MAX_NODES:
-            raise BadSession(f"a page of more than {MAX_NODES:,} nodes: it is damaged, or no page of a shop")
         for node in textareas:  # older recorders wrote the value twice: the attribute is what stands in it
             if isinstance(value := node.attributes.get("value"), str):
                 self.set_value(node, value)
@@ -69,17 +47,17 @@ class Tree:
         """Makes a node the last one in another: in its shadow tree, or the document of an iframe, if it is that."""
         if node.type == NodeType.DOCUMENT:
             parent.inner = node
-            node.parent, node.depth = parent, parent.depth + 1
+            node.parent = parent
             return
         if node.isShadow and parent.type == NodeType.ELEMENT:
             if parent.inner is None:
-                parent.inner = Node(type=NodeType.DOCUMENT, id=-1, parent=parent, depth=parent.depth)
+                parent.inner = Node(type=NodeType.DOCUMENT, id=-1, parent=parent)
             parent = parent.inner
         self.insert(parent, node, len(parent.childNodes))
 
     def insert(self, parent: Node, node: Node, index: int) -> None:
         parent.childNodes.insert(index, node)
-        node.parent, node.depth = parent, parent.depth + 1
+        node.parent = parent
 
     def remove(self, node: Node) -> None:
         """Takes a node out of the page and forgets it and all in it."""

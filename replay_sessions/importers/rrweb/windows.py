@@ -129,14 +129,11 @@ class Window(msgspec.Struct, eq=False):
     focused: int | None = None
     typing: Act | None = None
     clicked_at: float = float("-inf")
-    _view: tuple[int, int | None, View] | None = None
 
     def show(self, root: Node) -> None:
         """Shows the page of a full snapshot: another one, or the same once more."""
         self.keep_press()
-        page = Page(root, self.viewport)
-        self.forget()
-        self.page, self.lost = page, ""
+        self.page, self.lost = Page(root, self.viewport), ""
 
     def resize(self, size: Size) -> None:
         """A window as narrow as a phone is taken for one."""
@@ -144,11 +141,11 @@ class Window(msgspec.Struct, eq=False):
             self.viewport = Viewport(size.width, size.height, is_touch=size.width < _PHONE_WIDTH)
         if self.page is not None and self.page.viewport != self.viewport:
             self.page.viewport = self.viewport
-            self.page.version += 1
+            self.page.hidden = frozenset()
 
     def forget(self, reason: str = _UNKNOWN) -> None:
         """Shows no page."""
-        self.page, self.lost, self._view = None, reason, None
+        self.page, self.lost = None, reason
 
     def node(self, node_id: int) -> Node | None:
         return self.page.nodes.get(node_id) if self.page is not None else None
@@ -170,11 +167,7 @@ class Window(msgspec.Struct, eq=False):
         """The page as it is, with a mark on what is acted on."""
         if self.page is None or self.lost:
             return View("", page=self.lost)
-        page = self.page
-        marked = acted_on.id if acted_on is not None else None
-        if self._view is None or self._view[:2] != (page.version, marked):
-            self._view = page.version, marked, View(write_page(page, acted_on), page.viewport)
-        return self._view[2]
+        return View(write_page(self.page, acted_on), self.page.viewport)
 
     def begin_press(self, node_id: int, at: float, *, is_touch: bool) -> None:
         """Notes a press, but for that of the mouse which browsers make up after one of a finger."""

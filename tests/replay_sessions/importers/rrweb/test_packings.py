@@ -11,7 +11,6 @@ import pytest
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadSession, ImportFailed
-from replay_sessions.importers.rrweb import act_log, packings
 from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
@@ -154,19 +153,6 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
         importer = RrwebImporter(tmp_path / "a.json", RrwebOptions())
         importer.longest_session_bytes = 1 << 20
         run_import(importer, tmp_path / "store")
-
-
-def test_too_many_events_and_too_many_actions_are_refused(
-    made: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module, bound, told in (
-        (packings, "_MOST_EVENTS", "more than 2 events in one file"),
-        (act_log, "MAX_ACTS", "more than 2 actions in one recording"),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, bound, 2)
-            with pytest.raises(ImportFailed, match=told):
-                stored(tmp_path, "visit.json", PACKINGS["array.json"](made))
 
 
 def test_a_recording_whose_pages_are_too_long_together_is_refused(tmp_path: Path) -> None:
