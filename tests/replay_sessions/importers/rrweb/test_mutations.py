@@ -196,7 +196,7 @@ def random_lists(draw: Random, known: list[int], next_id: int) -> dict[str, Json
     }
 
 
-def test_a_long_chain_of_waiting_adds_takes_no_longer_than_the_same_in_order(self) -> None:
+def test_a_long_chain_of_waiting_adds_takes_no_longer_than_the_same_in_order() -> None:
     document, ids, _ = nodes_of(PAGE)
     page = built(document)
     adds = [add(ids["list"], node(1_000 + number, "li"), 1_001 + number) for number in range(20_000)]
