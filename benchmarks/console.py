@@ -32,7 +32,6 @@ PROGRAMS = {
     "export": ("replay_sessions export", "Write a store in another form."),
     "ab": ("benchmarks.ab", "Ask agents what a change of the demo shop would do."),
     "ab pages": ("benchmarks.ab.pages", "The same of the logged pages of any shop."),
-    "coefficients": ("benchmarks.coefficients", "Report what prices and ratings do to the choices of a store."),
     "rationales": ("agents.rationales", "Write the rationales that a store lacks."),
     "paper": ("benchmarks.paper", "Train a paper's table and print the published one beside it."),
     "serve": ("shop_env.serving", "Serve the environment to other tools."),

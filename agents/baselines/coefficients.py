@@ -1,17 +1,13 @@
-"""What the conditional logit `choice` says about prices, ratings and places: its coefficients with standard errors.
+"""What the conditional logit `choice` learned about prices, ratings and places: effects with intervals over users.
 
-  shop-r1 coefficients --store stores/mine --out coefficients/mine
+    print(coefficient_table("stores/mine").markdown())
 
-Fits `choice` to the train split, and reports for each kind of action that is taken often how its log-odds
-change, all else equal, with one more unit of what a page shows. Intervals are clustered by user (sandwich). Writes
-coefficients.json, .md, .csv and .png to OUT. Needs the extra report.
-Exit codes: 0 done, 2 the call or its input was wrong.
+For each kind of action that is taken often: how its log-odds change, all else equal, with one more unit of what a page
+shows. Intervals are clustered by user (sandwich).
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -20,20 +16,16 @@ from agents.adapted import Floats, TrainView
 from agents.baselines.choice_model import Batch, ChoiceModel, sum_rows
 from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import Labelled, train_steps
-from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file, write_results
-from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.records import Config
-from replay_sessions.foundation.table import Estimate, Table, columns, print_results
+from agents.baselines.offers import amounts
+from replay_sessions.foundation.table import Estimate, Table, columns
 from shop_env.metrics.between_users import cluster_sums
 
 OFTEN = 0.02  # of all steps; what is taken less often is left out
 NORMAL_95 = 1.96
-# An effect is a sum of features, each so many units.
+# An effect is a sum of features, each so many units; BUDGET stands for what prices are relative to in the store.
 EFFECTS = {
-    "price up by 10% of the budget": {"price / budget": 0.1},
-    "the same, above the budget": {"price / budget": 0.1, "price over budget": 0.1},
+    "price up by 10% of BUDGET": {"price / budget": 0.1},
+    "the same, above BUDGET": {"price / budget": 0.1, "price over budget": 0.1},
     "one star more": {"rating": 1.0},
     "ten times the reviews": {"reviews, log": 1.0},
     "with a badge": {"badge": 1.0},
@@ -43,18 +35,39 @@ EFFECTS = {
     "one more of the wanted words": {"wanted words": 1.0},
     "another kind of product": {"another kind": 1.0},
     "the product has one more of the wanted words": {"product: wanted words": 1.0},
-    "shipping up by 10% of the budget": {"shipping / budget": 0.1, "total / budget": 0.1},
-    "the total 10% further above the budget": {"total / budget": 0.1, "total over budget": 0.1},
+    "shipping up by 10% of BUDGET": {"shipping / budget": 0.1, "total / budget": 0.1},
+    "the total 10% further above BUDGET": {"total / budget": 0.1, "total over budget": 0.1},
     "done before": {"done before": 1.0},
     "after twice as many steps": {"steps so far, log": float(np.log(2))},
 }
+
+
+def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Table:
+    """The effects in `choice`, fitted to the train split of a store, each with its 95% interval over users.
+
+    Args:
+        max_steps: Fit to at most so many steps.
+    """
+    store = TrainView.of(store)
+    model = ChoiceModel(store, skip_first_action=False, max_steps=max_steps)
+    _, examples = train_steps(store, False, max_steps, OfferReader)
+    labelled = [((page, chosen), user) for page, _, chosen, user in examples if chosen is not None]
+    effects = estimate_effects(model, [step for step, _ in labelled], [user for _, user in labelled])
+    has_budgets = any(any(amounts(session.goal or "")) for session in store.sessions())
+    budget = "the goal's budget" if has_budgets else "the store's median price"
+    return Table(
+        columns=columns("action", "change", nats=("log-odds",)),
+        rows=[(effect.role, effect.name.replace("BUDGET", budget), effect.estimate) for effect in effects],
+        title="How the log-odds of an action change, all else equal, with 95% intervals over users",
+        name="coefficients",
+    )
 
 
 class Effect(msgspec.Struct, frozen=True):
     """How the log-odds of a kind of action change, with its standard error over users."""
 
     role: str
-    effect: str
+    name: str
     log_odds: float
     standard_error: float
 
@@ -91,11 +104,11 @@ def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
         weights = shared[0] + role_weights[number, 0] + kind_weights[kinds[own]].mean(axis=0)
         varies = np.ptp(facts[own], axis=0) > 0
         block = slice(position * len(FEATURES), (position + 1) * len(FEATURES))
-        for effect, units in EFFECTS.items():
-            amounts = np.array([units.get(name, 0.0) for name in FEATURES]) / model.scale
+        for name, units in EFFECTS.items():
+            amounts = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
             if varies[amounts != 0].all():
                 error = float(np.sqrt(amounts @ spread[block, block] @ amounts))
-                yield Effect(role, effect, float(amounts @ weights), error)
+                yield Effect(role, name, float(amounts @ weights), error)
 
 
 def _information(model: ChoiceModel, batches: Sequence[Batch], roles: Sequence[int]) -> tuple[Floats, Floats]:
@@ -117,50 +130,3 @@ def _information(model: ChoiceModel, batches: Sequence[Batch], roles: Sequence[i
         curvature -= mean.T @ mean
         slopes.append(slope)
     return np.concatenate(slopes), curvature
-
-
-class Coefficients(Config):
-    """Reports the coefficients of `choice`, with intervals over users.
-
-    Attributes:
-        store: Whose train split it is fitted to.
-        out: The folder for coefficients.json, .md, .csv and .png.
-        max_steps: Fit to at most so many steps.
-    """
-
-    store: str
-    out: Path
-    max_steps: int = 30_000
-
-
-def _run(config: Coefficients) -> None:
-    with requires_extra("report"):
-        from train.show.plot_style import SERIES, Series, draw_forest  # noqa: PLC0415 - matplotlib may be missing
-    store = TrainView.of(config.store)
-    model = ChoiceModel(store, skip_first_action=False, max_steps=config.max_steps)
-    _, examples = train_steps(store, False, config.max_steps, OfferReader)
-    labelled = [(page, chosen, user) for page, _, chosen, user in examples if chosen is not None]
-    effects = [*estimate_effects(model, [step[:2] for step in labelled], [user for _, _, user in labelled])]
-    table = Table(
-        columns=columns("action", "change", nats=("log-odds",)),
-        rows=[(effect.role, effect.effect, effect.estimate) for effect in effects],
-        title="How the log-odds of an action change, all else equal, with 95% intervals over users",
-        name="coefficients",
-    )
-    record = {"results": effects, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}
-    write_results(config.out, "coefficients", record, table.markdown())
-    replace_file(config.out / "coefficients.csv", table.csv())
-    roles = dict.fromkeys(effect.role for effect in effects)
-    series = [
-        Series(role, colour, mark, {own.effect: own.estimate for own in effects if own.role == role})
-        for role, (colour, mark) in zip(roles, SERIES * 9)  # noqa: B905 - more than are needed
-    ]
-    used = [name for name in EFFECTS if any(name == effect.effect for effect in effects)]
-    draw_forest(used, series, config.out / "coefficients.png", "change of the log-odds")
-    print_results(table, f"written: {config.out / 'coefficients.json'}, .md, .csv, .png")
-
-
-main = command(Coefficients, _run, program="shop-r1 coefficients")
-
-if __name__ == "__main__":
-    sys.exit(main())

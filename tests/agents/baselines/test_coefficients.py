@@ -1,0 +1,30 @@
+"""Planted coefficients lie in the intervals of those that are estimated."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agents.baselines.coefficients import coefficient_table
+from replay_sessions.foundation.table import Estimate
+from replay_sessions.store import StoreWriter
+from replay_sessions.store.manifest import SplitPlan
+from tests.agents.baselines.test_choice_model import GOAL, PRICE, RATING, planted_sessions
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("goal", "budget", "amount"),
+    [(GOAL, "the goal's budget", 100), ("a kettle", "the store's median price", 54.5)],
+)
+def test_planted_effects_lie_in_their_intervals(goal: str, budget: str, amount: float, tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "store", source="planted", splits=SplitPlan(by="official")) as writer:
+        for session in planted_sessions(1500):
+            writer.write(msgspec.structs.replace(session, goal=goal))
+    table = coefficient_table(str(tmp_path / "store"))
+    estimates = {change: estimate for _, change, estimate in table.rows}
+    for change, planted in ((f"price up by 10% of {budget}", PRICE * amount / 1000), ("one star more", RATING)):
+        estimate = estimates[change]
+        assert isinstance(estimate, Estimate)
+        assert estimate.low is not None
+        assert abs(estimate.value - planted) < 1.3 * (estimate.value - estimate.low) < 0.5
