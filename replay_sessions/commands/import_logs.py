@@ -89,7 +89,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
     Attributes:
         source: What to read.
         workers: So many processes; None: one for each core, for what takes longer than to start them.
-        engine: ray: the machines of a Ray cluster that share the folder of OUT.
+        engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
         max_session_mib: Sessions whose pages or lines are longer are rejected; a session is held in memory as a whole.
     """
 

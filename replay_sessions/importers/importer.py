@@ -1,19 +1,16 @@
-"""What every importer is: it cuts a source into units, and reads sessions out of a unit.
+"""What every importer is: it reads sessions out of a source.
 
-    source -> units -> parts -> rows of one session -> session     (sessions.py: the step from rows to a session)
+    read(source, options) -> sessions, rejected records, counts of events that are no action
 
-A unit is what an importer reads at once: a line, the rows of a session, a recording. Parts are units gathered up to a
-size. The main process makes parts in order, other processes may read them in any order, and a resumed import skips the
-parts that are done. So the same source must be cut in the same way every time, and parts and importers must pickle.
+That is all an importer needs. Where reading takes long, `split` cuts the source into parts, and `read` gets the content
+of each: here, in other processes or on other machines, in any order (running/). So importers and parts must pickle.
 
-A new importer is a class with `Options`, a constructor, `parts` and `read_unit`, named in IMPORTERS and _CLASSES, or by
+A new importer is a class with `read` and, where it has any, `Options`. It is named in IMPORTERS and _CLASSES, or by
 "module:Class" or "file.py:Class" where it is a user's own.
 """
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
@@ -74,20 +71,6 @@ def importer_class(name: str) -> "type[Importer]":
     return importer
 
 
-class Part(msgspec.Struct, frozen=True):
-    """A piece of a source.
-
-    Attributes:
-        content: What `read` needs: usually a list of units; a Rejected among them stands for one that cannot be read.
-        size: How much of the source it is, in the unit of `Importer.size` (for progress).
-        weight: Of a unit that is to be gathered with others: what counts towards the size of a part; None: its size.
-    """
-
-    content: Any
-    size: int
-    weight: int | None = None
-
-
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """A logged event that is no action of the schema."""
 
@@ -97,6 +80,20 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 Imported = Session | Rejected | LeftOut
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a source.
+
+    Attributes:
+        content: What `Importer.read` gets.
+        size: How much of the source it is, in the unit of `Importer.size`.
+        file: The file that it is of; None: the source itself.
+    """
+
+    content: Any
+    size: int = 0
+    file: Path | None = None
+
+
 class NoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of an importer that has none of its own."""
 
@@ -104,97 +101,55 @@ class NoOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Importer(ABC):
     """Reads one source.
 
+    Args:
+        source: What the user named: a file, a folder or an id of the hub.
+        options: Of the class `Options`; None: its defaults.
+
     Attributes:
         Options: The importer's own flags, each with a default, and what they mean.
         help_text: What `--help` says beside the summary and the options: what a source looks like, and examples.
-        source: What the sessions come from (manifest).
-        options: How they are read (manifest); together with the source's files they identify an import.
-        files: The files of the source.
-        rules: What decides how the source is read, such as a field mapping or a recipe: its content, not its name, as
-            structs and plain values that JSON can hold. A killed import resumes only with the same rules.
+        name: What the sessions come from (manifest).
+        settings: How they are read (manifest).
         notes: What to tell the user before reading, such as a choice that was guessed.
         report: What to tell the user when all is read, in lines.
         size: The size of the source in units of `Part.size`; None where it is not known.
         unit: What that unit is.
+        batch_size: Parts are read together up to this size: pages that they share are kept, and processes are handed
+            less often.
         longest_session_bytes: A session is held in memory, so one that is longer is rejected: a crawler's, or a log's
             whose ids do not separate visits.
-        helpers: How many processes may be started to help read a part, where the source is of a single one.
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
     help_text: ClassVar[str] = ""
-    source: str
-    options: dict[str, str]
-    files: Sequence[Path] = ()
-    rules: Any = None
-    notes: list[str]
-    report: Sequence[str] = ()
-    size: int | None
-    unit: Literal["bytes", "actions"] = "bytes"
+    unit: ClassVar[Literal["bytes", "actions"]] = "bytes"
+    batch_size: ClassVar[int] = 4 << 20
     longest_session_bytes: int = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
-    helpers: int = 0
 
-    @abstractmethod
-    def __init__(self, source: Path, options: Any) -> None:
-        """Checks that the source is there and can be read.
-
-        Args:
-            source: What the user named: a file, a folder or an id of the hub.
-            options: Of the class `Options`.
-        """
+    def __init__(self, source: Path, options: Any = None) -> None:
+        self.source = source
+        self.options: Any = self.Options() if options is None else options
+        self.name = type(self).__name__
+        self.settings = {"source": source.name}
+        self.size: int | None = None
+        self.notes: list[str] = []
+        self.report: list[str] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """An importer as other processes get it: without its table, whose rows come with each part."""
-        return {name: value for name, value in self.__dict__.items() if name != "_table"}
+        """An importer as other processes get it: without cached pages and its table, whose rows come with parts."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_pages")}
 
     @classmethod
     def help(cls) -> str:
         return cls.help_text
 
-    def state(self) -> str:
-        """Changes when the source does: a digest of paths, sizes and times. A killed import resumes only with it."""
-        digest = blake2b(digest_size=16)
-        for path in self.files:
-            status = path.stat()
-            digest.update(os.fsencode(path) + f" {status.st_size} {status.st_mtime_ns}\n".encode())
-        return digest.hexdigest()
+    def split(self) -> Iterator[Part | Rejected]:
+        """Cuts the source into parts, and says what of it is none; here it is a part as a whole."""
+        yield Part(self.source)
 
     @abstractmethod
-    def parts(self) -> Iterator[Part]:
-        """Cuts the source into parts of bounded size."""
-
-    def read(self, part: Part) -> Iterator[Imported]:
-        """Reads a part: its sessions, what was rejected and which events were left out, in order."""
-        for unit in part.content:
-            if isinstance(unit, Rejected):
-                yield unit
-            else:
-                yield from self.read_unit(unit)
-
-    def read_unit(self, unit: Any) -> Iterator[Imported]:
-        """Reads what is in a unit that `parts` made."""
-        raise NotImplementedError
-
-
-def gather(
-    units: Iterable[Part], most_weight: int, most_units: float = float("inf"), total: int | None = None
-) -> Iterator[Part]:
-    """Parts of units: each ends with the unit that brings its weight, or how many there are, to a bound.
-
-    Args:
-        total: The size of all parts together, if they have more than the units tell.
-    """
-    contents: list[Any] = []
-    size = weight = done = 0
-    for unit in units:
-        contents.append(unit.content)
-        size, weight = size + unit.size, weight + (unit.size if unit.weight is None else unit.weight)
-        if weight >= most_weight or len(contents) >= most_units:
-            yield Part(contents, size)
-            done += size
-            contents, size, weight = [], 0, 0
-    if contents:
-        yield Part(contents, size if total is None else total - done)
+    def read(self, source: Any, options: Any) -> Iterator[Imported]:
+        """Reads the source, or the content of a part of it: sessions, what was rejected and left out, in order."""
 
 
 def find_files(

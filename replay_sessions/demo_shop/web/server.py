@@ -266,7 +266,7 @@ def imported_session(recording: Path) -> Session | None:
     """The session of a recording; None where there is none yet."""
     try:
         importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
-        records = [record for part in importer.parts() for record in importer.read(part)]
+        records = list(importer.read([recording], importer.options))
     except ImportFailed:
         return None
     return next((record for record in records if isinstance(record, Session)), None)

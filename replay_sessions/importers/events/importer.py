@@ -10,7 +10,7 @@ The log is read once and held packed, because the menu follows from all of it; p
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -20,13 +20,11 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, load_event_mapping
 from replay_sessions.importers.events.screens import RenderedPages, Shop, read_templates
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, Part, gather, table_of_names
+from replay_sessions.importers.importer import Imported, Importer, Part, table_of_names
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.event_tables import event_table, find_event_files
 from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable
 from replay_sessions.store.manifest import Rejected
-
-_PART_EVENTS = 4096
 
 _HELP = """\
 SOURCE is a table of events, CSV, TSV, JSON lines or parquet, or a folder of
@@ -57,15 +55,15 @@ class EventsImporter(Importer):
 
     Options = EventsOptions
     unit = "actions"
+    batch_size = 4096
 
     def __init__(self, source: Path, options: EventsOptions) -> None:
+        super().__init__(source, options)
         self._mapping = load_event_mapping(options.mapping)
         self._templates = read_templates(self._mapping.layout)
-        self.source = self._mapping.source
-        self.files = find_event_files(source)
-        self.options = {"mapping": options.mapping}
-        self.rules = self._mapping, self._templates
-        self.notes = []
+        self.name = self._mapping.source
+        self._file = find_event_files(source)[0]
+        self.settings["mapping"] = options.mapping
         # Packed, in the order of time within each session.
         self._table = event_table(
             source.absolute(), self._mapping.row_reader(), self._mapping.split, delimiter=self._mapping.delimiter
@@ -78,14 +76,15 @@ class EventsImporter(Importer):
         mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
         return _HELP.format(mappings=table_of_names(mappings))
 
-    def parts(self) -> Iterator[Part]:
-        if self._table.rejected:
-            yield Part(self._table.rejected, 0)
+    def split(self) -> Iterator[Part | Rejected]:
+        yield from self._table.rejected
         counts: Counter[str] = Counter()
-        for part in gather((Part(rows, len(rows)) for rows in self._table.sessions()), _PART_EVENTS):
-            content = [self._visit(session) for session in part.content]
-            counts.update(name for unit in content if isinstance(unit, list) for row in unit for name in _counted(row))
-            yield Part(content, part.size)
+        for session in self._table.sessions():
+            if isinstance(rows := self._visit(session), Rejected):
+                yield rows
+            else:
+                counts.update(name for row in rows for name in _counted(row))
+                yield Part(rows, len(session), self._file)
         self.report = _format_counts(counts, self._shop)
 
     def _visit(self, session: list[Row]) -> list[Row] | Rejected:
@@ -97,19 +96,18 @@ class EventsImporter(Importer):
         events = ((row[ROW], row["timestamp"], event) for row in session for event in _decode(row["events"]))
         return Visit(self._shop, about).read(events)
 
-    def read(self, part: Part) -> Iterator[Imported]:
-        pages = RenderedPages(self._shop)  # sessions of a part often show the same pages
-        for unit in part.content:
-            if isinstance(unit, Rejected):
-                yield unit
-                continue
-            yield from build_session(
-                unit,
-                pages,
-                source=self.source,
-                longest_bytes=self.longest_session_bytes,
-                row_prefix=f"{self.files[0].name}:",
-            )
+    @cached_property
+    def _pages(self) -> RenderedPages:
+        return RenderedPages(self._shop)
+
+    def read(self, source: list[Row], options: EventsOptions) -> Iterator[Imported]:
+        return build_session(
+            source,
+            self._pages,
+            source=self.name,
+            longest_bytes=self.longest_session_bytes,
+            row_prefix=f"{self._file.name}:",
+        )
 
     def _build_shop(self, table: RowTable) -> Shop:
         """The menu, of the most frequent pages, and where events list no offers, what was clicked on each page."""

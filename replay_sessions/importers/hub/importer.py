@@ -130,28 +130,28 @@ class HubImporter(Importer):
     Options = HubImportOptions
     help_text = _HELP
 
-    def __init__(self, source: Path, options: HubImportOptions = HubImportOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: HubImportOptions | None = None) -> None:
+        super().__init__(source, options)
         patterns = [ABOUT_FILE, f"{DATA_FOLDER}/*.parquet"]
-        source = download(source, revision=options.revision, patterns=patterns, importer="hub")
+        source = download(source, revision=self.options.revision, patterns=patterns, importer="hub")
         if not (source / ABOUT_FILE).is_file():
             raise ImportFailed(
                 f"'{source}' holds no {ABOUT_FILE}: a folder that `python -m replay_sessions export hub` wrote was "
                 "expected; records of another form need `import jsonl` or `import shopcart` with a field mapping"
             )
-        self.files = find_files(source / DATA_FOLDER, (".parquet",), None)
-        self.source = "hub"
-        self.options = {"folder": source.name}
-        self.notes = []
-        self.size = sum(path.stat().st_size for path in self.files)
+        self._files = find_files(source / DATA_FOLDER, (".parquet",), None)
+        self.name = "hub"
+        self.settings["source"] = source.name
+        self.size = sum(path.stat().st_size for path in self._files)
 
-    def parts(self) -> Iterator[Part]:
+    def split(self) -> Iterator[Part | Rejected]:
         """A file is a part: its sessions are complete, and it is read a few rows at a time."""
-        for path in self.files:
-            yield Part([path], path.stat().st_size)
+        for path in self._files:
+            yield Part(path, path.stat().st_size, path)
 
-    def read_unit(self, unit: Path) -> Iterator[Imported]:
-        split = next((split for split in SPLITS if unit.name.startswith(f"{split}-")), None)
-        for session_id, group in groupby(_read_rows(unit), key=lambda row: row["session_id"]):
+    def read(self, source: Path, options: HubImportOptions) -> Iterator[Imported]:
+        split = next((split for split in SPLITS if source.name.startswith(f"{split}-")), None)
+        for session_id, group in groupby(_read_rows(source), key=lambda row: row["session_id"]):
             session: SessionRows[dict[str, Any]] = SessionRows(self.longest_session_bytes)
             for row in group:
                 session.add(row, len(row["page"] or ""))
@@ -160,7 +160,7 @@ class HubImporter(Importer):
                     raise BadSession(too_long(self.longest_session_bytes))
                 yield session_of(session.rows, split)
             except (BadSession, ValueError, TypeError) as error:
-                yield Rejected(where=f"{unit.name}, session {session_id}", reason=reason_of(error))
+                yield Rejected(where=f"{source.name}, session {session_id}", reason=reason_of(error))
 
 
 def _read_rows(path: Path) -> Iterator[dict[str, Any]]:

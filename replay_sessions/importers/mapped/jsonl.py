@@ -8,7 +8,7 @@ Our own form is a Session as JSON (schema.py). Without --mapping it is recognise
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from replay_sessions.importers.importer import (
     NoOptions,
     Part,
     changed_options,
-    gather,
     listed,
     reason_of,
     table_of_names,
@@ -36,8 +35,6 @@ from replay_sessions.store.manifest import Rejected
 
 OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
-_PART_BYTES = 16 << 20
-_PART_LINES = 100_000
 
 _HELP = """\
   python -m replay_sessions import jsonl sessions.jsonl.gz --out STORE
@@ -59,17 +56,17 @@ class MappedImporter(Importer):
 
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
         """Reads by a mapping, except where the options of the command say otherwise of pages."""
-        self.source = mapping.source if mapping else "jsonl"
+        self.name = mapping.source if mapping else "jsonl"
         self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
-        self.rules = self._mapping, self._reading.recipe_rules()
+        self._reading.recipe_rules()  # a recipe of no such name is reported now
 
-    def read_unit(self, unit: Record) -> Iterator[Imported]:
+    def read(self, source: Record, options: Any) -> Iterator[Imported]:
         try:
             if self._mapping is None:
-                session = msgspec.json.decode(unit.line, type=Session)
+                session = msgspec.json.decode(source.line, type=Session)
                 if self._reading.pages == "raw":
-                    rows, persona, source = rows_of_session(session), session.persona, session.source
+                    rows, persona, name = rows_of_session(session), session.persona, session.source
                 else:
                     if self._reading.removes_private_data:
                         yield without_private_data(session, has_simplified_pages=True)
@@ -77,18 +74,18 @@ class MappedImporter(Importer):
                         yield without_secrets(session)
                     return
             else:
-                rows, persona = self._mapping.session_rows(msgspec.json.decode(unit.line)), None
-                source = self.source
+                rows, persona = self._mapping.session_rows(msgspec.json.decode(source.line)), None
+                name = self.name
         except (BadSession, ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
-            yield rejected(unit, error)
+            yield rejected(source, error)
             return
         yield from build_session(
             rows,
             InlinePages(self._reading),
-            source=source,
+            source=name,
             longest_bytes=self.longest_session_bytes,
-            row_prefix=f"{unit.location}, step ",
-            session_location=unit.location,
+            row_prefix=f"{source.location}, step ",
+            session_location=source.location,
             persona=persona,
         )
 
@@ -99,19 +96,15 @@ def rejected(record: Record, error: Exception) -> Rejected:
     return Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error))
 
 
-def gather_records(path: Path, records: Iterable[Record | Rejected], most_bytes: int) -> Iterator[Part]:
-    """The records of a file in parts."""
-
-    def units() -> Iterator[Part]:
-        done = 0
-        for record in records:
-            if isinstance(record, Rejected):
-                yield Part(record, 0)
-            else:
-                yield Part(record, record.done_bytes - done, len(record.line))
-                done = record.done_bytes
-
-    return gather(units(), most_bytes, _PART_LINES, path.stat().st_size)
+def parts_of_file(path: Path, records: Iterable[Record | Rejected]) -> Iterator[Part | Rejected]:
+    """The records of a file, a part each."""
+    done = 0
+    for record in records:
+        if isinstance(record, Rejected):
+            yield record
+        else:
+            yield Part(record, record.done_bytes - done, path)
+            done = record.done_bytes
 
 
 class JsonlOptions(PageReading, frozen=True, kw_only=True):
@@ -130,7 +123,8 @@ class JsonlImporter(MappedImporter):
 
     Options: ClassVar[type[msgspec.Struct]] = JsonlOptions
 
-    def __init__(self, source: Path, options: JsonlOptions = JsonlOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: JsonlOptions | None = None) -> None:
+        super().__init__(source, options)
         check_name(source)
         try:
             with source.open("rb"):
@@ -143,23 +137,21 @@ class JsonlImporter(MappedImporter):
             raise ImportFailed(
                 f"'{source}' is a table, and a file of JSON lines was expected: `import events` reads tables"
             )
-        self.files = [source.absolute()]
-        name, self.notes = self._choose_mapping(options.mapping)
-        self._set_mapping(None if name == OWN_FORM else load_mapping(name), options)
-        self.options = {"file": source.name, "mapping": name, **self._reading.described()}
+        name, self.notes = self._choose_mapping(self.options.mapping)
+        self._set_mapping(None if name == OWN_FORM else load_mapping(name), self.options)
+        self.settings |= {"mapping": name, **self._reading.described()}
 
     @classmethod
     def help(cls) -> str:
         mappings = {name: mapping.description for name, mapping in built_in_mappings().items()}
         return _HELP.format(mappings=table_of_names(mappings))
 
-    def parts(self) -> Iterator[Part]:
-        path = self.files[0]
-        yield from gather_records(path, read_json_lines(path, self.longest_session_bytes), _PART_BYTES)
+    def split(self) -> Iterator[Part | Rejected]:
+        return parts_of_file(self.source, read_json_lines(self.source, self.longest_session_bytes))
 
     def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
         """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
-        file, mappings = self.files[0], built_in_mappings()
+        file, mappings = self.source, built_in_mappings()
         first = first_object(islice(read_json_lines(file, self.longest_session_bytes), 100))
         likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)
         if name is not None:
@@ -183,7 +175,7 @@ class _NamedMapping(JsonlImporter):
     Options: ClassVar[type[msgspec.Struct]] = NoOptions  # its mapping is fixed
     mapping: ClassVar[str]
 
-    def __init__(self, source: Path, options: NoOptions = NoOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: NoOptions | None = None) -> None:
         super().__init__(source, JsonlOptions(mapping=self.mapping))
 
     @classmethod

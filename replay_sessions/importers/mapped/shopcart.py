@@ -25,7 +25,7 @@ from replay_sessions.importers.hub.download import download, how_to_fetch, is_hu
 from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, too_long
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
-from replay_sessions.importers.mapped.jsonl import MappedImporter, gather_records, rejected
+from replay_sessions.importers.mapped.jsonl import MappedImporter, parts_of_file, rejected
 from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.importers.sources.times import in_time_order
@@ -108,7 +108,6 @@ def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> bytes:
 
 HUB_ID = "NEU-HAI/ShopCART"
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]
-_PART_BYTES = 16 << 20
 _SAMPLE_SESSIONS = 200
 _LEAST_SHARE = 0.5  # below it the log is mapped wrongly rather than shifted
 _OFFSET_NAMES = {-1: "one step earlier", 0: "on their own page", 1: "one step later"}
@@ -146,7 +145,9 @@ class ShopcartImporter(MappedImporter):
     help_text = _HELP
     _mapping: FieldMapping
 
-    def __init__(self, source: Path, options: ShopcartOptions = ShopcartOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: ShopcartOptions | None = None) -> None:
+        super().__init__(source, options)
+        options = self.options
         if is_hub_id(source) and options.revision is None:
             by_hand = how_to_fetch(str(source), "COMMIT", _PATTERNS, "shopcart")
             raise ImportFailed(
@@ -157,9 +158,8 @@ class ShopcartImporter(MappedImporter):
         source = download(source, revision=options.revision or "", patterns=_PATTERNS, importer="shopcart")
         empty = f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet"
         missing = f"there is no file or folder '{source}'"
-        self.files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), empty, missing, any_file=True)
-        self.size = sum(path.stat().st_size for path in self.files)
-        self.notes = []
+        self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), empty, missing, any_file=True)
+        self.size = sum(path.stat().st_size for path in self._files)
         mapping = _shift_pages(load_mapping(options.mapping), 0)
         self._set_mapping(mapping, options)
         self._check_fields()
@@ -172,42 +172,42 @@ class ShopcartImporter(MappedImporter):
             offset, reason = choose_page_offset(self._sample())
             self.notes.append(f"page offset {offset:+d}: {reason}")
         self._set_mapping(_shift_pages(mapping, offset), options)
-        self.options = {
+        self.settings |= {
             "mapping": options.mapping,
             "page_offset": f"{offset:+d}",
             "page_offset_decided_by": "grounding audit" if self.notes else "the command",
             **self._reading.described(),
         }
 
-    def parts(self) -> Iterator[Part]:
-        for path in self.files:
-            yield from gather_records(path, self._sessions_of(path), _PART_BYTES)
+    def split(self) -> Iterator[Part | Rejected]:
+        for path in self._files:
+            yield from parts_of_file(path, self._sessions_of(path))
 
-    def read_unit(self, unit: Record) -> Iterator[Imported]:
-        split = next((split for split in SPLITS if unit.location.startswith(split)), None)  # of the file's name
-        for item in super().read_unit(unit):
+    def read(self, source: Record, options: Any) -> Iterator[Imported]:
+        split = next((split for split in SPLITS if source.location.startswith(split)), None)  # of the file's name
+        for item in super().read(source, options):
             is_unsplit = isinstance(item, Session) and item.official_split is None
             yield msgspec.structs.replace(item, official_split=split) if is_unsplit else item
 
     def _sample(self) -> Iterator[Session]:
         """Some sessions of each file, with the pages as they were logged."""
-        each = max(1, _SAMPLE_SESSIONS // len(self.files))
-        for path in self.files[:_SAMPLE_SESSIONS]:
+        each = max(1, _SAMPLE_SESSIONS // len(self._files))
+        for path in self._files[:_SAMPLE_SESSIONS]:
             records = (record for record in self._sessions_of(path) if isinstance(record, Record))
-            items = (item for record in records for item in self.read_unit(record))
+            items = (item for record in records for item in self.read(record, self.options))
             yield from islice((item for item in items if isinstance(item, Session)), each)
 
     def _sessions_of(self, path: Path) -> Iterator[Record | Rejected]:
         return read_sessions(path, self._mapping, self.longest_session_bytes)
 
     def _check_fields(self) -> None:
-        record = first_record(self.files[0])
+        record = first_record(self._files[0])
         fields = self._mapping.session
         is_session = fields.steps.partition(".")[0] in record
         paths = list(plain_paths(fields.session_id if is_session else self._mapping.step.page))
         if paths and not any(path.partition(".")[0] in record for path in paths):
             raise ImportFailed(
-                f"the first record of '{self.files[0]}' has no field {paths[0]!r}, but {listed(record)}: "
+                f"the first record of '{self._files[0]}' has no field {paths[0]!r}, but {listed(record)}: "
                 "copy replay_sessions/importers/mapped/mappings/shopcart.toml, change its paths, "
                 "give it as --mapping"
             )

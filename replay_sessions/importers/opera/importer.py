@@ -25,7 +25,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, gather, too_long
+from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, too_long
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.opera.tables import (
     OperaSession,
@@ -84,54 +84,56 @@ class OperaImporter(Importer):
 
     Options = OperaOptions
     help_text = _HELP
+    unit = "actions"
+    batch_size = 1  # a part is large enough
 
-    def __init__(self, source: Path, options: OperaOptions = OperaOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: OperaOptions | None = None) -> None:
+        super().__init__(source, options)
+        options = self.options
         version = options.version
-        self.source = "opera"
-        self.options = {
+        self.name = "opera"
+        self.settings |= {
             "version": version,
             "interviews": str(not options.no_interviews).lower(),
             **options.described(),
         }
-        self.rules = options.recipe_rules()
-        self.notes = []
-        self._importer_options = options
+        options.recipe_rules()  # a recipe of no such name is reported now
         # Without the screenshots, which are tens of gigabytes.
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
         by_hand = how_to_fetch(HUB_ID, options.revision, patterns, "opera")
         if is_hub_id(source):
             source = download(source, revision=options.revision, patterns=patterns, importer="opera")
-            self.options["revision"] = source.name
+            self.settings["revision"] = source.name
         elif not source.is_dir():
             raise ImportFailed(f"there is no folder '{source}', and a copy of OPeRA was expected; {by_hand}")
         self._tables = find_tables(source.absolute(), version, by_hand)  # other machines read it too
-        self.files = [path for table in self._tables.values() for paths in table.values() for path in paths]
-        self.size = sum(path.stat().st_size for paths in self._tables["action"].values() for path in paths)
         if not self._tables["user"]:
             self.notes.append("no user table was found: sessions come without personas")
         if not self._tables["session"]:
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
-    def parts(self) -> Iterator[Part]:
-        entries, rejected = find_sessions(self._tables, interviews=not self._importer_options.no_interviews)
-        total = sum(entry.rows for entry in entries)
-        for part in gather((Part(entry, entry.rows) for entry in entries), _PART_ROWS):
-            yield Part(part.content, (self.size or 0) * part.size // total)
-        if rejected:
-            yield Part(rejected, 0)
+    def split(self) -> Iterator[Part | Rejected]:
+        entries, rejected = find_sessions(self._tables, interviews=not self.options.no_interviews)
+        self.size = sum(entry.rows for entry in entries)
+        some: list[OperaSession] = []
+        for number, entry in enumerate(entries, start=1):
+            some.append(entry)
+            if (rows := sum(entry.rows for entry in some)) >= _PART_ROWS or number == len(entries):
+                yield Part(some, rows, some[0].row_groups[0][0])
+                some = []
+        yield from rejected
 
-    def read(self, part: Part) -> Iterator[Imported]:
-        entries = [unit for unit in part.content if isinstance(unit, OperaSession)]
-        yield from (unit for unit in part.content if isinstance(unit, Rejected))
-        for entry, session in zip(entries, _read_rows(entries, self.longest_session_bytes), strict=True):
+    def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
+        """Reads some sessions together, which may share groups of rows."""
+        for entry, session in zip(source, _read_rows(source, self.longest_session_bytes), strict=True):
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
                 continue
             rows = [_row(row, entry) for row in in_time_order(session.rows, lambda row: row["timestamp"])]
             yield from build_session(
                 number_actions(rows),
-                InlinePages(self._importer_options),
-                source=self.source,
+                InlinePages(options),
+                source=self.name,
                 longest_bytes=self.longest_session_bytes,
                 row_prefix=f"{entry.session_id}, step ",
                 persona=entry.persona,

@@ -13,12 +13,12 @@ next step's `gap` says so.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, gather, table_of_names
+from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, table_of_names
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
@@ -32,8 +32,6 @@ from replay_sessions.store.manifest import Rejected
 _ACTION_FILES = (
     "actions.csv", "actions.tsv", "actions.jsonl", "actions.csv.gz", "actions.jsonl.gz", "actions.parquet",
 )  # fmt: skip
-_PART_ROWS = 64
-
 _HELP = """\
 SOURCE is a folder of pages as a browser held them, with a table of what was done
 on them:
@@ -80,21 +78,22 @@ class RawImporter(Importer):
     """Reads raw pages and a table of actions; see the module."""
 
     Options = RawOptions
+    unit = "actions"
+    batch_size = 64
 
-    def __init__(self, source: Path, options: RawOptions = RawOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: RawOptions | None = None) -> None:
+        super().__init__(source, options)
+        options = self.options
         if not source.is_dir():
             raise ImportFailed(f"'{source}' is no folder, and one of pages was expected")
-        self.source = "raw"
-        self._importer_options = options
+        self.name = "raw"
         self._root = source.absolute()
         self._actions = (options.actions or _find_actions(source)).absolute()
         check_name(self._root)
         check_name(self._actions)
         self._table = read_actions(self._actions, frozenset(filter(None, options.ignore_columns.split(","))))
-        self.unit = "actions"
         self.size = len(self._table)
         self._recipe = load_recipe(options.recipe) if options.recipe else None
-        self.rules = self._recipe and self._recipe.rules
         endings = changed_options(options, Endings)
         described = {
             "actions": self._actions.name,
@@ -103,8 +102,7 @@ class RawImporter(Importer):
             "viewport": options.viewport if options.viewport != "desktop" else None,
             **endings,
         }
-        self.options = {key: str(value) for key, value in described.items() if value is not None}
-        self.notes = []
+        self.settings |= {key: str(value) for key, value in described.items() if value is not None}
         if not endings and not self._table.has_type("terminate"):
             self.notes.append(
                 "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
@@ -118,36 +116,30 @@ class RawImporter(Importer):
         columns = {name + "*" * (name in REQUIRED_COLUMNS): text for name, text in COLUMNS.items()}
         return _HELP.format(columns=table_of_names(columns))
 
-    def state(self) -> str:
-        self.files = sorted([self._actions, *(path for path in self._root.rglob("*") if path.is_file())])
-        return super().state()
-
-    def parts(self) -> Iterator[Part]:
-        if self._table.rejected:
-            yield Part(self._table.rejected, 0)
-        yield from gather((Part(rows, len(rows)) for rows in self._table.sessions()), _PART_ROWS)
-
-    def read(self, part: Part) -> Iterator[Imported]:
-        options = self._importer_options
-        pages = PageFolder(
+    @cached_property
+    def _pages(self) -> "PageFolder":
+        options = self.options
+        return PageFolder(
             self._root,
             self._recipe,
             private_data=not options.keep_private_data,
             purchase_selector=options.purchase_selector,
             viewport=options.viewport,
         )
-        for unit in part.content:
-            if isinstance(unit, Rejected):
-                yield unit
-                continue
-            for rows in ended_sessions(in_time_order(unit, lambda row: row.get("timestamp")), options):
-                yield from build_session(
-                    rows,
-                    pages,
-                    source=self.source,
-                    longest_bytes=self.longest_session_bytes,
-                    row_prefix=f"{self._actions.name}:",
-                )
+
+    def split(self) -> Iterator[Part | Rejected]:
+        yield from self._table.rejected
+        yield from (Part(rows, len(rows), self._actions) for rows in self._table.sessions())
+
+    def read(self, source: list[Row], options: RawOptions) -> Iterator[Imported]:
+        for rows in ended_sessions(in_time_order(source, lambda row: row.get("timestamp")), options):
+            yield from build_session(
+                rows,
+                self._pages,
+                source=self.name,
+                longest_bytes=self.longest_session_bytes,
+                row_prefix=f"{self._actions.name}:",
+            )
 
 
 def _find_actions(folder: Path) -> Path:

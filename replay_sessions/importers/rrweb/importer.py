@@ -18,7 +18,6 @@ from replay_sessions.importers.importer import (
     Part,
     changed_options,
     find_files,
-    gather,
     listed,
     too_long,
 )
@@ -31,7 +30,6 @@ from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import Rejected
 
 _ENDINGS = (".gz", ".json", ".jsonl", ".ndjson", ".txt", ".rrweb")
-_PART_BYTES = 16 << 20
 
 _HELP = """\
 SOURCE is a recording of rrweb 2, or a folder of them: an array of events, JSON lines,
@@ -55,31 +53,31 @@ class RrwebImporter(Importer):
     Options = RrwebOptions
     help_text = _HELP
 
-    def __init__(self, source: Path, options: RrwebOptions = RrwebOptions()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, source: Path, options: RrwebOptions | None = None) -> None:
+        super().__init__(source, options)
+        options = self.options
         if not 0 <= options.max_masked <= 1:
             raise BadConfig(f"--max-masked is {options.max_masked:g}, and a share from 0 to 1 was expected")
-        self._importer_options = options
         self._root = source.absolute() if source.is_dir() else source.absolute().parent
         endings = ", ".join(_ENDINGS)
         empty = f"'{source}' holds no file that ends in {endings}"
         missing = f"there is no file or folder '{source}', and a recording or a folder of them was expected"
-        self.files = find_files(source, _ENDINGS, empty, missing, any_file=True)
-        self.size = sum(path.stat().st_size for path in self.files)
+        self._files = find_files(source, _ENDINGS, empty, missing, any_file=True)
+        self.size = sum(path.stat().st_size for path in self._files)
         self._recipe = load_recipe(options.recipe) if options.recipe else None
-        self.rules = self._recipe.rules if self._recipe else None
         leaving = changed_options(options, Leaving)
-        self.source = "rrweb"
-        self.options = {
-            "source": source.name,
+        self.name = "rrweb"
+        self.settings |= {
             "recipe": options.recipe or "by site",
             "private_data": "kept" if options.keep_private_data else "removed",
             "pieces": str(options.pieces).lower(),
             "max_masked": f"{options.max_masked:g}",
             **{name: str(value) for name, value in leaving.items()},
         }
-        self.notes = []
         if source.is_dir():
-            files = (path for path in sorted(source.absolute().rglob("*")) if path.is_file() and path not in self.files)
+            files = (
+                path for path in sorted(source.absolute().rglob("*")) if path.is_file() and path not in self._files
+            )
             others = [path.name for path in files if not path.name.startswith(".")]
             if others:
                 self.notes.append(f"files that end in none of {endings} are passed over: {listed(others)}")
@@ -91,19 +89,15 @@ class RrwebImporter(Importer):
         if options.keep_private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
-    def parts(self) -> Iterator[Part]:
-        recordings = [[path] for path in self.files]
-        if self._importer_options.pieces:
-            recordings = [list(group) for _, group in groupby(self.files, key=lambda path: path.parent)]
-        sizes = [sum(path.stat().st_size for path in files) for files in recordings]
-        return gather(map(Part, recordings, sizes, sizes), _PART_BYTES)
+    def split(self) -> Iterator[Part | Rejected]:
+        recordings = [[path] for path in self._files]
+        if self.options.pieces:
+            recordings = [list(group) for _, group in groupby(self._files, key=lambda path: path.parent)]
+        for files in recordings:
+            yield Part(files, sum(path.stat().st_size for path in files), files[0])
 
-    def read(self, part: Part) -> Iterator[Imported]:
-        for files in part.content:
-            yield from self._read(files)
-
-    def _read(self, files: list[Path]) -> Iterator[Imported]:
-        has_pieces = self._importer_options.pieces
+    def read(self, source: list[Path], options: RrwebOptions) -> Iterator[Imported]:
+        files, has_pieces = source, options.pieces
         path = files[0].relative_to(self._root)
         name = (path.parent if has_pieces and path.parent.name else _without_endings(path)).as_posix()
         location = f"{path.parent.as_posix()}/" if has_pieces else path.as_posix()
@@ -130,7 +124,7 @@ class RrwebImporter(Importer):
             raise BadSession(
                 "it holds no full snapshot, so no page is known: a piece of a longer recording? (--pieces)"
             )
-        options = self._importer_options
+        options = self.options
         reader = PageReader(
             self._recipe,
             options.selectors,

@@ -232,6 +232,6 @@ class TestUnpacking:
         visits.mkdir()
         with gzip.open(visits / "actions.csv.gz", "wb", 1) as file:
             file.write(b"session_id,page,type\n" + b"v1,home.html,click\n" * 2_000_000)
-        monkeypatch.setattr("replay_sessions.importers.raw.action_table._MOST_UNPACKED_BYTES", 20_000_000)
+        monkeypatch.setattr("replay_sessions.importers.sources.row_tables._MOST_UNPACKED_BYTES", 20_000_000)
         with pytest.raises(ImportFailed, match="unpacked they are more than 20,000,000 bytes; split the table"):
             RawImporter(visits)

@@ -12,7 +12,7 @@ from replay_sessions import Session, SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.exporters.hub import HubExporter
-from replay_sessions.importers.hub.importer import COLUMNS, HubImporter, rows_of, session_of
+from replay_sessions.importers.hub.importer import COLUMNS, HubImporter, HubImportOptions, rows_of, session_of
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions
@@ -90,8 +90,7 @@ def test_rows_that_are_no_whole_session_are_rejected(tmp_path: Path) -> None:
     pq.write_table(rows.from_pylist(broken, schema=rows.schema), file)
     with pytest.raises(Exception, match="no session could be imported"):
         again(tmp_path / "out")
-    reasons = [getattr(record, "reason", "") for part in HubImporter(tmp_path / "out").parts()
-               for record in HubImporter(tmp_path / "out").read(part)]  # fmt: skip
+    reasons = [getattr(item, "reason", "") for item in HubImporter(tmp_path / "out").read(file, HubImportOptions())]
     assert "has steps [0, 2], not 0, 1, 2" in reasons[0]
     assert "'hover'" in reasons[1]
     assert "Expected `str`, got `null`" in reasons[2]

@@ -109,7 +109,7 @@ class TestMapped:
     def test_miniwob_workers_utterances_and_unsubmitted_inputs(self, tmp_path: Path) -> None:
         path = write_lines(tmp_path / "log.jsonl", miniwob_line(1), miniwob_line(2, worker_hit=None))
         importer = JsonlImporter(path)
-        assert importer.options["mapping"] == "miniwob"
+        assert importer.settings["mapping"] == "miniwob"
         assert "looks like miniwob" in importer.notes[0]
         first, second = import_file(path).sessions()
         assert (first.user_id, second.user_id, first.goal) == ("HIT7", "m2", "Find Beaulah.")

@@ -147,7 +147,7 @@ class TestRecords:
     def test_parts_and_processes_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         source = write_lines(tmp_path / "log.jsonl", [line(number) for number in range(20)])
         whole = imported(source).fingerprint
-        monkeypatch.setattr("replay_sessions.importers.mapped.shopcart._PART_BYTES", 2000)
+        monkeypatch.setattr(ShopcartImporter, "batch_size", 2000)
         done: list[int] = []
         run_import(ShopcartImporter(source), tmp_path / "parts", workers=2, on_progress=done.append)
         assert len(done) > 3
@@ -202,6 +202,6 @@ def test_the_reported_shares_are_found_again_and_decide(tmp_path: Path) -> None:
         logged = [{**action, "parsed_context": shown} for action, shown in zip(actions, pages, strict=True)]
         lines.append({"session_id": f"s{session}", "user_id": f"u{session}", "actions": logged})
     importer = ShopcartImporter(write_lines(tmp_path / "log.jsonl", lines))
-    assert importer.options["page_offset"] == "-1"
+    assert importer.settings["page_offset"] == "-1"
     assert "92% stand one step earlier" in importer.notes[0], importer.notes
     assert "18% stand on their own page" in importer.notes[0], importer.notes

@@ -248,7 +248,7 @@ class TestRows:
     def test_parts_and_processes_make_the_same_store(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [row(session=f"v{i // 3}", element_text="Sale") for i in range(30)]
         whole = imported(visits, *rows).fingerprint
-        monkeypatch.setattr("replay_sessions.importers.raw.importer._PART_ROWS", 5)
+        monkeypatch.setattr(RawImporter, "batch_size", 5)
         done: list[int] = []
         importer = RawImporter(visits)
         run_import(importer, visits.parent / "parts", workers=2, on_progress=done.append, splits=SplitPlan())

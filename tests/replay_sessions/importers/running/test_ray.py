@@ -25,10 +25,10 @@ def source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log of several parts, as they are cut by default."""
+    """A log of several batches, as they are read by default."""
     path = tmp_path / "log.jsonl"
     page = "<p>a page of the shop</p>" * 4000
-    path.write_bytes(b"".join(msgspec.json.encode(make_session(i, page=page)) + b"\n" for i in range(250)) + b"{no\n")
+    path.write_bytes(b"".join(msgspec.json.encode(make_session(i, page=page)) + b"\n" for i in range(300)) + b"{no\n")
     return path
 
 
@@ -54,5 +54,5 @@ def test_what_a_part_raises_is_told_in_one_line(tmp_path: Path, capsys: pytest.C
 
 
 def test_a_process_of_ray_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    run_import(Deadly(tmp_path / "marker"), tmp_path / "store", engine="ray")
+    run_import(Deadly(tmp_path), tmp_path / "store", engine="ray")
     assert SessionStore.open(tmp_path / "store").session_ids() == [f"session-{i:04}" for i in range(6)]

@@ -6,13 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay_sessions import SessionStore
+from replay_sessions import Session, SessionStore
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, Part
+from replay_sessions.importers.importer import Importer, LeftOut, NoOptions, Part
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
-from replay_sessions.importers.running.engines import Job, PartRecord, do_part
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.manifest import Rejected, SplitPlan
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
@@ -22,8 +21,8 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """60 sessions in many parts, with a broken line and a doubled id."""
-    monkeypatch.setattr("replay_sessions.importers.mapped.jsonl._PART_BYTES", 2000)
+    """60 sessions that are read in many batches, with a broken line and a doubled id."""
+    monkeypatch.setattr(JsonlImporter, "batch_size", 2000)
     lines = [msgspec.json.encode(make_session(i)) for i in range(60)]
     lines.insert(10, b"{broken")
     lines.append(lines[0])
@@ -55,46 +54,66 @@ def test_sessions_without_an_official_split_are_rejected(log: Path, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
 
 
+class Small(Importer):
+    """An importer that needs nothing but `read`."""
+
+    def read(self, source: Path, options: NoOptions) -> Iterator[Session | Rejected | LeftOut]:
+        for number, word in enumerate(source.read_text().split()):
+            if word == "visit":
+                yield make_session(number)
+            else:
+                yield LeftOut(action_type=word) if word == "scroll" else Rejected(where=f"word {number}", reason=word)
+
+
+def test_read_alone_makes_an_importer(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("visit scroll visit odd scroll")
+    run_import(Small(tmp_path / "words"), tmp_path / "store", workers=None)
+    manifest = SessionStore.open(tmp_path / "store").manifest
+    assert (manifest.source, manifest.options) == ("Small", {"source": "words"})
+    assert (manifest.sessions, manifest.rejected, manifest.left_out_steps) == (2, 1, {"scroll": 2})
+
+
 class Deadly(Importer):
     """Kills the process that reads its second part, once."""
 
-    source, options, notes, size = "deadly", {}, [], None
+    batch_size = 1
 
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def parts(self) -> Iterator[Part]:
+    def split(self) -> Iterator[Part]:
         for number in range(6):
-            yield Part(content=number, size=1)
+            yield Part(number, 1, self.source / f"part-{number}")
 
-    def read(self, part: Part) -> Iterator[Imported]:
-        if part.content == 1 and not self.marker.exists():
-            self.marker.touch()
+    def read(self, source: int, options: NoOptions) -> Iterator[Session]:
+        marker = self.source / "marker"
+        if source == 1 and not marker.exists():
+            marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        yield make_session(part.content)
+        yield make_session(source)
 
 
-def test_a_killed_worker_ends_the_import_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ImportFailed, match="killed"):
-        run_import(Deadly(tmp_path / "marker"), tmp_path / "store", workers=2)
+def test_a_killed_worker_ends_the_import_and_its_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ImportFailed, match="'part-1'"):
+        run_import(Deadly(tmp_path), tmp_path / "store", workers=2)
     assert [path.name for path in tmp_path.iterdir()] == ["marker"]
 
 
-@pytest.mark.parametrize(("starting_s", "starts"), [(60.0, 0), (0.0, 1)])
+@pytest.mark.parametrize(("starting_s", "starts"), [(60.0, False), (0.0, True)])
 def test_processes_are_started_for_what_takes_longer_than_that(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starting_s: float, starts: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starting_s: float, starts: bool
 ) -> None:
-    started: list[int] = []
-
-    def start(jobs: Iterator[Job], workers: int) -> Iterator[PartRecord]:
-        started.append(workers)
-        return map(do_part, jobs)
-
     monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
     monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)
-    monkeypatch.setattr("replay_sessions.importers.running.engines._in_processes", start)
-    done: list[int] = []
-    run_import(JsonlImporter(log), tmp_path / "store", workers=None, on_progress=done.append)
-    assert started == [2] * starts
-    assert sum(done) == log.stat().st_size
-    assert len(SessionStore.open(tmp_path / "store")) == 60
+    run_import(Processes(tmp_path), tmp_path / "store", workers=None)
+    readers = {session.source for session in SessionStore.open(tmp_path / "store").sessions()}
+    assert (len(readers) > 1) is starts
+
+
+class Processes(Importer):
+    """Sessions whose source is the process that read them."""
+
+    batch_size = 1
+
+    def split(self) -> Iterator[Part]:
+        return (Part(number, 1) for number in range(4))
+
+    def read(self, source: int, options: NoOptions) -> Iterator[Session]:
+        yield msgspec.structs.replace(make_session(source), source=str(os.getpid()))
