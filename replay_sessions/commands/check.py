@@ -22,12 +22,9 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.audit.findings import AuditLimits, AuditReport, counted
-from replay_sessions.store.audit.judge import audit_size, audit_store
+from replay_sessions.store.audit.findings import CONTEXT_TOKENS, MIN_GROUNDING, PRIVATE_PAGES, AuditReport, counted
+from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.manifest import format_counts
-
-_LIMITS = AuditLimits()
-
 
 # Leaving a session out mends these faults. Shifted pages are not mended by it: the import has to be done again.
 _REASONS = {
@@ -54,13 +51,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
     json: bool = False
     repair: bool = False
-    min_grounding: float = _LIMITS.grounding
-    context_tokens: int = _LIMITS.context_tokens
-    private_pages: int = _LIMITS.private_pages
+    min_grounding: float = MIN_GROUNDING
+    context_tokens: int = CONTEXT_TOKENS
+    private_pages: int = PRIVATE_PAGES
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        check_at_least(1, workers=self.workers)
+        check_at_least(1, workers=self.workers, context_tokens=self.context_tokens)
+        check_at_least(0, private_pages=self.private_pages)
+        if not 0 <= self.min_grounding <= 1:
+            raise BadConfig(
+                f"--min-grounding is {self.min_grounding}, and a share from 0 to 1 was expected, such as 0.8"
+            )
 
 
 def _check(options: Check) -> int:
@@ -133,11 +135,15 @@ def rewrite_store(
 
 
 def _audit(store: SessionStore, options: Check) -> AuditReport:
-    limits = AuditLimits(
-        grounding=options.min_grounding, context_tokens=options.context_tokens, private_pages=options.private_pages
-    )
-    with progress_bar("checking", audit_size(store)) as advance:
-        return audit_store(store, limits, workers=options.workers or os.cpu_count() or 1, on_progress=advance)
+    with progress_bar("checking", len(store)) as advance:
+        return audit_store(
+            store,
+            min_grounding=options.min_grounding,
+            context_tokens=options.context_tokens,
+            private_pages=options.private_pages,
+            workers=options.workers or os.cpu_count() or 1,
+            on_progress=advance,
+        )
 
 
 run = command(Check, _check, program="shop-r1 check")

@@ -30,7 +30,7 @@ from replay_sessions.importers.mapped.record_paths import optional_text_at, plai
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.schema import Session
-from replay_sessions.store.audit.findings import AuditLimits
+from replay_sessions.store.audit.findings import MOST_SHIFT
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches
 from replay_sessions.store.manifest import SPLITS, Rejected
 
@@ -231,7 +231,7 @@ def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
     evidence = f"of {counts[0][1]:,} targets in the first {len(matches):,} sessions " + ", ".join(
         f"{shares[offset]:.0%} stand {_OFFSET_NAMES[offset]}" for offset in ranked
     )
-    best = 0 if shares[0] + AuditLimits().shift >= shares[ranked[0]] else ranked[0]
+    best = 0 if shares[0] + MOST_SHIFT >= shares[ranked[0]] else ranked[0]
     if shares[best] < _LEAST_SHARE:
         raise ImportFailed(
             f"the page offset cannot be decided: {evidence}; give --page-offset, or mend the field mapping"

@@ -1,40 +1,16 @@
-"""What goes into an audit and what comes out of it: its limits, findings and report (see judge.py)."""
+"""The limits, findings and report of an audit (see judge.py)."""
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.schema import Split
 
+MIN_GROUNDING = 0.8  # the least share of targets on their page
+MOST_SHIFT = 0.2  # by how much a neighbouring page may explain the targets better than their own
+MOST_LEAKAGE = 0.01  # the greatest share of held-out sessions with a near-duplicate in train
+MOST_REPEATS = 0.001  # the greatest share of sessions that repeat another exactly
+CONTEXT_TOKENS = 32_768  # pages estimated to be longer are warned of
 LONG_SESSION_STEPS = 1000  # a crawler's, or ids shared by several visits
-
-
-class AuditLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What counts as a fault.
-
-    Attributes:
-        grounding: Least share of targets on their page.
-        shift: By how much a neighbouring page may explain the targets better than their own.
-        leakage: Greatest share of held-out sessions with a near-duplicate in train.
-        repeats: Greatest share of sessions that repeat another exactly.
-        context_tokens: Pages estimated to be longer are warned of.
-        session_steps: Sessions of more steps are warned of: crawlers, or ids shared by several visits.
-        private_pages: About how many pages are searched for private data, spread over the store.
-    """
-
-    grounding: float = 0.8
-    shift: float = 0.2
-    leakage: float = 0.01
-    repeats: float = 0.001
-    context_tokens: int = 32_768
-    session_steps: int = LONG_SESSION_STEPS
-    private_pages: int = 500
-
-    def __post_init__(self) -> None:
-        for name in ("grounding", "shift", "leakage", "repeats"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise BadConfig(f"{name} is {share}, and a share from 0 to 1 was expected, such as 0.8 for 80%")
-        check_at_least(1, context_tokens=self.context_tokens, session_steps=self.session_steps)
-        check_at_least(0, private_pages=self.private_pages)
+PRIVATE_PAGES = 500  # about how many pages are searched for private data, spread over the store
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -12,7 +12,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import AuditLimits, AuditReport, Finding, Grounding, Spread, counted
+from replay_sessions.store.audit.findings import (
+    CONTEXT_TOKENS,
+    LONG_SESSION_STEPS,
+    MIN_GROUNDING,
+    MOST_LEAKAGE,
+    MOST_REPEATS,
+    MOST_SHIFT,
+    PRIVATE_PAGES,
+    AuditReport,
+    Finding,
+    Grounding,
+    Spread,
+    counted,
+)
 from replay_sessions.store.audit.scan import (
     SessionFacts,
     add_counts,
@@ -27,31 +40,34 @@ _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pa
 
 def audit_store(
     store: SessionStore,
-    limits: AuditLimits | None = None,
     *,
+    min_grounding: float = MIN_GROUNDING,
+    context_tokens: int = CONTEXT_TOKENS,
+    private_pages: int = PRIVATE_PAGES,
     workers: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> AuditReport:
     """Reads every session of a store and reports on it.
 
     Args:
+        min_grounding: The least share of targets on their page, per source and action type.
+        context_tokens: Pages that are longer, by estimate, are warned of.
+        private_pages: About how many pages are searched for private data, spread over the store.
         workers: Processes that read; small stores are read in this one.
-        on_progress: Called with how much was done since the last call; in all it is `audit_size`, less where sessions
-            repeat.
+        on_progress: Called with the number of sessions that were read since the last call.
     """
-    limits = limits or AuditLimits()
     manifest = store.manifest
-    facts = list(scan_store(store, private_pages=limits.private_pages, workers=workers, on_progress=on_progress))
+    facts = list(scan_store(store, private_pages=private_pages, workers=workers, on_progress=on_progress))
     readable = [fact for fact in facts if fact.problem is None]
     pairs = exact_duplicates(fact for fact in readable if not fact.may_coincide)
     copies = {copy for _, copy in pairs}
-    leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies], on_progress)
+    leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies])
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
     weighed = [  # each with whether it is a fault
-        (_duplicates(pairs), len(pairs) > limits.repeats * len(store)),
+        (_duplicates(pairs), len(pairs) > MOST_REPEATS * len(store)),
         (_shared_users(store), manifest.split_plan.by == "user"),  # else the plan allows it
-        (_leaks(leaks, held_out), len(leaks) > limits.leakage * held_out),
+        (_leaks(leaks, held_out), len(leaks) > MOST_LEAKAGE * held_out),
     ]
     weighed_findings = [(finding, is_fault) for findings, is_fault in weighed for finding in findings]
     return AuditReport(
@@ -62,16 +78,16 @@ def audit_store(
         steps=manifest.steps,
         faults=(
             *_unreadable(facts),
-            *_ungrounded(readable, grounding, limits),
-            *_shifted(shares, limits),
+            *_ungrounded(readable, grounding, min_grounding),
+            *_shifted(shares),
             *(finding for finding, is_fault in weighed_findings if is_fault),
         ),
         warnings=(
             *(finding for finding, is_fault in weighed_findings if not is_fault),
             *_coincidences(exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
-            *_endless(store, limits),
-            *_over_context(readable, limits),
+            *_endless(store),
+            *_over_context(readable, context_tokens),
             *_private(readable),
             *_empty_splits(store),
         ),
@@ -85,11 +101,6 @@ def audit_store(
         left_out_steps=manifest.left_out_steps,
         rejected=manifest.rejected,
     )
-
-
-def audit_size(store: SessionStore) -> int:
-    """What an audit does, for its progress: every session is read, and held-out ones are compared with train."""
-    return len(store) + len(store) - len(store.session_ids("train"))
 
 
 def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
@@ -113,19 +124,19 @@ def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
 
 
 def _ungrounded(
-    facts: Sequence[SessionFacts], grounding: Sequence[Grounding], limits: AuditLimits
+    facts: Sequence[SessionFacts], grounding: Sequence[Grounding], min_grounding: float
 ) -> Iterator[Finding]:
     for row in grounding:
-        if row.share >= limits.grounding:
+        if row.share >= min_grounding:
             continue
         message = (
             f"{row.on_page:,} of {row.targets:,} {row.action_type} targets of {row.source} ({row.share:.0%}) stand on "
-            f"the page shown, and at least {limits.grounding:.0%} were expected"
+            f"the page shown, and at least {min_grounding:.0%} were expected"
         )
         sessions = []
         for fact in facts:
             hits, total = fact.matches.get((row.action_type, 0), (0, 0))
-            if fact.source == row.source and hits < limits.grounding * total:
+            if fact.source == row.source and hits < min_grounding * total:
                 sessions.append(fact.session_id)
         yield Finding("ungrounded", message, tuple(sessions))
 
@@ -136,9 +147,9 @@ def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
     return {offset: round(on_page / steps, 4) for offset, (on_page, steps) in sorted(counts.items())}
 
 
-def _shifted(shares: Mapping[int, float], limits: AuditLimits) -> Iterator[Finding]:
+def _shifted(shares: Mapping[int, float]) -> Iterator[Finding]:
     best = max(shares, key=lambda offset: shares[offset], default=0)
-    if best and shares[best] > shares.get(0, 0) + limits.shift:
+    if best and shares[best] > shares.get(0, 0) + MOST_SHIFT:
         where = "one step earlier" if best < 0 else "one step later"
         message = (
             f"pages look shifted, offset {best:+d}: {shares[best]:.0%} of targets stand on the page {where}, "
@@ -190,25 +201,25 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         yield Finding("doubtful_steps", f"{counted(len(sessions), 'session')} with {reason}", tuple(sessions))
 
 
-def _endless(store: SessionStore, limits: AuditLimits) -> Iterator[Finding]:
+def _endless(store: SessionStore) -> Iterator[Finding]:
     rows = sorted(store.index(), key=lambda row: -row.steps)
-    endless = [row for row in rows if row.steps > limits.session_steps]
+    endless = [row for row in rows if row.steps > LONG_SESSION_STEPS]
     if endless:
         message = (
-            f"{counted(len(endless), 'session')} of more than {limits.session_steps:,} steps, the longest of "
+            f"{counted(len(endless), 'session')} of more than {LONG_SESSION_STEPS:,} steps, the longest of "
             f"{endless[0].steps:,}: a crawler's, or of a log whose session ids tell no visits apart?"
         )
         yield Finding("endless", message, tuple(row.session_id for row in endless))
 
 
-def _over_context(facts: Sequence[SessionFacts], limits: AuditLimits) -> Iterator[Finding]:
-    characters = int(limits.context_tokens * _CHARACTERS_PER_TOKEN)
+def _over_context(facts: Sequence[SessionFacts], context_tokens: int) -> Iterator[Finding]:
+    characters = int(context_tokens * _CHARACTERS_PER_TOKEN)
     pages = [fact.session_id for fact in facts for length in fact.page_characters if length > characters]
     sessions = sum(sum(fact.page_characters) > characters for fact in facts)
     if pages or sessions:
         message = (
             f"about {counted(len(pages), 'page')} alone, and {counted(sessions, 'session')} as a whole, would not fit "
-            f"a context of {limits.context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
+            f"a context of {context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
         )
         yield Finding("over_context", message, tuple(dict.fromkeys(pages)))
 

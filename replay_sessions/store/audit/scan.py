@@ -202,14 +202,8 @@ def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
     ]
 
 
-def leaks_across_splits(
-    store: SessionStore, facts: Sequence[SessionFacts], on_progress: Callable[[int], None] = lambda _: None
-) -> list[tuple[str, str]]:
-    """Pairs (held out, in train) of sessions that are nearly the same; each of the first is named once.
-
-    Args:
-        on_progress: Told how many held-out sessions were compared since the last call.
-    """
+def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple[str, str]]:
+    """Pairs (held out, in train) of sessions that are nearly the same; each of the first is named once."""
     in_train: defaultdict[int, list[str]] = defaultdict(list)
     for fact in facts:
         if fact.split == "train":
@@ -224,7 +218,6 @@ def leaks_across_splits(
             if _content_overlap(store, fact.session_id, other) >= _SAME_CONTENT:
                 leaks.append((fact.session_id, other))
                 break
-        on_progress(1)
     return leaks
 
 

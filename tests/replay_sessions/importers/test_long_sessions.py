@@ -22,7 +22,6 @@ from replay_sessions.importers.mapped.shopcart import ShopcartImporter, Shopcart
 from replay_sessions.importers.opera.importer import OperaImporter
 from replay_sessions.importers.raw.importer import RawImporter
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.audit.judge import AuditLimits, audit_store
 from tests.replay_sessions.conftest import PAGE, make_session
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
 
@@ -185,15 +184,6 @@ class TestCrawlers:
         main(["check", str(store)])
         told = " ".join(capsys.readouterr().out.split())
         assert "1 session of more than 1,000 steps, the longest of 50,000: a crawler's, or of a log whose" in told
-
-    def test_how_many_are_too_many_may_be_said(self, bot: Path, tmp_path: Path) -> None:
-        run_import(JsonlImporter(bot), tmp_path / "store")
-        store = SessionStore.open(tmp_path / "store")
-        for most, found in ((49_999, ["bot"]), (50_000, [])):
-            report = audit_store(store, AuditLimits(session_steps=most, private_pages=0))
-            assert [
-                name for finding in report.warnings if finding.code == "endless" for name in finding.sessions
-            ] == found
 
 
 class TestUnpacking:

@@ -102,7 +102,7 @@ class TestNotFound:
             SessionStore.open("demoo")
 
     def test_without_a_near_name_a_command_is_suggested(self, tmp_path: Path) -> None:
-        with pytest.raises(StoreNotFound, match="Make one with `python -m replay_sessions generate"):
+        with pytest.raises(StoreNotFound, match="generate --sessions"):
             SessionStore.open(tmp_path / "zzzzzzzz" / "deeper")
 
     def test_a_file_or_another_folder_is_no_store(self, tmp_path: Path) -> None:
