@@ -19,7 +19,7 @@ import msgspec
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.serving import check_port, serve
+from replay_sessions.foundation.serving import serve
 from replay_sessions.importers.importer import Importer
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
@@ -43,7 +43,6 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
     most_session_mib: int = Importer.longest_session_bytes >> 20
 
     def __post_init__(self) -> None:
-        check_port(self.port)
         check_at_least(1, most_batch_mib=self.most_batch_mib, most_session_mib=self.most_session_mib)
 
 

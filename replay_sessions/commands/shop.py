@@ -16,7 +16,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
-from replay_sessions.foundation.serving import check_port, serve
+from replay_sessions.foundation.serving import serve
 from replay_sessions.importers.importer import Importer
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
@@ -41,7 +41,6 @@ class Shop(Record):
     port: int = 8601
 
     def __post_init__(self) -> None:
-        check_port(self.port)
         check_at_least(0, first=self.first)
 
 

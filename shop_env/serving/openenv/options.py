@@ -7,7 +7,6 @@ import msgspec
 
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
-from replay_sessions.foundation.serving import check_port
 from shop_env.live import LiveReward
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
@@ -45,7 +44,6 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         host: The address to listen on. Whoever reaches it can read the store, unless there is a token.
         hosts: Names by which clients reach it beside localhost and numeric addresses. Pages of other sites are refused.
         token: The first part of every path (http://HOST:PORT/TOKEN); who does not know it gets nothing.
-        mcp: Serve `/mcp` too, OpenEnv's tool interface: each call without a session holds a place until it is idle.
         port: The port; 0 takes a free one.
         max_sessions: How many clients may be connected at once.
         idle_timeout_s: A client that asks nothing for so many seconds loses its session.
@@ -65,7 +63,6 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = ()
     token: str | None = None
-    mcp: bool = False
     port: int = 8000
     max_sessions: int = 64
     idle_timeout_s: float = 1800.0
@@ -81,4 +78,3 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         check_at_least(1, max_replies=self.max_replies, max_sessions=self.max_sessions)
         if not 0 < self.idle_timeout_s < float("inf"):
             raise BadConfig(f"--idle-timeout-s is {self.idle_timeout_s}; it must be a number of seconds above 0")
-        check_port(self.port)

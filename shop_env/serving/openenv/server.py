@@ -5,13 +5,10 @@ longer answers pings, and when it has asked nothing for `idle_timeout_s`.
 """
 
 import functools
-import socket
-import sys
 from collections.abc import Callable
 
 import gymnasium
 import msgspec
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app
@@ -20,7 +17,8 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
-from replay_sessions.foundation.serving import Guard, bounded_connections
+from replay_sessions.foundation.serving import Guard, Server
+from replay_sessions.foundation.serving import serve as serve_until_stopped
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
@@ -30,7 +28,6 @@ ENV_NAME = "shop_r1"  # in the paths of OpenEnv's task API: /shop_r1/splits
 
 _PING_EVERY_S = 20.0
 _MAX_MESSAGE_BYTES = 100 << 20  # what OpenEnv's client takes too; a longer reply closes the socket
-_SHUTDOWN_S = 3
 
 
 def build_app(options: ServerOptions) -> FastAPI:
@@ -45,8 +42,9 @@ def build_app(options: ServerOptions) -> FastAPI:
         ),
     )
     app.add_exception_handler(ShopR1Error, _bad_request)
-    closed = () if options.mcp else ("/mcp",)
-    app.add_middleware(Guard, hosts=(options.host, *options.hosts), token=options.token, closed=closed)
+    # A call to OpenEnv's tool interface would hold a session until it is idle.
+    app.router.routes = [route for route in app.routes if not getattr(route, "path", "").startswith("/mcp")]
+    app.add_middleware(Guard, hosts=(options.host, *options.hosts), token=options.token)
     return app
 
 
@@ -85,33 +83,15 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
 
 def serve(options: ServerOptions) -> int:
     """Listens until Ctrl-C or SIGTERM; the first line on standard output says where."""
-    app = build_app(options)
-    listening = _listen(options.host, options.port)
-    host, port = listening.getsockname()[:2]
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    address += f"/{options.token}" if options.token else ""
-    sys.stdout.write(f"serving {options.env} at http://{address} (WebSocket /ws); Ctrl-C stops\n")
-    sys.stdout.flush()
-    config = uvicorn.Config(
-        app,
-        http=bounded_connections(),
-        log_level="warning",
+    server = Server(
+        build_app(options),
+        options.host,
+        options.port,
         ws_max_size=_MAX_MESSAGE_BYTES,
         ws_ping_interval=_PING_EVERY_S,
         # A client that generates in its event loop answers no ping meanwhile; it is not gone for that.
         ws_ping_timeout=options.idle_timeout_s,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
     )
-    uvicorn.Server(config).run(sockets=[listening])
-    return 0
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise BadConfig(
-            f"cannot listen on {host}, port {port} ({error.strerror or error}): "
-            "choose another --host or --port; port 0 takes a free one"
-        ) from error
+    address = server.address + (f"/{options.token}" if options.token else "")
+    greeting = f"serving {options.env} at {address} (WebSocket /ws); Ctrl-C stops"
+    return serve_until_stopped(server, greeting, lambda: f"{options.env} at {address}")
