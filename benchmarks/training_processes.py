@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from types import FrameType
-from typing import IO, Self
+from typing import Self
 
 from replay_sessions.foundation.command_line import handling
 
@@ -54,7 +54,6 @@ class StopForwarder(ExitStack):
 def run_measured(
     command: Sequence[str],
     *,
-    lock_file: IO[bytes] | None = None,
     quiet: bool = False,
     stops: StopForwarder | None = None,
 ) -> tuple[int, int]:
@@ -63,7 +62,6 @@ def run_measured(
     That is no less than this process's own memory, from which the other begins: little, beside a training.
 
     Args:
-        lock_file: It stays locked for as long as the command lives, whatever becomes of this process.
         quiet: Its standard output is not shown; its errors are.
         stops: What forwards signals to it; None: one of its own.
 
@@ -76,7 +74,6 @@ def run_measured(
         process = subprocess.Popen(
             command,
             process_group=0,
-            pass_fds=() if lock_file is None else (lock_file.fileno(),),
             stdout=subprocess.DEVNULL if quiet else None,
         )
         stops.add(process)

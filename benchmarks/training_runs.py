@@ -25,8 +25,9 @@ from agents.llm_grpo.presets import check_store, load_preset
 from agents.registry import parse_spec
 from benchmarks.training_processes import StopForwarder, run_measured
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, check_at_least
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
@@ -220,14 +221,14 @@ def _train(run: PlannedRun, stops: StopForwarder, *, quiet: bool) -> None:
         return
     try:
         sys.stderr.write(f"training: {run.folder}\n")
-        with working_alone_in(run.folder) as lock_file:
+        with working_alone_in(run.folder):
             if not run.missing_rows():  # another call may have finished it before this one came here
                 return
             started = time.monotonic()
             peak_bytes = 0
             command = [sys.executable, "-m", "agents.llm_grpo.train", *run.words]
             try:
-                code, peak_bytes = run_measured(command, lock_file=lock_file, quiet=quiet, stops=stops)
+                code, peak_bytes = run_measured(command, quiet=quiet, stops=stops)
             finally:
                 _add_cost(run, time.monotonic() - started, peak_bytes)
         if code:

@@ -23,8 +23,9 @@ from agents.llm_grpo.evaluation import RunAgents, evaluate_run
 from agents.llm_grpo.options import PROGRAM, RunOptions, without_dry_run
 from agents.llm_grpo.presets import check_store, has_begun, record_extension
 from agents.llm_grpo.training_run import TrainingRun
-from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_file, replace_json, working_alone_in
+from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.schema import Terminate
 from replay_sessions.store import SessionStore

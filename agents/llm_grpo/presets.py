@@ -27,8 +27,9 @@ import msgspec
 
 from agents.llm_grpo.config import TrainConfig
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.durable_files import TRAINING_LOCK, replace_json
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, did_you_mean
+from replay_sessions.foundation.locks import TRAINING_LOCK
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.metrics_file import METRICS_FILE

@@ -19,8 +19,8 @@ from agents.agent_process import make_foreign_agent
 from agents.child_process import Limits
 from agents.registry import AGENTS, FORMER_GROUPS, GROUPS, format_spec, is_own, make_agent, parse_spec
 from replay_sessions.foundation.config_errors import convert_fields
-from replay_sessions.foundation.durable_files import working_alone_in
 from replay_sessions.foundation.errors import BadConfig, BadSession
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore

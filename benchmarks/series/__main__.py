@@ -36,7 +36,8 @@ from benchmarks.leaderboard.ranking import merge, run_leaderboard
 from benchmarks.series.config import Board, boards_of, read_series
 from benchmarks.series.tables import markdown, sentences, series_table, tables_of
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import working_alone_in, write_results
+from replay_sessions.foundation.durable_files import write_results
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from shop_env.evaluation.log import VERSIONS

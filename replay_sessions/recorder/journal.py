@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
-from replay_sessions.foundation.durable_files import replace_file, working_alone_in, writing
+from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.recorder.batches import Batch
 from replay_sessions.recorder.session_file import SessionFile
 

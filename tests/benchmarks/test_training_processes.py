@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.training_runs import parse_seeds
-from replay_sessions.foundation.durable_files import HAS_LOCKS, lock
 from replay_sessions.foundation.errors import BadConfig
 
 pytestmark = pytest.mark.long
@@ -61,36 +60,6 @@ def test_a_stop_is_handed_on_once_and_waited_for_and_told_in_one_line(
     assert process.returncode == 130
     assert saved.read_text() == "1"
     assert said == told
-
-
-HOLDING = """
-import sys
-from pathlib import Path
-from benchmarks.training_processes import run_measured
-from replay_sessions.foundation.durable_files import lock
-with Path({held!r}).open("wb") as file:
-    lock(file)
-    run_measured([sys.executable, "-c", {child!r}], lock_file=file)
-"""
-
-
-@pytest.mark.skipif(not HAS_LOCKS, reason="this system locks no files")
-def test_what_is_held_for_a_training_stays_so_when_the_command_is_killed(tmp_path: Path) -> None:
-    there, end, held = tmp_path / "there", tmp_path / "end", tmp_path / "held"
-    child = f"import pathlib, time\npathlib.Path({str(there)!r}).touch()\n"
-    child += f"while not pathlib.Path({str(end)!r}).exists(): time.sleep(0.01)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING.format(held=str(held), child=child)], stdout=subprocess.PIPE
-    )
-    wait_for(there)
-    process.kill()  # the training goes on, an orphan
-    process.wait()
-    with held.open("wb") as file:
-        with pytest.raises(BlockingIOError):
-            lock(file)
-        end.touch()
-        process.communicate(timeout=120)  # until the orphan has let go of the pipe
-        lock(file)
 
 
 def test_seeds_are_separated_by_blanks_or_commas_and_come_once() -> None:

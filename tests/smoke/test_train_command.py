@@ -28,8 +28,8 @@ from benchmarks.docs_site.hook import on_page_markdown
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
 from benchmarks.report.step_figures import differences
-from replay_sessions.foundation.durable_files import TRAINING_LOCK, working_alone_in
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.results import dominant_type

@@ -18,7 +18,7 @@ import pytest
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.published import load_table
 from benchmarks.paper.runs import PaperOptions, plan_table
-from replay_sessions.foundation.durable_files import working_alone_in
+from replay_sessions.foundation.locks import working_alone_in
 from tests.demo_stores import demo_store_at
 
 pytestmark = pytest.mark.long
