@@ -3,30 +3,23 @@
     path ─► train.models (folder, hub id, GGUF file, package:NAME/FILE.gguf) ─► agents.local.policy_agent.PolicyAgent
 
 python -m benchmarks.leaderboard --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
-python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine&engine=vllm" --out runs/zero_shot
+python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine" --out runs/zero_shot
 
 It reads the prompt that training teaches (shop_env/prompts.py), and its prompts share their pages as a checkpoint's do.
-vLLM runs in this process too, and gives no probabilities of actions: for those use the engine `transformers`.
+A model that vLLM serves is the agent `prompting`.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from agents.local.policy_agent import Decode, PolicyAgent, Seeds, usual_device
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
-from shop_env.observation import ContextConfig, Observation
+from agents.local.policy_agent import Decode, PolicyAgent, usual_device
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision
-from train.models import load_model, load_tokenizer
-from train.rollouts.vllm import LARGEST_SEED, VllmEngine
-from train.tokens import decode_replies
-
-Engine = Literal["transformers", "vllm"]
+from train.models import load_model
 
 
 def local(
@@ -38,13 +31,11 @@ def local(
     max_tokens: int = 4096,
     precision: Precision = "float32",
     device: str | None = None,
-    engine: Engine = "transformers",
     style: Literal["full", "compact"] = "full",
     system_file: str | None = None,
     own_tokenizer: bool = False,
     decode: Decode = "tokens",
     rationales: int = 16,
-    **engine_options: Any,
 ) -> PolicyAgent:
     """A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
 
@@ -54,17 +45,18 @@ def local(
         temperature: 0 is greedy.
         max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
         precision: `bfloat16` computes in bfloat16 autocast.
-        engine: `transformers`, or `vllm`, which needs vLLM installed and takes folders and hub ids.
         style, system_file: The format of prompts (shop_env.prompts.PromptConfig).
         own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
         decode, rationales: How a reply is chosen, and of how many draws (agents.local.policy_agent).
-        engine_options: Further arguments of vLLM's LLM (`gpu_memory_utilization=0.5`).
 
     Raises:
         CheckpointMismatch: The model or the adapter cannot be loaded.
-        MissingExtra: vLLM, or what reads GGUF files or adapters, is missing.
+        MissingExtra: What reads GGUF files or adapters is missing.
     """
-    _check(engine, engine_options, max_new_tokens, max_tokens, decode)
+    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
+        raise BadConfig(
+            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
+        )
     model_path = _base(path, adapter)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
@@ -77,8 +69,6 @@ def local(
         own_tokenizer=own_tokenizer,
         precision=precision,
     )
-    if engine == "vllm":
-        return VllmAgent(model_path, adapter, info, engine_options)
     model, tokenizer = load_model(
         model_path, max_tokens=max_tokens, own_tokenizer=own_tokenizer, device=device or usual_device()
     )
@@ -86,18 +76,6 @@ def local(
         model = _with_adapter(model, Path(adapter), model_path)
     model.requires_grad_(False)  # and so what is computed in bfloat16 is held in it
     return PolicyAgent(policy=(model, tokenizer, info), temperature=temperature, decode=decode, rationales=rationales)
-
-
-def _check(engine: str, engine_options: dict[str, Any], max_new_tokens: int, max_tokens: int, decode: str) -> None:
-    check_choice("engine", engine, Engine)
-    if engine == "vllm" and decode != "tokens":
-        raise BadConfig(f"decode is {decode!r}, but the engine vllm gives no probabilities: use engine=transformers.")
-    if engine_options and engine != "vllm":
-        raise BadConfig(f"the engine {engine} takes no {', '.join(engine_options)}: those are for engine=vllm.")
-    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
-        raise BadConfig(
-            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
-        )
 
 
 def _base(path: str | None, adapter: str | None) -> str:
@@ -117,29 +95,3 @@ def _with_adapter(model: Any, adapter: Path, path: str) -> Any:
         raise CheckpointMismatch(
             f"the adapter '{adapter}' does not fit the model '{path}': {first_line(error)}"
         ) from error
-
-
-class VllmAgent(PolicyAgent):
-    """Samples replies with vLLM.
-
-    Args:
-        path: A folder or hub id.
-        adapter: The folder of a LoRA adapter.
-        info: Its prompt format and sampling.
-        engine_options: Further arguments of vLLM's LLM.
-    """
-
-    def __init__(self, path: str, adapter: str | None, info: CheckpointInfo, engine_options: Mapping[str, Any]) -> None:
-        self._engine = VllmEngine(
-            path, max_tokens=info.max_tokens, precision=info.precision, adapter=adapter, options=engine_options
-        )
-        self._prepare(load_tokenizer(path, own_tokenizer=info.own_tokenizer), info)
-
-    def probabilities(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> None:  # type: ignore[override]
-        """vLLM gives none."""
-        return
-
-    def _replies(self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds) -> list[str]:
-        of_engine = [int(np.random.default_rng(seed).integers(LARGEST_SEED)) for seed in seeds]
-        replies = self._engine.generate(prompts, self._sampling, seed=of_engine)
-        return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])

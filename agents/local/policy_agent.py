@@ -9,7 +9,6 @@ terminating is the likeliest single action. `decode` chooses among whole actions
 
     tokens                  replies are sampled token by token
     most_probable_action    the action with the greatest probability, of equal ones the first
-    sample_action           an action drawn from p^(1/temperature)
 
 Its probability of each action of a page is for the likelihood metrics (shop_env.metrics.likelihood). A policy
 writes a rationale before its action, so the probability of an action is the expectation, over rationales r
@@ -49,7 +48,7 @@ from train.tokens import decode_replies, prompt_tokens, stop_token
 logger = logging.getLogger(__name__)
 
 Seeds = Sequence[int | None]
-Decode = Literal["tokens", "most_probable_action", "sample_action"]
+Decode = Literal["tokens", "most_probable_action"]
 
 
 class PolicyAgent(SeededAgent):
@@ -57,7 +56,7 @@ class PolicyAgent(SeededAgent):
 
     Args:
         path: The checkpoint's folder; None with `policy`.
-        temperature: 0 is greedy; None: the checkpoint's own. With `sample_action` of actions, not of tokens.
+        temperature: 0 is greedy; None: the checkpoint's own.
         max_new_tokens: None: the checkpoint's own.
         device: Where the model runs; None: a GPU where there is one.
         policy: A model, its tokenizer and its info that are already in memory.
@@ -80,25 +79,15 @@ class PolicyAgent(SeededAgent):
     ) -> None:
         model, tokenizer, info = policy or load_checkpoint(str(path), device or usual_device())
         self._policy = Policy(model, autocast=autocast_dtype(info.precision))
-        self._prepare(tokenizer, info, temperature, max_new_tokens)
-        _check_decoding(decode, temperature, self._sampling.temperature, rationales)
-        self._decode, self._rationales = decode, rationales
-        self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
-
-    def _prepare(
-        self,
-        tokenizer: Any,
-        info: CheckpointInfo,
-        temperature: float | None = None,
-        max_new_tokens: int | None = None,
-    ) -> None:
-        """Sets how prompts are made and replies sampled."""
         self._tokenizer, self.info = tokenizer, info
         self._sampling = SamplingConfig(
             temperature=info.temperature if temperature is None else temperature,
             max_new_tokens=max_new_tokens or info.max_new_tokens,
             end_token=stop_token(tokenizer),
         )
+        _check_decoding(decode, temperature, rationales)
+        self._decode, self._rationales = decode, rationales
+        self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
 
     def act(self, observation: Observation) -> str:
         """The reply to one observation."""
@@ -125,8 +114,7 @@ class PolicyAgent(SeededAgent):
             return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
         pages = self._weigh(prompts, observations, sources)
         self._weighed = (observations, seeds, pages)
-        temperature = self._sampling.temperature if self._decode == "sample_action" else 0.0
-        return [page.reply(temperature, source) for page, source in zip(pages, sources, strict=True)]
+        return [page.reply() for page in pages]
 
     def _probabilities(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds
@@ -216,17 +204,12 @@ def usual_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _check_decoding(decode: str, asked_temperature: float | None, temperature: float, rationales: int) -> None:
+def _check_decoding(decode: str, temperature: float | None, rationales: int) -> None:
     """Raises BadConfig where they do not go together."""
     check_choice("decode", decode, Decode)
     if type(rationales) is not int or rationales < 0:
         raise BadConfig(f"rationales is {rationales!r}; it must be a whole number, 0 for an empty rationale.")
-    if decode == "most_probable_action" and asked_temperature:
+    if decode == "most_probable_action" and temperature:
         raise BadConfig(
-            f"temperature is {asked_temperature} with decode=most_probable_action, which draws no action: leave it "
-            "out, or give decode=sample_action."
-        )
-    if decode == "sample_action" and not temperature > 0:
-        raise BadConfig(
-            f"temperature is {temperature} with decode=sample_action: give one above 0, or decode=most_probable_action."
+            f"temperature is {temperature} with decode=most_probable_action, which draws no action: leave it out."
         )

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.adapted import choose
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
@@ -54,10 +53,10 @@ class WeighedActions:
         votes = self._votes(list(self.counts.values())) + for_none / len(self.candidates)
         return dict(zip(self.candidates, (votes / (draws + 1)).tolist(), strict=True))
 
-    def reply(self, temperature: float, source: np.random.Generator) -> str:
-        """The action that is chosen without smoothing, behind the rationale after which its share is the highest."""
+    def reply(self) -> str:
+        """The most probable action without smoothing, behind the rationale after which its share is the highest."""
         counts = list(self.counts.values()) if any(self.counts.values()) else [1]
-        action = choose(self._votes(counts).numpy() / sum(counts), temperature, source)
+        action = int(self._votes(counts).numpy().argmax())  # of equal ones the first
         rationale = list(self.counts)[int(self.shares[:, action].numpy().argmax())]
         return format_reply(rationale, self.candidates[action])
 

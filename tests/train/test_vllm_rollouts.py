@@ -15,9 +15,8 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
-from agents.registry import make_agent
 from replay_sessions.demo_shop import generate_sessions
-from shop_env.observation import ContextConfig, observe
+from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT
 from train.checkpoints import save_checkpoint
@@ -213,15 +212,6 @@ def test_vllm_ends_with_a_killed_rank(small: Small, tmp_path: Path) -> None:
         for process in alive:
             process.kill()
         assert not alive
-
-
-def test_an_agent_of_a_folder_answers_as_in_transformers(small: Small) -> None:
-    session = next(generate_sessions(1, seed=9))
-    observations = [observe(session, index) for index in range(len(session.steps))]
-    asked = f"local?path={small.folder}&own_tokenizer=true&style=compact&max_new_tokens=8&max_tokens=2048"
-    theirs = make_agent(f"{asked}&engine=vllm&gpu_memory_utilization=0.1")
-    seeds = [0] * len(observations)
-    assert theirs.act_batch(observations, seeds=seeds) == make_agent(asked).act_batch(observations, seeds=seeds)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Language models of one's own as agents: folders, GGUF files, adapters, and what cannot be loaded."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from agents.agent_code import code_digest
 from agents.conformance import check_agent
 from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent, parse_spec
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
@@ -91,11 +90,9 @@ def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
     [
         ("", BadConfig, "needs a model: local\\?path="),
         ("path=nowhere/at/all", CheckpointMismatch, "the model 'nowhere/at/all' cannot be loaded"),
-        ("path={folder}&engine=magic", BadConfig, "engine is 'magic'; it must be one of transformers, vllm"),
-        ("path={folder}&gpu_memory_utilization=0.5", BadConfig, "takes no gpu_memory_utilization"),
+        ("path={folder}&magic=0.5", BadConfig, "magic"),
         ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "max_new_tokens is 100 and max_tokens 100"),
         ("path={folder}&adapter={folder}", CheckpointMismatch, "holds no LoRA adapter"),
-        ("path=models/x.gguf&engine=vllm", BadConfig, "takes a folder or a hub id"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(
@@ -109,13 +106,6 @@ def test_an_adapter_of_another_model_is_told(adapter: Path, tmp_path: Path) -> N
     write_gguf(tmp_path / "other.gguf")
     with pytest.raises(CheckpointMismatch, match="does not fit the model"):
         make_agent(f"local?path={tmp_path / 'other.gguf'}&adapter={adapter}")
-
-
-def test_vllm_is_asked_for_only_where_it_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "vllm", None)
-    make_agent(f"local?path={folder}&{ASKED}")
-    with pytest.raises(MissingExtra, match="pip install vllm"):
-        make_agent(f"local?path={folder}&engine=vllm&{ASKED}")
 
 
 def test_another_model_file_asks_a_leaderboard_anew(tmp_path: Path) -> None:
