@@ -5,7 +5,7 @@
             writer.write(session)
 
 Everything goes to a hidden folder beside the target, which takes its place at the end (work_folder.py); an exception
-removes it. Sessions may also come as shards that other processes wrote into that folder (`add_shard`).
+removes it.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import replace_json, writing
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.schema import Session
+from replay_sessions.schema import Session, action_type
 from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     REJECTED_FILE,
@@ -28,11 +28,17 @@ from replay_sessions.store.manifest import (
     Rejected,
     Shard,
     SplitPlan,
+    assign_split,
     fingerprint,
     write_index,
 )
-from replay_sessions.store.shards import ShardWriter, WrittenShard, repeated
+from replay_sessions.store.shards import ShardWriter, session_digest
 from replay_sessions.store.work_folder import WorkFolder
+
+# A shard's footer grows with its sessions and is read before the first of them.
+_SHARD_SESSIONS = 256
+_SHARD_CHARACTERS = 256 << 20
+_LONGEST_SESSION_CHARACTERS = 512 << 20  # Arrow counts a row group's text in 31 bits, and a character may take 4 bytes
 
 
 class StoreWriter:
@@ -66,13 +72,13 @@ class StoreWriter:
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
         self._shards: list[Shard] = []  # those that are finished
-        self._rows: dict[str, IndexRow] = {}  # of their sessions
+        self._rows: dict[str, IndexRow] = {}
         self._action_counts: Counter[str] = Counter()
         self._left_out_steps: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         self._work.__enter__()
-        self.shard_folder.mkdir()
+        (self._work.new / SHARD_FOLDER).mkdir()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -86,16 +92,6 @@ class StoreWriter:
                 self._shard.discard()
             self._work.__exit__()
 
-    @property
-    def session_count(self) -> int:
-        """How many sessions the finished shards hold."""
-        return len(self._rows)
-
-    @property
-    def shard_folder(self) -> Path:
-        """Where other processes may write shards, to be added by `add_shard`."""
-        return self._work.new / SHARD_FOLDER
-
     def write(self, session: Session) -> None:
         """Adds a session.
 
@@ -103,21 +99,17 @@ class StoreWriter:
             BadSession: Its id was written before, its text is no Unicode (lone surrogates), or it is too long.
         """
         if session.session_id in self._rows:
-            raise BadSession(repeated(session.session_id))
-        if self._shard is not None and not self._shard.has_room(session):
+            raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
+        row = _index_row(session, self.splits)
+        if self._shard is not None and (
+            self._shard.sessions == _SHARD_SESSIONS or self._shard.characters + row.page_characters > _SHARD_CHARACTERS
+        ):
             self._finish_shard()
-        self._shard = self._shard or ShardWriter(self.shard_folder, self.splits)
+        self._shard = self._shard or ShardWriter(self._work.new / SHARD_FOLDER)
+        row = msgspec.structs.replace(row, shard=len(self._shards), row_group=self._shard.sessions)
         self._shard.write(session)
-
-    def add_shard(self, written: WrittenShard) -> None:
-        """Adds the sessions of a shard in `shard_folder`; those whose ids were written before are rejected."""
-        for row, action_counts in zip(written.rows, written.action_counts, strict=True):
-            if row.session_id in self._rows:
-                self.reject(row.session_id, repeated(row.session_id))
-            else:
-                self._rows[row.session_id] = msgspec.structs.replace(row, shard=len(self._shards))
-                self._action_counts.update(action_counts)
-        self._shards.append(written.shard)
+        self._rows[row.session_id] = row
+        self._action_counts.update(action_type(step.action) for step in session.steps)
 
     def reject(self, where: str, reason: str) -> None:
         """Records that something at `where` was not taken in."""
@@ -148,7 +140,7 @@ class StoreWriter:
 
     def _finish_shard(self) -> None:
         if self._shard is not None:
-            self.add_shard(self._shard.finish())
+            self._shards.append(self._shard.finish())
             self._shard = None
 
     def _write_manifest(self) -> None:
@@ -171,3 +163,26 @@ class StoreWriter:
         with writing(self._work.new):
             write_index(self._work.new, rows)
         replace_json(self._work.new / MANIFEST_FILE, manifest)
+
+
+def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
+    """A session's row of the index, but for its place among the shards."""
+    page_characters = sum(len(step.page) for step in session.steps)
+    if page_characters > _LONGEST_SESSION_CHARACTERS:
+        raise BadSession(
+            f"session {session.session_id!r} has pages of {page_characters:,} characters, and a store holds sessions "
+            f"of {_LONGEST_SESSION_CHARACTERS:,} at most"
+        )
+    try:
+        return IndexRow(
+            session_id=session.session_id,
+            user_id=session.user_id,
+            split=assign_split(session, plan),
+            steps=len(session.steps),
+            page_characters=page_characters,
+            shard=-1,
+            row_group=-1,
+            digest=session_digest(session),
+        )
+    except UnicodeEncodeError as error:
+        raise BadSession(f"session {session.session_id!r} holds text that is no Unicode ({error.reason})") from error

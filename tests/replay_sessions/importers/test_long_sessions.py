@@ -112,7 +112,7 @@ def test_how_long_a_session_may_be_is_an_option(tmp_path: Path, capsys: pytest.C
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("replay_sessions.store.shards._LONGEST_SESSION_CHARACTERS", 1000)
+    monkeypatch.setattr("replay_sessions.store.writer._LONGEST_SESSION_CHARACTERS", 1000)
     with StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session(1))
         with pytest.raises(BadSession, match="pages of 10,100 characters, and a store holds sessions of 1,000 at most"):

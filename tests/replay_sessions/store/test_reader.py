@@ -59,7 +59,7 @@ def test_the_fingerprint_tells_content_and_split_but_neither_order_nor_shards(
     written = [make_session(i) for i in range(6)]
     fingerprint = make_store(written).fingerprint
     assert make_store(written[::-1], "reversed").fingerprint == fingerprint
-    monkeypatch.setattr("replay_sessions.store.shards._MOST_SESSIONS", 2)
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
     many_shards = make_store(written, "many_shards")
     assert len(many_shards.manifest.shards) == 3
     assert many_shards.fingerprint == fingerprint

@@ -117,7 +117,7 @@ class TestReaders:
     """A reader that was open when its store was replaced."""
 
     def test_it_sees_one_store_or_an_error(self, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("replay_sessions.store.shards._MOST_SESSIONS", 2)
+        monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
         old = [make_session(number, page="<p>old</p>") for number in range(6)]
         new = [make_session(number, page="<p>new</p>") for number in range(6)]
         reader = make_store(old)
@@ -132,7 +132,7 @@ class TestReaders:
     def test_what_both_stores_hold_may_still_be_read(
         self, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("replay_sessions.store.shards._MOST_SESSIONS", 2)
+        monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 2)
         sessions = [make_session(number) for number in range(4)]
         reader = make_store(sessions)
         replace(reader.path, [*sessions[2:], make_session(9)])

@@ -148,7 +148,7 @@ def test_another_stores_shard_of_the_same_ids_is_found(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Same ids, same lengths, same size: only what it holds is another."""
-    monkeypatch.setattr("replay_sessions.store.shards._MOST_SESSIONS", 10)
+    monkeypatch.setattr("replay_sessions.store.writer._SHARD_SESSIONS", 10)
     mine = make_store([walk(i) for i in range(30)])
     other = make_store([msgspec.structs.replace(walk(i), goal="a blue tent") for i in range(30)], "other")
     theirs = other.path / other.manifest.shards[1].file
