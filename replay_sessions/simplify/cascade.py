@@ -5,13 +5,13 @@ The pages of a shop have the same sheets and elements, so what is computed for o
 
 import functools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from replay_sessions.simplify.css_selectors import Reach, Selector, Specificity
 from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
-from replay_sessions.simplify.element_table import ElementTable
-from replay_sessions.simplify.recipes.selectors import Memo, SelectorSet
 from replay_sessions.simplify.style_sheets import Block, Cache, Layer, Sheet
+from replay_sessions.simplify.tags import TAGS, UNKNOWN
 
 _MAX_FITTING = 200  # rules that are looked at for one element
 _LEAST_LENGTH = 200_000  # what caching a cascade takes, however short the sheets are: as much as so many characters
@@ -22,6 +22,28 @@ Attributes = Mapping[str, str | None]
 Keys = tuple[str, str | None, str | None, tuple[str, ...]]  # tag, class attribute, id, attributes that rules are about
 Rank = tuple[bool, bool, tuple[int, ...], Specificity, int, int]  # importance, `style`, layer, …, sheet, position
 Entry = tuple[Rank, Selector, str]  # a declaration
+
+_MEMO_LIMIT = 20_000
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Memo(dict[_Key, _Value]):
+    """What is computed once for each key: a site's pages repeat theirs many times over."""
+
+    def __init__(self, compute: Callable[[_Key], _Value]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: _Key) -> _Value:
+        if len(self) >= _MEMO_LIMIT:
+            self.clear()
+        value = self[key] = self._compute(key)
+        return value
+
+
+Decision = tuple[bool, int]  # whether a hiding rule may be about an element, and the bits of the triggers
+Tag = tuple[str, int, Memo[str | None, Decision]]  # a tag, its kind, and what is decided by its class attribute
 
 
 class Side:
@@ -97,7 +119,7 @@ class Cascade:
             for each.
         searched: Those selectors and the triggers that they need.
         may_reveal: Whether a rule shows by `visibility`.
-        tables: What is decided by tags and classes, for each recipe.
+        table: Tag number -> what is decided about elements of that tag.
     """
 
     def __init__(self, sheets: tuple[Sheet, ...], reach: Reach) -> None:
@@ -125,10 +147,13 @@ class Cascade:
             item.name == "visibility" and item.value not in (HIDE, INHERIT)
             for sheet in sheets for blocks in sheet.others.values() for block in blocks for item in block.declared
         )  # fmt: skip
-        self.tables: dict[SelectorSet, ElementTable] = {}
+        unknown = self._tag(*UNKNOWN)  # pages number the tags that HTML does not know as they like
+        self.table: Memo[int, Tag] = Memo(lambda number: self._tag(*TAGS[number]) if number in TAGS else unknown)
 
-    def decide(self, tag: str, classes: str | None) -> tuple[bool, int]:
-        """Whether a hiding rule is about one of some classes, and the bits of the triggers among them."""
+    def _tag(self, tag: str, kind: int) -> Tag:
+        return tag, kind, Memo(functools.partial(self._decide, tag))
+
+    def _decide(self, tag: str, classes: str | None) -> Decision:
         words = [f".{name}" for name in (classes or "").split()]
         triggers = 0
         for word in words:

@@ -25,7 +25,7 @@ class Opened:
     """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
 
     __slots__ = (
-        "attributes", "container", "fields_before", "inside", "is_label", "is_unread", "kind", "private", "rule",
+        "attributes", "container", "fields_before", "is_label", "is_unread", "kind", "private", "rule",
         "scope",
     )  # fmt: skip
 
@@ -34,7 +34,6 @@ class Opened:
         self.attributes = attributes
         self.rule = rule
         self.scope = writer.scope
-        self.inside = writer.inside
         self.private = writer.private
         self.is_unread = writer.is_unread
         self.container: Target | None = None
@@ -49,8 +48,7 @@ class ElementWriter(PieceWriter):
         targets: What can be acted on and the parts of the page that have names, in the order of the page.
         headings: What titles cards, in the order of their ends.
         labels: What labels something else.
-        scope, inside, is_unread: What holds where the walk stands: the scope, the recipe's selector bits, and whether
-            it is hidden from screen readers.
+        scope, is_unread: The scope where the walk stands, and whether it is hidden from screen readers.
     """
 
     def __init__(self, labels: Labels, *, private_data: bool) -> None:
@@ -60,13 +58,10 @@ class ElementWriter(PieceWriter):
         self.targets: list[Target] = []
         self.headings: list[Heading] = []
         self.scope = Scope(None, "")
-        self.inside = 0
         self.is_unread = False
         self._target: Target | None = None  # the innermost open one
 
-    def _begin_target(
-        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int
-    ) -> Target:
+    def _begin_target(self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule) -> Target:
         private = self.private
         if self._removes_private:
             private = rule.private or private or (kind_of_field(attributes) if tag in _LABELLED else "")
@@ -76,7 +71,6 @@ class ElementWriter(PieceWriter):
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.node = node
         target.outer = self._target
-        target.inside = self.inside
         target.is_unread, self.is_unread = self.is_unread, False
         target.private, self.private = self.private, private
         if "aria-label" in attributes:
@@ -91,7 +85,6 @@ class ElementWriter(PieceWriter):
         self.targets.append(target)
         if tag in _LABELLED:
             self.labels.fields.append(target)
-        self.inside = inside
         self._tail = ""
         if tag == "select":
             self.scope = target.inner = Scope(self.scope, "")
@@ -99,9 +92,8 @@ class ElementWriter(PieceWriter):
             self._enter(rule, attributes, tag)
         return target
 
-    def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int) -> Opened:
+    def _begin_other(self, tag: str, kind: int, attributes: Attributes, rule: Rule) -> Opened:
         part = Opened(self, kind if kind < ACTED_ON or kind == STRUCK else INLINE, attributes, rule)
-        self.inside = inside
         part.is_label = kind == LABEL
         self._enter(rule, attributes, tag)
         if rule.scope:
@@ -127,7 +119,6 @@ class ElementWriter(PieceWriter):
     def _end(self, opened: Target | Opened, kind: int, piece: int, tag: str) -> None:
         """Ends an element that is more than a wrapper."""
         self.scope = opened.scope
-        self.inside = opened.inside
         self.private = opened.private
         self.is_unread = opened.is_unread
         if self.labels.ids and (identifier := opened.attributes.get("id")) in self.labels.ids:

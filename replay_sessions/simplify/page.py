@@ -114,7 +114,7 @@ def _drafted(
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     check_bounds(source)
     document, landmarks, styles = parse(source, viewport)
-    walk = Walk(rules, Labels.of(landmarks.labelled), styles, private_data=private_data)
+    walk = Walk(rules.rules_on(document), Labels.of(landmarks.labelled), styles, private_data=private_data)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = Draft(walk, _title(document))
     if private_data:

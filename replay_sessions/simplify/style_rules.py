@@ -17,9 +17,7 @@ from tinycss2.ast import FunctionBlock, IdentToken
 from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Entry, Keys, Rank, Side, cascade_of
 from replay_sessions.simplify.css_selectors import Reach, Selector, get_bits, own_words
 from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, declared_in, outcome_of
-from replay_sessions.simplify.element_table import ElementTable
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
-from replay_sessions.simplify.recipes.selectors import MEMO_LIMIT, SelectorSet
 from replay_sessions.simplify.style_sheets import sheets_of
 
 _MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
@@ -43,6 +41,7 @@ class StyleRules:
 
     Attributes:
         ids, attribute_names: The ids and attributes that hiding rules are about.
+        table: What is decided by the tags and classes of elements (`Cascade.table`).
     """
 
     def __init__(
@@ -66,14 +65,8 @@ class StyleRules:
         self._waiting = self._cascade.searched
         self.ids = self._cascade.ids
         self.attribute_names = self._cascade.hiding_attributes
+        self.table = self._cascade.table
         self.trigger(0)
-
-    def table(self, selectors: SelectorSet) -> ElementTable:
-        """What these rules and a recipe's selectors decide by the tags and classes of elements."""
-        table = self._cascade.tables.get(selectors)
-        if table is None or table.size > MEMO_LIMIT:
-            table = self._cascade.tables[selectors] = ElementTable(selectors, self._cascade.decide)
-        return table
 
     def trigger(self, triggers: int) -> None:
         """Searches for what some selectors hide, since words that they ask for were passed; marks what is found.

@@ -49,7 +49,7 @@ class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
     __slots__ = (
-        "alt", "attributes", "end", "has_image", "heading", "inner", "inside", "is_block",
+        "alt", "attributes", "end", "has_image", "heading", "inner", "is_block",
         "is_container", "is_unread", "label", "lead", "node", "outer", "piece", "private", "rule", "scope", "steady",
         "tag", "text",
     )  # fmt: skip
@@ -68,7 +68,6 @@ class Target:
         self.is_block = False  # whether it begins a line of its own
         self.is_container = False
         self.end = 0  # for a container, the number of targets up to its end
-        self.inside = 0  # the recipe's selector bits that hold around it
         self.private = ""
         self.is_unread = False  # whether what is around it is hidden from screen readers
         self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>

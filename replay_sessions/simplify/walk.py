@@ -10,8 +10,7 @@ from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
 from replay_sessions.simplify.hidden import is_behind_dialog, is_unread
 from replay_sessions.simplify.names import Scope, tidy
-from replay_sessions.simplify.recipes import NO_RULE, Recipe, Rule
-from replay_sessions.simplify.recipes.selectors import Choice
+from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.style_rules import HIDING_ATTRIBUTES, StyleRules
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, BREAK, IMAGE, INLINE, STRUCK, TEXT
 from replay_sessions.simplify.targets import (
@@ -35,9 +34,9 @@ class Walk(ElementWriter):
         hidden: The elements (`mem_id`) that are hidden with all inside them.
     """
 
-    def __init__(self, recipe: Recipe, labels: Labels, styles: StyleRules, *, private_data: bool) -> None:
+    def __init__(self, rules: dict[int, Rule], labels: Labels, styles: StyleRules, *, private_data: bool) -> None:
         super().__init__(labels, private_data=private_data)
-        self.recipe = recipe
+        self._rules = rules
         self.parts: list[Part] = []
         self.hidden: list[int] = []
         self._styles = styles
@@ -45,9 +44,9 @@ class Walk(ElementWriter):
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
-        pieces, targets, styles, selectors = self.pieces, self.targets, self._styles, self.recipe.selectors
-        table, looked_at, ids = styles.table(selectors), self._looked_at(), selectors.ids | self.labels.ids | styles.ids
-        decided = table[self.inside]  # what elements are where the walk stands
+        pieces, targets, styles, rules = self.pieces, self.targets, self._styles, self._rules
+        table, ids = styles.table, self.labels.ids | styles.ids
+        looked_at = styles.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
         stack: list[tuple[LexborNode, int, int, str, Target | Opened | None, int]] = []
         while True:
             while node is not None:
@@ -58,7 +57,7 @@ class Walk(ElementWriter):
                         self.write_text(node.text_content or "")
                     node = node.next
                     continue
-                tag, kind, by_classes = decided[number]
+                tag, kind, by_classes = table[number]
                 if kind <= BREAK:
                     if tag != "svg" or self._target is not None or node.css_first("a") is None:
                         self._skip(node, kind, tag)
@@ -67,21 +66,20 @@ class Walk(ElementWriter):
                     kind = INLINE  # a map or a menu that is drawn
                 attributes = node.attributes
                 classes = attributes.get("class")
-                choice, may_hide, triggers = by_classes[classes]
+                may_hide, triggers = by_classes[classes]
                 if triggers:
                     styles.trigger(triggers)
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
-                opened, may_hide = None, may_hide or is_told
-                if may_hide or choice is not None or kind >= ACTED_ON:
-                    is_walked, opened = self._enter_special(node, tag, kind, attributes, choice, may_hide, is_told)
+                opened, rule, may_hide = None, rules.get(node.mem_id, NO_RULE), may_hide or is_told
+                if may_hide or rule is not NO_RULE or kind >= ACTED_ON:
+                    is_walked, opened = self._enter_special(node, tag, kind, attributes, rule, may_hide, is_told)
                     if not is_walked:
                         node = node.next
                         continue
                     if opened is not None:
                         kind = opened.kind
-                        decided = table[self.inside]
                 stack.append((node, kind, len(pieces), tag, opened, len(targets)))
                 if kind >= BLOCK:
                     pieces.append("")
@@ -97,17 +95,11 @@ class Walk(ElementWriter):
                 self._keep_part(node, tag, piece, first, opened)
             if opened is not None:
                 self._end(opened, kind, piece, tag)
-                decided = table[self.inside]
             elif kind >= BLOCK:
                 self.end_block(kind, piece, tag)
             elif kind == INLINE:
                 self._edge = True
             node = node.next
-
-    def _looked_at(self) -> frozenset[str]:
-        """The attributes that may decide what becomes of an element."""
-        names = self.recipe.selectors.attribute_names | self._styles.attribute_names
-        return names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
 
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
         """Passes an element whose content is not walked."""
@@ -122,7 +114,7 @@ class Walk(ElementWriter):
         tag: str,
         kind: int,
         attributes: Attributes,
-        choice: Choice | None,
+        rule: Rule,
         may_hide: bool,
         is_told: bool,
     ) -> tuple[bool, Target | Opened | None]:
@@ -133,18 +125,12 @@ class Walk(ElementWriter):
         """
         if tag == "input" and not acts_by_tag(tag, attributes):
             return False, None
-        rule, inside = NO_RULE, self.inside
-        if is_told or (choice is not None and choice.conditional):
-            fitting, inside = self.recipe.selectors.match(choice, tag, attributes, inside)
-            rule = self.recipe.merged[fitting]
-        elif choice is not None:
-            rule, inside = self.recipe.merged[choice.rules], choice.inside
         if (may_hide or rule.drop) and self._is_left_out(node, attributes, rule):
             return False, None
         if kind == IMAGE:
             self._image(tidy(attributes.get("alt")), rule)
             return False, None
-        return True, self._begin(node, tag, kind, attributes, rule, inside, is_told)
+        return True, self._begin(node, tag, kind, attributes, rule, is_told)
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
         """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing.
@@ -186,19 +172,19 @@ class Walk(ElementWriter):
         return True
 
     def _begin(
-        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, inside: int, is_told: bool
+        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, is_told: bool
     ) -> Target | Opened | None:
         """Begins an element that may be more than a wrapper; None if it is none."""
         if tag == "optgroup":
             self.write_text(attributes.get("label") or "")
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
         if acting or rule.name is not None or (is_told and acts_by_focus(node, tag, attributes)):
-            return self._begin_target(node, tag, kind, attributes, rule, inside)
+            return self._begin_target(node, tag, kind, attributes, rule)
         unread = is_told and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
-        says_nothing = rule is NO_RULE and inside == self.inside and "aria-label" not in attributes and not unread
+        says_nothing = rule is NO_RULE and "aria-label" not in attributes and not unread
         if kind < ACTED_ON and kind != STRUCK and says_nothing and attributes.get("id") not in self.labels.ids:
             return None
-        opened = self._begin_other(tag, kind, attributes, rule, inside)
+        opened = self._begin_other(tag, kind, attributes, rule)
         self.is_unread = self.is_unread or unread
         return opened
 

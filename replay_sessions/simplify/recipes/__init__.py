@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.simplify.names import slug
-from replay_sessions.simplify.recipes.selectors import SelectorSet
 
 __all__ = ["NO_RULE", "Recipe", "Rule", "find_recipe", "load_recipe"]
 
@@ -27,7 +27,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What holds for the elements that `select` selects.
 
     Attributes:
-        select: Which elements, in the part of CSS that `selectors` understands.
+        select: Which elements, in CSS.
         scope: A word that begins the names of everything inside: `refinements` gives `refinements.color.red`.
             "" keeps a rule that follows from giving one.
         card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
@@ -92,17 +92,29 @@ class _Merged(dict[tuple[int, ...], Rule]):
 class Recipe:
     """Rules ready to be matched.
 
-    Attributes:
-        selectors: Which rules fit an element.
-        merged: The one rule that sums those up.
+    Raises:
+        BadConfig: A selector is not understood.
     """
 
     def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
         self.name = name
         self.rules = rules
         self.detect = tuple(text.encode() for text in detect)
-        self.selectors = SelectorSet([rule.select for rule in rules])
-        self.merged = _Merged(rules)
+        self._merged = _Merged(rules)
+        document = LexborHTMLParser("")
+        for number, rule in enumerate(rules, 1):
+            try:
+                document.css(rule.select)
+            except SelectolaxError as error:
+                raise BadConfig(f"selector {rule.select!r} in rule {number} of recipe {name!r} is no CSS") from error
+
+    def rules_on(self, document: LexborHTMLParser) -> dict[int, Rule]:
+        """Returns the rule that holds for each element (`mem_id`) of a page about which the recipe says something."""
+        fitting: dict[int, tuple[int, ...]] = {}
+        for index, rule in enumerate(self.rules):
+            for node in document.css(rule.select):
+                fitting[node.mem_id] = (*fitting.get(node.mem_id, ()), index)
+        return {node: self._merged[indices] for node, indices in fitting.items()}
 
     def recognises(self, raw_html: bytes) -> bool:
         """Whether a page's source looks like this recipe's site."""

@@ -2,8 +2,7 @@
 
 import pytest
 
-from replay_sessions.simplify import simplify, style_sheets
-from replay_sessions.simplify.recipes import selectors
+from replay_sessions.simplify import cascade, simplify, style_sheets
 from replay_sessions.simplify.style_sheets import Cache
 
 SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
@@ -30,7 +29,7 @@ def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch: pytest.Mon
         f"{SHEET}<div class='menu c{n}'><p class=item id=i{n}>secret</p><p hidden>x</p>seen</div>" for n in range(9)
     ]
     first = [simplify(page).html for page in pages]
-    monkeypatch.setattr(selectors, "MEMO_LIMIT", 2)
+    monkeypatch.setattr(cascade, "_MEMO_LIMIT", 2)
     assert [simplify(page).html for page in pages] == first
     assert all("seen" in html and "secret" not in html for html in first)
 

@@ -55,6 +55,8 @@ def test_the_document_lists_every_key_of_a_rule() -> None:
         "[class*=Card][data-id]",
         "div[class*=Card]",
         "[data-id='7']",
+        "p + div, .x",
+        "body > :nth-child(2)",
     ],
 )
 def test_selectors_ask_for_parts_of_classes_and_other_attributes(selector: str, tmp_path: Path) -> None:
@@ -86,9 +88,9 @@ def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path: Path) -> None:
         ("rule = 3", "array"),
         ('[[rule]]\nselct = "a"', "selct"),
         ('[[rules]]\nselect = "a"', "rules"),
-        ('[[rule]]\nselect = "a > b"\nscope = "x"', "'>' is not understood"),
-        ('[[rule]]\nselect = "a:hover"\nscope = "x"', "':hover' is not understood"),
-        ('[[rule]]\nscope = "x"', "empty selector in rule 1"),
+        ('[[rule]]\nselect = "a >"\nscope = "x"', "'a >' in rule 1"),
+        ('[[rule]]\nselect = "a:unheard"\nscope = "x"', "'a:unheard' in rule 1"),
+        ('[[rule]]\nscope = "x"', "'' in rule 1"),
         ('[[rule]]\nselect = "a"\nprivate = "age"', "private"),
         ('[[rule]]\nselect = "a"\nscope = "My Shop"', "write 'my_shop'"),
         ('extends = "amazn"', "Did you mean 'amazon'"),
