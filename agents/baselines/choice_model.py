@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from agents.adapted import Floats, TrainView
-from agents.baselines.choices import Choice, Example, Page
+from agents.baselines.choices import Choice, ChoicePage, Example
 from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
 from shop_env.metrics.clustered_errors import Codes
@@ -38,12 +38,12 @@ from shop_env.replies import parse_reply
 from shop_env.words import words_of
 
 BATCH_STEPS = 256
-MOST_ITERATIONS = 60
+MAX_ITERATIONS = 60
 REFIT_ITERATIONS = 20  # from the fit's weights
 RIDGES = (30.0, 10.0)
 PERSONA_AXES = 6
-OTHERS = 400  # choices without an offer that enter the fit, of each step
-LEAST_ROWS = 5  # a category that fewer rows have is no category
+MAX_OTHERS = 400  # choices without an offer that enter the fit, of each step
+MIN_ROWS = 5  # a category that fewer rows have is no category
 HAS_PRICE = FEATURES.index("has its own price")
 BUYS, LEADS_BACK = FEATURES.index("leads to a purchase"), FEATURES.index("leads back")
 # How strongly each level is drawn to 0: what holds everywhere least.
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
     stands_for: Floats
 
 
-class Batch(NamedTuple):
+class FitBatch(NamedTuple):
     """The rows of some steps, which of them were taken, and how often each step counts, (steps,)."""
 
     rows: Rows
@@ -110,7 +110,7 @@ class ChoiceModel(FittedBaseline):
         fit, held_out = self.batches(fitted), self.batches(tuned)
         weights, fits = np.zeros(len(self._penalty)), []
         for ridge in RIDGES:  # each fit starts where the one before it ended
-            weights = self._minimize(weights, fit, ridge, MOST_ITERATIONS)
+            weights = self._minimize(weights, fit, ridge, MAX_ITERATIONS)
             fits.append((ridge, weights))
         ridge, self.weights = min(fits, key=lambda fit: self.objective(fit[1], held_out, 0.0)[0])
         labelled = (example for example in examples if example.chosen is not None)
@@ -122,7 +122,7 @@ class ChoiceModel(FittedBaseline):
             self.refitted = [self._refit(fit, ridge, users, draw, scale) for _ in range(self.refits)]
 
     def _minimize(
-        self, start: Floats, fit: Sequence[Batch], ridge: float, iterations: int, scale: Floats | float = 1.0
+        self, start: Floats, fit: Sequence[FitBatch], ridge: float, iterations: int, scale: Floats | float = 1.0
     ) -> Floats:
         def scaled(steps: Floats) -> tuple[float, Floats]:
             cost, slope = self.objective(steps * scale, fit, ridge)
@@ -132,8 +132,8 @@ class ChoiceModel(FittedBaseline):
         weights: Floats = found.x * scale
         return weights
 
-    def _curvature(self, fit: Sequence[Batch]) -> Floats:
-        """The diagonal of the log-likelihood's Hessian at the fit's weights, (weights,).
+    def _curvature(self, fit: Sequence[FitBatch]) -> Floats:
+        """Returns the diagonal of the log-likelihood's Hessian at the fit's weights, (weights,).
 
         In units of its root all weights are about as well known, so that few iterations reach a refit's optimum.
         """
@@ -145,19 +145,19 @@ class ChoiceModel(FittedBaseline):
         return curvature
 
     def _refit(
-        self, fit: Sequence[Batch], ridge: float, users: Codes, draw: np.random.Generator, scale: Floats
+        self, fit: Sequence[FitBatch], ridge: float, users: Codes, draw: np.random.Generator, scale: Floats
     ) -> Floats:
         drawn = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
         counts = np.split(drawn[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
         again = [batch._replace(counts=own) for batch, own in zip(fit, counts, strict=True)]
         return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS, scale)
 
-    def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
+    def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
         rows = self._rows(pages)
         return iter(np.split(self.shares(rows, self.levels(self.weights)), rows.starts[1:]))
 
     def log_ratios(self, observations: Sequence[Observation], replies: Sequence[str]) -> Floats:
-        """How much likelier each reply's action is by each refit than by the fit, (replies, refits), in nats.
+        """Computes the log-probability of each reply by each refit, minus that by the fit, (replies, refits), in nats.
 
         With the outcomes of walks they say how far the refits' outcomes are from the fit's, without walking again.
         """
@@ -173,7 +173,7 @@ class ChoiceModel(FittedBaseline):
         ratios: Floats = np.stack(logs[1:], axis=1) - logs[0][:, None]
         return ratios
 
-    def _number(self, pages: Sequence[Page]) -> None:
+    def _number(self, pages: Sequence[ChoicePage]) -> None:
         """Gives roles, kinds and categories their numbers, personas their axes, and every weight its penalty."""
         choices = [(page, choice) for page in pages for choice in page.choices]
         self.roles = _numbers(choice.role for _, choice in choices)
@@ -184,7 +184,7 @@ class ChoiceModel(FittedBaseline):
             for page, choice in choices
             for category in _categories(choice.role, choice.traits, choice.words, page.past[-2:])
         )
-        self._categories = _numbers(name for name, count in counts.items() if count >= LEAST_ROWS)
+        self._categories = _numbers(name for name, count in counts.items() if count >= MIN_ROWS)
         facts = np.array([choice.facts for _, choice in choices])
         # Unknown facts are neutral: as those of the offers in lists are on average, and not of what was looked at.
         is_offer, unknown = facts[:, HAS_PRICE] > 0, np.isnan(facts)
@@ -210,29 +210,29 @@ class ChoiceModel(FittedBaseline):
         self._penalty = np.concatenate([penalty.ravel() for penalty in penalties])
 
     def levels(self, weights: Floats) -> Iterator[Floats]:
-        """The weights of all choices, of roles, of kinds and of categories."""
+        """Splits weights into those of all choices, of roles, of kinds and of categories."""
         parts = np.split(weights, np.cumsum([np.prod(shape) for shape in self._shapes])[:-1])
         return (part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True))
 
-    def batches(self, labelled: Sequence[Labelled]) -> list[Batch]:
+    def batches(self, labelled: Sequence[Labelled]) -> list[FitBatch]:
         draw, batches = np.random.default_rng(0), []
         for start in range(0, len(labelled), BATCH_STEPS):
             pages, chosen, counts = zip(
                 *(_sampled(*step, draw) for step in labelled[start : start + BATCH_STEPS]), strict=True
             )
             rows = self._rows(pages)._replace(stands_for=np.log(np.concatenate(counts)))
-            batches.append(Batch(rows, rows.starts + np.array(chosen), np.ones(len(pages))))
+            batches.append(FitBatch(rows, rows.starts + np.array(chosen), np.ones(len(pages))))
         return batches
 
     def _known(self, choice: Choice) -> Choice:
-        """A purchase step or a way back whose role the fit did not have, in the role of the most alike one."""
+        """Gives a purchase step or a way back whose role the fit did not have the most similar role that it had."""
         meaning, words = _meaning(choice), {*words_of(choice.role)}
         if choice.role in self.roles or not any(meaning):
             return choice
         alike = [role for role, meant in self._meanings.items() if meant == meaning]
         return choice._replace(role=max(alike, key=lambda role: len(words & {*words_of(role)}), default=choice.role))
 
-    def _rows(self, pages: Sequence[Page]) -> Rows:
+    def _rows(self, pages: Sequence[ChoicePage]) -> Rows:
         choices = [(page, self._known(choice)) for page in pages for choice in page.choices]
         sizes = [len(page.choices) for page in pages]
         columns = [
@@ -260,7 +260,7 @@ class ChoiceModel(FittedBaseline):
         )
 
     def shares(self, rows: Rows, levels: Iterable[Floats]) -> Floats:
-        """The probability of each row among those of its step."""
+        """Computes the probability of each row among those of its step."""
         shared, role, kind, category = levels
         by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (personas, roles, features)
         own = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
@@ -269,8 +269,8 @@ class ChoiceModel(FittedBaseline):
         shares: Floats = powers / np.add.reduceat(powers, rows.starts)[rows.step]
         return shares
 
-    def objective(self, weights: Floats, batches: Sequence[Batch], ridge: float) -> tuple[float, Floats]:
-        """The mean negative log-likelihood of what was taken, in nats, with a ridge's penalty, and the gradient."""
+    def objective(self, weights: Floats, batches: Sequence[FitBatch], ridge: float) -> tuple[float, Floats]:
+        """Computes the mean negative log-likelihood in nats, with a ridge's penalty, and its gradient."""
         steps = sum(batch.counts.sum() for batch in batches)
         slope = ridge / steps * self._penalty * weights
         cost = weights @ slope / 2
@@ -283,7 +283,7 @@ class ChoiceModel(FittedBaseline):
         return float(cost), slope
 
     def _sum_rows(self, rows: Rows, facts: Floats, persona: Floats, own: Floats) -> Floats:
-        """For each weight the sum over rows of `own` times what the weight multiplies, (weights,)."""
+        """Computes for each weight the sum over rows of `own` times what the weight multiplies, (weights,)."""
         roles, personas = len(self.roles) + 1, len(persona)
         facts = facts * own[:, None]
         by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
@@ -292,14 +292,16 @@ class ChoiceModel(FittedBaseline):
         return np.concatenate([part.ravel() for part in (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ own)])
 
 
-def _sampled(page: Page, chosen: int, draw: np.random.Generator) -> tuple[Page, int, Floats]:
-    """The offers of a page, terminate, and some of the other choices, which stand for all of them (McFadden, 1978).
+def _sampled(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tuple[ChoicePage, int, Floats]:
+    """Samples a page: its offers, terminate, and some of the other choices, which stand for all (McFadden, 1978).
 
     Returns:
         The page with these, which of them was taken, and how many choices each stands for.
     """
     others = [index for index, choice in enumerate(page.choices) if index and not choice.facts[1]]
-    drawn = {*draw.permutation([index for index in others if index != chosen])[: OTHERS - (chosen in others)].tolist()}
+    drawn = {
+        *draw.permutation([index for index in others if index != chosen])[: MAX_OTHERS - (chosen in others)].tolist()
+    }
     left = [index for index in range(len(page.choices)) if index in drawn or index == chosen or index not in others]
     counts = np.ones(len(left))
     counts[np.isin(left, others)] = len(others) / max(1, len(drawn) + (chosen in others))
@@ -314,13 +316,13 @@ def _numbers(values: Iterable[Hashable]) -> dict[Hashable, int]:
     return {value: number for number, value in enumerate(dict.fromkeys(values))}
 
 
-def _persona_words(page: Page) -> tuple[str, ...]:
+def _persona_words(page: ChoicePage) -> tuple[str, ...]:
     return tuple(word for word in page.context if word.startswith("persona "))
 
 
 @lru_cache(maxsize=65_536)
 def _categories(role: str, traits: tuple[str, ...], words: tuple[str, ...], past: tuple[str, ...]) -> tuple[str, ...]:
-    """Args: past: The last two roles."""
+    """Returns the categories of a choice; `past` are the last two roles."""
     return (
         f"trait {role}",
         f"word in {role.partition('.')[0]}",

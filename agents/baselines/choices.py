@@ -1,6 +1,6 @@
-"""What a fitted baseline sees of a step: the choices on the page, each with its role and traits, and the context.
+"""A step as a fitted baseline sees it: the choices on the page, each with its role and traits, and the context.
 
-    TrainView ─► Reader (which names and words recur) ─► Page of choices ─► a baseline's probabilities
+    TrainView ─► Reader (which names and words recur) ─► ChoicePage of choices ─► a baseline's probabilities
 
 A *role* is what an action is, whatever the product: its type and the parts of the element's name that recur over
 sessions (`click search_results.*.view_product`). *Traits* distinguish the choices of one role by the shopper's words.
@@ -25,8 +25,8 @@ from shop_env.observation import Observation, observe_session
 from shop_env.words import past_actions, shopper_words, words_of
 
 RECURS = 0.05  # a name part or word recurs when this share of the train sessions has it
-MOST_WORDS = 64
-MOST_CLICKS, MOST_TYPED = 400, 400
+MAX_WORDS = 64
+MAX_CLICKS, MAX_TYPED = 400, 400
 SPAN_WORDS, GOAL_WORDS = 4, 30
 PAGE_WORDS = 200
 WORD = re.compile(r"[^\W_]+")
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-class Page(NamedTuple):
+class ChoicePage(NamedTuple):
     """A step as a fitted baseline sees it.
 
     Attributes:
@@ -78,7 +78,7 @@ class Page(NamedTuple):
 class Example(NamedTuple):
     """A step of the train split: the page, the role of what was done there, which choice that was, if it is one."""
 
-    page: Page
+    page: ChoicePage
     role: str
     chosen: int | None
     user_id: str
@@ -106,10 +106,10 @@ class Reader:
         self._parts = {part for part, count in parts.items() if count >= at_least}
         recurring = {word: n for word, n in words.items() if at_least <= n <= (1 - RECURS) * sessions}
         self._roles: dict[tuple[str, str], str] = {}
-        self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MOST_WORDS])
+        self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MAX_WORDS])
 
     def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Example]:
-        """The scored steps of the train split, in storage order; if there are more, those of a sample of sessions."""
+        """Reads scored steps of the train split in storage order; if there are more, those of a sample of sessions."""
         steps = (
             (session.user_id, *pair)
             for session in sample_sessions(store, skip_first_action=skip_first_action, max_steps=max_steps)
@@ -120,8 +120,8 @@ class Reader:
             chosen = (index for index, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
             yield Example(page, self._role(**logged), next(chosen, None), user_id)
 
-    def read(self, observation: Observation) -> Page:
-        """The choices of a step, terminate first."""
+    def read(self, observation: Observation) -> ChoicePage:
+        """Reads the choices of a step, terminate first."""
         past = past_actions(observation["history"])
         elements = find_elements(observation["page"])
         past_roles = tuple(self._role(**action) for action in past)
@@ -130,7 +130,7 @@ class Reader:
         body = LexborHTMLParser(observation["page"]).body
         visible = words_of(body.text(separator=" ") if body is not None else "")[:PAGE_WORDS]
         goal = words_of(observation["goal"])
-        return Page(
+        return ChoicePage(
             choices=[
                 Choice(Terminate(), "terminate", ("", "", ""), (0.0,) * 6),
                 *self._clicks(elements, observation, past),
@@ -159,8 +159,8 @@ class Reader:
     def _clicks(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
     ) -> Iterator[Choice]:
-        """Clicks, with how well each matches the shopper's words."""
-        clicks = [element for element in elements if element.accepts == "click"][:MOST_CLICKS]
+        """Lists the clicks, with how well each matches the shopper's words."""
+        clicks = [element for element in elements if element.accepts == "click"][:MAX_CLICKS]
         goal = set(words_of(observation["goal"]))
         matches = match_words(clicks, shopper_words(observation))
         best = max((match for match, _ in matches), default=0.0)
@@ -178,12 +178,12 @@ class Reader:
     def _texts(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
     ) -> Iterator[Choice]:
-        """Each phrase that the shopper has used, typed into each input."""
+        """Lists each phrase that the shopper has used, typed into each input."""
         inputs = [element.name for element in elements if element.accepts == "type"]
         typed = [action for action in past if action.get("text")]
         by_name, by_text = (Counter(action.get(key) for action in typed) for key in ("name", "text"))
         phrases = _phrases(observation) if inputs else ()
-        for name, phrase in islice(product(inputs, phrases), MOST_TYPED):
+        for name, phrase in islice(product(inputs, phrases), MAX_TYPED):
             filled, again = by_name[name], by_text[phrase.text]
             fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(again, 2)}"
             numbers = (filled, again, phrase.length, 0.0, 0.0, 0.0)
@@ -192,7 +192,7 @@ class Reader:
 
 
 def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Session]:
-    """The train split in storage order: all of it, or a random sample of its sessions with at most so many steps.
+    """Reads the train split in storage order: all of it, or a random sample of sessions with at most so many steps.
 
     The sample is the same for the same store. One session is read whatever its length.
     """
@@ -204,7 +204,7 @@ def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int
 
 
 def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple[float, set[str]]]:
-    """How well each element's name and text match some words, and its own words.
+    """Computes how well each element's name and text match some words, and returns its own words too.
 
     A word on n of the elements counts 1/n: one that every product carries distinguishes none.
     """
@@ -216,7 +216,7 @@ def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple
 
 
 def _phrases(observation: Observation) -> Iterator[Phrase]:
-    """What the shopper might type: the phrases of the page's candidates, then every run of a few words of the goal."""
+    """Lists texts that the shopper might type: the phrases of the page's candidates, then runs of words of the goal."""
     goal = observation["goal"]
     words = list(WORD.finditer(goal))[:GOAL_WORDS]
     spans: dict[str, Phrase] = {}
@@ -237,5 +237,5 @@ def _marked_words(persona: str, goal: str) -> set[str]:
 
 
 def _bucket(match: float) -> int:
-    """0, up to 1/4, up to 1/2, up to 1, up to 2, more."""
+    """Returns the number of the bucket: 0, up to 1/4, up to 1/2, up to 1, up to 2, more."""
     return sum(match > end for end in (0, 0.25, 0.5, 1, 2))

@@ -21,23 +21,23 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from agents.adapted import Floats
-from agents.baselines.choices import Choice, Example, Page
+from agents.baselines.choices import Choice, ChoicePage, Example
 from agents.baselines.facts import OfferReader
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 
 NOT_TAKEN = 10  # rows of each step, beside the one that was
 BINS = 2**18
-ODD = 0x9E3779B1  # spreads the sums of two hashes
-MOST_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255
+HASH_MULTIPLIER = 0x9E3779B1  # spreads the sums of two hashes
+MAX_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255
 STEP_WORDS = 5  # of a page's context are categories of their own, before the recurring words
 
-Rows = Sequence[tuple[Page, Sequence[Choice]]]  # a row for each choice
+ChoiceRows = Sequence[tuple[ChoicePage, Sequence[Choice]]]  # a row for each choice
 
 
 class TrainRows(NamedTuple):
     """Choices to learn from: each page with some of its choices; whether each was taken, and its sample weight."""
 
-    pages: Rows
+    pages: ChoiceRows
     taken: NDArray[np.bool_]
     weights: Floats
 
@@ -50,8 +50,8 @@ class ScoredBaseline(FittedBaseline):
         """Learns scores."""
 
     @abstractmethod
-    def scores(self, rows: Rows) -> Floats:
-        """The log-odds of all choices of all pages, one after another."""
+    def scores(self, rows: ChoiceRows) -> Floats:
+        """Returns the log-odds of all choices of all pages, one after another."""
 
     def learn(self, examples: Sequence[Example]) -> None:
         fitted, held_out = split_labelled(examples)
@@ -64,10 +64,10 @@ class ScoredBaseline(FittedBaseline):
 
         self._calibration = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
 
-    def weigh(self, pages: Sequence[Page]) -> Iterator[Floats]:
+    def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
         return (softmax(own / self._calibration) for own in self._page_scores(pages))
 
-    def _page_scores(self, pages: Sequence[Page]) -> list[Floats]:
+    def _page_scores(self, pages: Sequence[ChoicePage]) -> list[Floats]:
         ends = np.cumsum([len(page.choices) for page in pages])
         return np.split(self.scores([(page, page.choices) for page in pages]), ends[:-1])
 
@@ -100,18 +100,18 @@ class Logistic(ScoredBaseline):
         self._bins[seen] = model.coef_[0]
         self._intercept = float(model.intercept_[0])
 
-    def scores(self, rows: Rows) -> Floats:
+    def scores(self, rows: ChoiceRows) -> Floats:
         scores: Floats = _crossed(rows) @ self._bins + self._intercept
         return scores
 
 
-def _crossed(rows: Rows) -> csr_matrix:
-    """1 in the bin of each pair of a choice's own words and the step's."""
+def _crossed(rows: ChoiceRows) -> csr_matrix:
+    """Builds a table with 1 in the bin of each pair of a choice's own words and the step's."""
     bins, lengths = [], []
     for page, choices in rows:
         step_hashes = _hashes(page.context)
         own_hashes = np.array([_hashes(_words(choice)) for choice in choices])
-        pairs = (own_hashes[:, :, None] * np.uint64(ODD) + step_hashes) % np.uint64(2**32) >> np.uint64(14)
+        pairs = (own_hashes[:, :, None] * np.uint64(HASH_MULTIPLIER) + step_hashes) % np.uint64(2**32) >> np.uint64(14)
         bins.append(pairs.reshape(-1).astype(np.int32))
         lengths += [pairs[0].size] * len(choices)
     columns = np.concatenate(bins)
@@ -150,12 +150,12 @@ class Boosting(ScoredBaseline):
         self._columns = ~np.isnan(table).all(axis=0)  # the model cannot be fitted to what is never known
         self._model.fit(table[:, self._columns], rows.taken, sample_weight=rows.weights)
 
-    def scores(self, rows: Rows) -> Floats:
+    def scores(self, rows: ChoiceRows) -> Floats:
         scores: Floats = self._model.decision_function(self._table(rows)[:, self._columns])
         return scores
 
-    def _table(self, rows: Rows) -> NDArray[np.float32]:
-        """A row for each choice: categories, then numbers, then which of the recurring words the step has."""
+    def _table(self, rows: ChoiceRows) -> NDArray[np.float32]:
+        """Builds a row for each choice: categories, then numbers, then which of the recurring words the step has."""
         table: list[list[float]] = []
         for page, choices in rows:
             context = set(page.context)
@@ -164,7 +164,7 @@ class Boosting(ScoredBaseline):
                 pairs = zip(self._codes, _categories(page, choice), strict=True)
                 table.append(
                     [
-                        *(codes.get(word, MOST_CATEGORIES) for codes, word in pairs),
+                        *(codes.get(word, MAX_CATEGORIES) for codes, word in pairs),
                         *(choice.facts or choice.numbers),
                         *step,
                     ]
@@ -178,13 +178,13 @@ class BoostedChoice(Boosting):
     reader = OfferReader
 
 
-def _categories(page: Page, choice: Choice) -> tuple[str, ...]:
+def _categories(page: ChoicePage, choice: Choice) -> tuple[str, ...]:
     before_last, last = ("", "", *page.past)[-2:]
     return choice.role, choice.traits[1], choice.traits[2], page.kind, last, before_last
 
 
 def _codes(words: Iterable[str]) -> dict[str, int]:
-    """The number of each word, the most frequent first."""
+    """Numbers the words, the most frequent first."""
     counts = Counter(words)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    return {word: code for code, word in enumerate(ordered[:MOST_CATEGORIES])}
+    return {word: code for code, word in enumerate(ordered[:MAX_CATEGORIES])}

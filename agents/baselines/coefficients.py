@@ -1,4 +1,4 @@
-"""What the conditional logit `choice` learned about prices, ratings and places: effects with intervals over users.
+"""The coefficients of the conditional logit `choice`: effects of prices, ratings and places, with intervals.
 
     print(coefficient_table("stores/mine").markdown())
 
@@ -13,14 +13,14 @@ import msgspec
 import numpy as np
 
 from agents.adapted import Floats, TrainView
-from agents.baselines.choice_model import Batch, ChoiceModel, sum_rows
+from agents.baselines.choice_model import ChoiceModel, FitBatch, sum_rows
 from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import Labelled, train_steps
 from agents.baselines.offers import amounts
 from replay_sessions.foundation.table import Estimate, Table, columns
 from shop_env.metrics.between_users import cluster_sums
 
-OFTEN = 0.02  # of all steps; what is taken less often is left out
+MIN_SHARE = 0.02  # of all steps; what is taken more rarely is left out
 NORMAL_95 = 1.96
 # An effect is a sum of features, each so many units; BUDGET stands for what prices are relative to in the store.
 EFFECTS = {
@@ -43,7 +43,7 @@ EFFECTS = {
 
 
 def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Table:
-    """The effects in `choice`, fitted to the train split of a store, each with its 95% interval over users.
+    """Fits `choice` to the train split of a store, and returns its effects with their 95% intervals over users.
 
     Args:
         max_steps: Fit to at most so many steps.
@@ -52,7 +52,7 @@ def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Tab
     model = ChoiceModel(store, skip_first_action=False, max_steps=max_steps)
     _, examples = train_steps(store, False, max_steps, OfferReader)
     labelled = [((page, chosen), user) for page, _, chosen, user in examples if chosen is not None]
-    effects = estimate_effects(model, [step for step, _ in labelled], [user for _, user in labelled])
+    effects = estimate_changes(model, [step for step, _ in labelled], [user for _, user in labelled])
     has_budgets = any(any(amounts(session.goal or "")) for session in store.sessions())
     budget = "the goal's budget" if has_budgets else "the store's median price"
     return Table(
@@ -63,8 +63,8 @@ def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Tab
     )
 
 
-class Effect(msgspec.Struct, frozen=True):
-    """How the log-odds of a kind of action change, with its standard error over users."""
+class LogOddsChange(msgspec.Struct, frozen=True):
+    """A change of the log-odds of a kind of action, with its standard error over users."""
 
     role: str
     name: str
@@ -73,23 +73,23 @@ class Effect(msgspec.Struct, frozen=True):
 
     @property
     def estimate(self) -> Estimate:
-        """With its 95% interval."""
+        """Returns the change with its 95% interval."""
         half = NORMAL_95 * self.standard_error
         return Estimate(self.log_odds, self.log_odds - half, self.log_odds + half)
 
 
-def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]) -> Iterator[Effect]:
-    """The effects that vary within the roles that are taken often.
+def estimate_changes(model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]) -> Iterator[LogOddsChange]:
+    """Estimates the effects that vary within the roles that are taken often.
 
     The coefficients of these roles are taken together; those of personas, categories and other roles are held at the
     fit, so that intervals are somewhat too short where these say the same.
 
     Args:
-        users: Whose each step is, (steps,).
+        users: The user of each step, (steps,).
     """
     batches = model.batches(labelled)
     taken = Counter(page.choices[chosen].role for page, chosen in labelled)
-    roles = [role for role, count in taken.most_common() if count >= OFTEN * len(labelled) and role != "terminate"]
+    roles = [role for role, count in taken.most_common() if count >= MIN_SHARE * len(labelled) and role != "terminate"]
     numbers = [model.roles[role] for role in roles]
     slopes, curvature = _information(model, batches, numbers)
     by_user = cluster_sums(slopes, np.unique(users, return_inverse=True)[1])
@@ -108,11 +108,11 @@ def estimate_effects(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
             amounts = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
             if varies[amounts != 0].all():
                 error = float(np.sqrt(amounts @ spread[block, block] @ amounts))
-                yield Effect(role, name, float(amounts @ weights), error)
+                yield LogOddsChange(role, name, float(amounts @ weights), error)
 
 
-def _information(model: ChoiceModel, batches: Sequence[Batch], roles: Sequence[int]) -> tuple[Floats, Floats]:
-    """The gradient of each step's log-likelihood, (steps, roles * features), and the sum of its curvature."""
+def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequence[int]) -> tuple[Floats, Floats]:
+    """Computes the gradient of each step's log-likelihood, (steps, roles * features), and the sum of its curvature."""
     slopes, curvature = [], np.zeros((len(roles) * len(FEATURES),) * 2)
     for rows, taken, _ in batches:
         shares = model.shares(rows, model.levels(model.weights))

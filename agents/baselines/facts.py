@@ -1,6 +1,6 @@
 """The facts of a choice: numbers of its offer, the goal, the cart and the visit so far, and the words of its name.
 
-    observation ─► Page of choices (choices.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
+    observation ─► ChoicePage of choices (choices.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
 
 What a page does not say about an offer's rating and reviews is NaN: a model takes it for neutral. Read by the
 conditional logit (choice_model.py) and, where asked, by boosting (classifiers.py).
@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agents.adapted import TrainView
-from agents.baselines.choices import Choice, Page, Reader, sample_sessions
+from agents.baselines.choices import Choice, ChoicePage, Reader, sample_sessions
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
 from shop_env.observation import Observation
@@ -58,16 +58,16 @@ class OfferReader(Reader):
             name[end] for name in names for end in (0, -1)
         }
 
-    def read(self, observation: Observation) -> Page:
+    def read(self, observation: Observation) -> ChoicePage:
         page = super().read(observation)
         facts = _StepFacts(observation, page, self._typical_price)
         return page._replace(choices=[facts.of(choice) for choice in page.choices])
 
 
 class _StepFacts:
-    """What all choices of a step share."""
+    """The facts that all choices of a step share."""
 
-    def __init__(self, observation: Observation, page: Page, typical_price: float) -> None:
+    def __init__(self, observation: Observation, page: ChoicePage, typical_price: float) -> None:
         goal, past = observation["goal"], past_actions(observation["history"])
         self._offers = read_offers(observation["page"])
         self._heading = {*words_of(self._offers.heading)}
@@ -90,7 +90,7 @@ class _StepFacts:
         self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), log1p(len(past)))
 
     def of(self, choice: Choice) -> Choice:
-        """The choice with its facts, as FEATURES, the words of its name's last part, and the name of what it is of."""
+        """Returns the choice with its facts (FEATURES), the words of its name's last part, and its offer's name."""
         name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
         own = self._offers.by_name.get(name, Offer())
         is_of_page = is_click and name not in self._offers.by_name
@@ -167,7 +167,7 @@ def _read_name(name: str) -> _Name:
 
 
 def _kinds_left(kinds: Sequence[str], past: Sequence[dict[str, object]]) -> list[str]:
-    """The kinds of product in the goal that were not put into the cart."""
+    """Lists the kinds of product in the goal that were not put into the cart."""
     left, last = list(kinds), ""
     for action in past:
         words = words_of(str(action.get("name", "")))

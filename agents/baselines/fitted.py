@@ -1,6 +1,6 @@
 """Baselines that are fitted to the train split: what they share, and `context_majority`, `ngram` and `nearest`.
 
-    TrainView ─► train_steps ─► FittedBaseline.learn        observation ─► Page ─► FittedBaseline.weigh ─► probabilities
+    TrainView ─► train_steps ─► FittedBaseline.learn     observation ─► ChoicePage ─► FittedBaseline.weigh ─► shares
 
 The role of an action (choices.py) is counted by context. `context_majority` takes the counts of the most specific
 context with enough train steps. `ngram` looks at the last three actions, with Witten-Bell smoothing:
@@ -32,18 +32,18 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from agents.adapted import DistributionAgent, Floats, TrainView
-from agents.baselines.choices import Choice, Example, Page, Reader
+from agents.baselines.choices import Choice, ChoicePage, Example, Reader
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
 
 UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on the page has probability 0
-ENOUGH_STEPS = 5
+MIN_STEPS = 5
 ORDER = 3  # actions before the next one
 K1, B = 1.2, 0.75
 HELD_OUT = 0.1
-Context = tuple[str, ...]
-Labelled = tuple[Page, int]  # and which of its choices was taken
+CountContext = tuple[str, ...]
+Labelled = tuple[ChoicePage, int]  # and which of its choices was taken
 
 
 class FittedBaseline(DistributionAgent):
@@ -58,7 +58,7 @@ class FittedBaseline(DistributionAgent):
     """
 
     reader: ClassVar[type[Reader]] = Reader
-    _last: tuple[Sequence[Observation], list[Page]] = (), []
+    _last: tuple[Sequence[Observation], list[ChoicePage]] = (), []
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class FittedBaseline(DistributionAgent):
     def learn(self, examples: Sequence[Example]) -> None:
         """Takes from the train split what `weigh` needs."""
 
-    def weigh(self, pages: Sequence[Page]) -> Iterable[Floats]:
-        """For each page how likely each of its choices is, (choices,), summing to 1; never called without a page."""
+    def weigh(self, pages: Sequence[ChoicePage]) -> Iterable[Floats]:
+        """Computes each page's probabilities of its choices, (choices,), summing to 1; never called without a page."""
         return map(self.weigh_page, pages)
 
-    def weigh_page(self, page: Page) -> Floats:
-        """The same of one page, for baselines that take them one by one."""
+    def weigh_page(self, page: ChoicePage) -> Floats:
+        """Does the same for one page, in baselines that take them one by one."""
         raise NotImplementedError
 
-    def pages(self, observations: Sequence[Observation]) -> list[Page]:
-        """These observations as they are read; the last ones are not read again."""
+    def pages(self, observations: Sequence[Observation]) -> list[ChoicePage]:
+        """Reads observations as pages of choices; the last ones are not read again."""
         if observations is not self._last[0]:
             self._last = observations, [self._reader.read(observation) for observation in observations]
         return self._last[1]
@@ -112,20 +112,20 @@ class FittedBaseline(DistributionAgent):
 def train_steps(
     store: TrainView, skip_first_action: bool, max_steps: int, kind: type[Reader]
 ) -> tuple[Reader, list[Example]]:
-    """What is learnt from: held in memory for the next baseline of the same store, and nowhere else."""
+    """Reads the examples of a store's train split; they are held in memory for the next baseline of the same store."""
     reader = kind(store)
     return reader, list(reader.examples(store, skip_first_action=skip_first_action, max_steps=max_steps))
 
 
 def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:
-    """The steps where one of the page's choices was taken: what to fit to, and the last tenth, to tune on."""
+    """Splits the steps where one of the page's choices was taken: those to fit to, and the last tenth to tune on."""
     labelled = [(page, chosen) for page, _, chosen, _ in examples if chosen is not None]
     end = int((1 - HELD_OUT) * len(labelled))
     return labelled[:end] or labelled, labelled[end:]
 
 
 def divide_shares(labels: Sequence[str], shares: Iterable[float]) -> Floats:
-    """The share of each label, in the order of their first appearance, divided among those that carry it.
+    """Divides the share of each label, in the order of their first appearance, among those that carry it.
 
     >>> divide_shares(["click a", "click b", "click a"], [0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
@@ -138,23 +138,23 @@ class ContextMajority(FittedBaseline):
     """The most frequent role by kind of page and last action, backing off to the kind of page, and to all steps."""
 
     def learn(self, examples: Sequence[Example]) -> None:
-        self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[CountContext, Counter[str]] = defaultdict(Counter)
         for page, role, _, _ in examples:
             for context in _contexts(page):
                 self._counts[context][role] += 1
 
-    def weigh_page(self, page: Page) -> Floats:
-        """The share of each role, divided evenly among the choices that have it."""
+    def weigh_page(self, page: ChoicePage) -> Floats:
+        """Computes the share of each role, divided evenly among the choices that have it."""
         for context in _contexts(page):
             counts = self._counts.get(context, Counter())
             shares = np.array([counts[role] for role in dict.fromkeys(page.roles)], dtype=float)
-            if shares.sum() >= ENOUGH_STEPS:
+            if shares.sum() >= MIN_STEPS:
                 return divide_shares(page.roles, shares / shares.sum())
         return np.full(len(page.choices), 1 / len(page.choices))
 
 
-def _contexts(page: Page) -> list[Context]:
-    """From the most specific to all steps."""
+def _contexts(page: ChoicePage) -> list[CountContext]:
+    """Lists the contexts of a page, from the most specific to that of all steps."""
     return [(page.kind, *page.past[-1:]), (page.kind,), ()]
 
 
@@ -168,7 +168,7 @@ class Ngram(FittedBaseline):
             if chosen is not None:
                 self._ranks.add((role,), _rank(page.choices[chosen]))
 
-    def weigh_page(self, page: Page) -> Floats:
+    def weigh_page(self, page: ChoicePage) -> Floats:
         roles = np.array(page.roles)
         shares = np.zeros(len(roles))
         offered = list(dict.fromkeys(page.roles))
@@ -180,17 +180,17 @@ class Ngram(FittedBaseline):
 
 
 class WittenBell:
-    """What follows what, smoothed."""
+    """Smoothed counts of which outcome follows which context."""
 
     def __init__(self) -> None:
-        self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[CountContext, Counter[str]] = defaultdict(Counter)
 
-    def add(self, context: Context, outcome: str) -> None:
+    def add(self, context: CountContext, outcome: str) -> None:
         for start in range(len(context) + 1):
             self._counts[context[start:]][outcome] += 1
 
-    def among(self, context: Context, offered: Sequence[str]) -> Floats:
-        """The probability of each of the outcomes that are offered, (offered,), summing to 1.
+    def among(self, context: CountContext, offered: Sequence[str]) -> Floats:
+        """Computes the probability of each of the outcomes that are offered, (offered,), summing to 1.
 
         >>> model = WittenBell()
         >>> for outcome in "aab":
@@ -207,7 +207,7 @@ class WittenBell:
         return shares / total
 
 
-def _last_roles(page: Page) -> Context:
+def _last_roles(page: ChoicePage) -> CountContext:
     return (*("start",) * ORDER, *page.past)[-ORDER:]
 
 
@@ -232,14 +232,14 @@ class Nearest(FittedBaseline):
         # Single precision halves the memory, and the time of a product that reads all of it.
         self._weights = csr_matrix((weights.astype(np.float32), columns, np.cumsum([0, *sizes])))
 
-    def scores(self, page: Page) -> Floats:
-        """How much each train step is like this one, (steps,)."""
+    def scores(self, page: ChoicePage) -> Floats:
+        """Computes the similarity of each train step to this one, (steps,)."""
         words = np.zeros(len(self._columns))
         words[[self._columns[word] for word in set(_terms(page)) if word in self._columns]] = 1
         scores: Floats = self._weights @ words
         return scores
 
-    def weigh_page(self, page: Page) -> Floats:
+    def weigh_page(self, page: ChoicePage) -> Floats:
         similar: dict[Hashable, list[int]] = {}
         for index, choice in enumerate(page.choices):
             for key in _keys(choice.role, choice):
@@ -255,12 +255,12 @@ class Nearest(FittedBaseline):
         return shares
 
 
-def _terms(page: Page) -> list[str]:
+def _terms(page: ChoicePage) -> list[str]:
     return page.words + page.context
 
 
 def _keys(role: str, choice: Choice | None) -> Iterator[Hashable]:
-    """What an action has in common with others, from all of it to its role alone."""
+    """Lists the keys under which an action resembles others, from all of it to its role alone."""
     if choice is not None:
         yield role, choice.traits
         yield role, choice.traits[0]

@@ -25,11 +25,11 @@ _COSTS = {
     "total": re.compile(r"\b(?:total|summe|gesamt|totale)\b[^\d]{0,12}$", re.I),
     "shipping": re.compile(r"\b(?:shipping|delivery|versand|livraison|envío|spedizione)\b[^\d]{0,12}$", re.I),
 }
-_MOST_IN_CARD = 6  # named elements; what holds more is the page, not one offer
+_MAX_IN_CARD = 6  # named elements; what holds more is the page, not one offer
 
 
 class Offer(NamedTuple):
-    """What is offered. A price or number of reviews that the page does not say is 0."""
+    """An offer; a price or number of reviews that the page does not say is 0."""
 
     price: float = 0.0
     rating: float | None = None
@@ -44,7 +44,7 @@ class PageOffers(NamedTuple):
     Attributes:
         by_name: Those of its elements.
         main: The product that the page is about.
-        total, shipping: What the cart costs; 0 where the page does not say.
+        total, shipping: The cost of the cart; 0 where the page does not say.
         heading: Of the page.
         chosen: The names of boxes and options that are set.
     """
@@ -58,7 +58,7 @@ class PageOffers(NamedTuple):
 
 
 def amount(text: str) -> float:
-    """The number that is written, with points or commas.
+    """Parses a number that is written with points or commas.
 
     >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1 299")
     (1299.5, 1299.5, 40.0, 1299.0)
@@ -67,7 +67,7 @@ def amount(text: str) -> float:
 
 
 def amounts(text: str) -> list[float]:
-    """All amounts of money in a text.
+    """Finds all amounts of money in a text.
 
     >>> amounts("for at most $568, or 12,50 €")
     [568.0, 12.5]
@@ -77,7 +77,7 @@ def amounts(text: str) -> list[float]:
 
 @lru_cache(maxsize=512)
 def read_offers(page: str) -> PageOffers:
-    """The offers of a simplified page."""
+    """Reads the offers of a simplified page."""
     body = LexborHTMLParser(page).body
     if body is None:
         return PageOffers({}, Offer())
@@ -106,13 +106,13 @@ def read_offers(page: str) -> PageOffers:
 
 
 def _cards(body: LexborNode) -> list[LexborNode]:
-    """The smallest parts of the page that hold an amount of money and what can be acted on."""
+    """Finds the smallest parts of the page that hold an amount of money and what can be acted on."""
     inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *_around(node)])
     cards: dict[int, LexborNode] = {}
     for node in body.traverse(include_text=True):
         if node.tag == "-text" and MONEY.search(node.text_content or ""):
             card = next((around for around in _around(node) if inside[around.mem_id]), body)
-            if inside[card.mem_id] <= _MOST_IN_CARD and card.tag not in ("body", "main"):
+            if inside[card.mem_id] <= _MAX_IN_CARD and card.tag not in ("body", "main"):
                 cards.setdefault(card.mem_id, card)
     return [*cards.values()]
 

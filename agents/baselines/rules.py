@@ -1,4 +1,4 @@
-"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, but for a count.
+"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, except for a count.
 
 `oracle`: the demo shop's own policy (shop_env/evaluation/results.py has what it is expected to reach).
 """
@@ -20,14 +20,14 @@ from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words
 
-LONGEST_PHRASE = 4
+MAX_PHRASE_WORDS = 4
 
 
 class RandomAgent(SeededAgent):
     """Draws a type among those possible on the page, then an element; types a phrase of the goal or the history."""
 
     def act(self, observation: Observation) -> str:
-        """A reply with a random action."""
+        """Returns a reply with a random action."""
         draw = random.Random(self._seed)
         elements = find_elements(observation["page"])
         names = {kind: [item.name for item in elements if item.accepts == kind] for kind in ("click", "type")}
@@ -38,7 +38,7 @@ class RandomAgent(SeededAgent):
             case "type":
                 name, words = draw.choice(names["type"]), shopper_words(observation) or ["something"]
                 start = draw.randrange(len(words))
-                text = " ".join(words[start : start + draw.randint(1, LONGEST_PHRASE)])
+                text = " ".join(words[start : start + draw.randint(1, MAX_PHRASE_WORDS)])
                 action = TypeAndSubmit(name=name, text=text)
         return format_reply("I try something.", action)
 
@@ -47,7 +47,7 @@ class MajorityAgent(SeededAgent):
     """Always the most frequent action of the train split, whatever the page; ties go to the JSON that sorts first.
 
     Args:
-        store: Whose train split is counted.
+        store: The actions of its train split are counted.
         skip_first_action: Count the steps that are scored, without each session's first.
     """
 
@@ -64,7 +64,7 @@ class MajorityAgent(SeededAgent):
         self._reply = format_reply("This is what shoppers do most often.", msgspec.json.decode(text))
 
     def act(self, observation: Observation) -> str:
-        """The same reply to every page."""
+        """Returns the same reply to every page."""
         return self._reply
 
 
@@ -72,7 +72,7 @@ class RepeatLastAgent(SeededAgent):
     """Repeats the last action of the history; terminates where there is none. Shows how repetitive a log is."""
 
     def act(self, observation: Observation) -> str:
-        """The last action again."""
+        """Repeats the last action."""
         past = past_actions(observation["history"])
         return format_reply("I do that again.", past[-1] if past else reply_action(Terminate()))
 
@@ -86,7 +86,7 @@ class CopyMatchAgent(SeededAgent):
     """
 
     def act(self, observation: Observation) -> str:
-        """The best match."""
+        """Returns a reply with the best match."""
         action = self._choose(observation)
         fits = not isinstance(action, Terminate)
         return format_reply("This fits what I want." if fits else "I see nothing more of what I want.", action)
@@ -114,7 +114,7 @@ class OracleAgent(SeededAgent):
 
     Args:
         temperature: 0 answers the likeliest action; T > 0 samples from p^(1/T), 1 being the shoppers themselves.
-        store: What it will be evaluated on; a store that is not of the demo shop is refused, and none is read.
+        store: The store that it will be evaluated on; one that is not of the demo shop is refused, and none is read.
     """
 
     def __init__(self, temperature: float = 0.0, store: TrainView | None = None) -> None:
@@ -128,7 +128,7 @@ class OracleAgent(SeededAgent):
         self._temperature = temperature
 
     def act(self, observation: Observation) -> str:
-        """The likeliest action, or one that is drawn, with the shop's own rationale."""
+        """Replies with the likeliest action, or one that is drawn, and the shop's own rationale."""
         shares = sharpened(_probabilities(observation), self._temperature)
         (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
         return format_reply(demo_shop.rationale_for(observation, action), action)
@@ -136,7 +136,7 @@ class OracleAgent(SeededAgent):
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
     ) -> list[Mapping[Action, float] | Exception]:
-        """The shoppers' own, whatever the temperature and the seeds."""
+        """Returns the shoppers' own probabilities, whatever the temperature and the seeds."""
         results: list[Mapping[Action, float] | Exception] = []
         for observation in observations:
             try:

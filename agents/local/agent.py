@@ -55,7 +55,7 @@ def local(
     """
     if max_new_tokens < 1 or max_tokens <= max_new_tokens:
         raise BadConfig(
-            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: 1 or more, and less than that."
+            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: expected 1 or more, and more."
         )
     model_path = _base(path, adapter)
     info = CheckpointInfo(

@@ -38,6 +38,7 @@ from agents.adapted import SeededAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, DeviceFailed, check_choice, first_line
 from replay_sessions.schema import Action
+from shop_env.evaluation.generate import Seeds
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
@@ -47,7 +48,6 @@ from train.tokens import decode_replies, prompt_tokens, stop_token
 
 logger = logging.getLogger(__name__)
 
-Seeds = Sequence[int | None]
 Decode = Literal["tokens", "most_probable_action"]
 
 
@@ -58,10 +58,10 @@ class PolicyAgent(SeededAgent):
         path: The checkpoint's folder; None with `policy`.
         temperature: 0 is greedy; None: the checkpoint's own.
         max_new_tokens: None: the checkpoint's own.
-        device: Where the model runs; None: a GPU where there is one.
+        device: The device of the model; None: a GPU where there is one.
         policy: A model, its tokenizer and its info that are already in memory.
-        decode: How a reply is chosen (above).
-        rationales: How many draws the probabilities of a page's actions are means of, in `decode` too; 0: none.
+        decode: The choice of a reply (above).
+        rationales: The number of draws that probabilities of actions are means of, in `decode` too; 0: none.
     """
 
     reads_whole_sessions = True  # prompts of one session share what was read of their pages
@@ -90,20 +90,20 @@ class PolicyAgent(SeededAgent):
         self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
 
     def act(self, observation: Observation) -> str:
-        """The reply to one observation."""
+        """Returns the reply to one observation."""
         (reply,) = self.act_batch([observation], seeds=[self._seed])
         if isinstance(reply, Exception):
             raise reply
         return reply
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """A reply to each observation, or AgentFailed where the page is too long."""
+        """Returns a reply to each observation, or AgentFailed where the page is too long."""
         return self._each(self._replies, observations, seeds)
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
     ) -> list[Mapping[Action, float] | Exception]:
-        """The policy's probability of each candidate action of each page."""
+        """Computes the policy's probability of each candidate action of each page."""
         return self._each(self._probabilities, observations, seeds)
 
     def _replies(self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds) -> list[str]:
@@ -143,7 +143,7 @@ class PolicyAgent(SeededAgent):
         return [pages[index] for index in range(len(prompts))]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """The results for the observations that fit; AgentFailed in place of the others.
+        """Computes the results for the observations that fit; AgentFailed stands in place of the others.
 
         Where the device has too little memory for all of them, half of them at a time: a step's seed is its own.
 
@@ -168,7 +168,7 @@ class PolicyAgent(SeededAgent):
         )
 
     def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """The same, all at once."""
+        """Does the same for all at once."""
         results: list[Any] = [self._prompt(observation) for observation in observations]
         fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, AgentFailed)]
         answers = answer(
@@ -181,7 +181,7 @@ class PolicyAgent(SeededAgent):
         return results
 
     def _prompt(self, observation: Observation) -> list[int] | AgentFailed:
-        """The prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
+        """Returns the prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         tokens = prompt_tokens(self._tokenizer, observation, self.info.prompt, limit)
         if len(tokens) <= limit:
@@ -192,7 +192,7 @@ class PolicyAgent(SeededAgent):
 
 
 def _is_of_device(error: RuntimeError) -> bool:
-    """Whether CUDA, or the CPU's allocator, is what failed."""
+    """Returns true if CUDA, or the CPU's allocator, failed."""
     return type(error).__name__ == "AcceleratorError" or any(
         word in str(error)
         for word in ("CUDA error", "CUDA out of memory", "CUBLAS_", "CUDNN_", "can't allocate memory")
@@ -200,12 +200,12 @@ def _is_of_device(error: RuntimeError) -> bool:
 
 
 def usual_device() -> str:
-    """A GPU where there is one."""
+    """Returns the name of a GPU where there is one, else of the CPU."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _check_decoding(decode: str, temperature: float | None, rationales: int) -> None:
-    """Raises BadConfig where they do not go together."""
+    """Raises BadConfig where the options do not go together."""
     check_choice("decode", decode, Decode)
     if type(rationales) is not int or rationales < 0:
         raise BadConfig(f"rationales is {rationales!r}; it must be a whole number, 0 for an empty rationale.")

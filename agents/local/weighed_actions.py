@@ -1,4 +1,4 @@
-"""What a policy makes of a page's candidate actions: the part of policy_agent.py that weighs whole actions.
+"""The probabilities that a policy gives a page's candidate actions: the part of policy_agent.py for whole actions.
 
     prompts ─► draws of the policy ─► rationales, and what they propose ─► candidates
             ─► one packed pass for each page: every candidate after every rationale ─► WeighedActions
@@ -28,18 +28,18 @@ from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 
-Page = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
+PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
 PASS_TOKENS = 4096  # in one pass, or one page
-MOST_CANDIDATES = 64  # of a page, beside what a policy proposes
+MAX_CANDIDATES = 64  # of a page, beside what a policy proposes
 NO_RATIONALE = 0.95  # a policy writes none where its replies without one are so probable together
 
 
 @dataclass(frozen=True)
 class WeighedActions:
-    """A page's candidate actions, and what the policy makes of them after each rationale that it drew.
+    """A page's candidate actions, and their shares after each rationale that the policy drew.
 
     Attributes:
-        counts: How often each rationale was drawn; only the empty one, and it 0 times, where no draw is readable.
+        counts: The number of draws of each rationale; only the empty one, and it 0 times, where no draw is readable.
         shares: (rationales, candidates): each candidate's share behind each rationale; rows sum to 1.
     """
 
@@ -48,13 +48,13 @@ class WeighedActions:
     shares: Tensor
 
     def probabilities(self, draws: int) -> dict[Action, float]:
-        """The probability of each candidate, with the smoothing of the module's head."""
+        """Computes the probability of each candidate, with the smoothing of the module's head."""
         for_none = 1 + draws - sum(self.counts.values())
         votes = self._votes(list(self.counts.values())) + for_none / len(self.candidates)
         return dict(zip(self.candidates, (votes / (draws + 1)).tolist(), strict=True))
 
     def reply(self) -> str:
-        """The most probable action without smoothing, behind the rationale after which its share is the highest."""
+        """Returns the most probable action, not smoothed, behind the rationale after which its share is the highest."""
         counts = list(self.counts.values()) if any(self.counts.values()) else [1]
         action = int(self._votes(counts).numpy().argmax())  # of equal ones the first
         rationale = list(self.counts)[int(self.shares[:, action].numpy().argmax())]
@@ -71,18 +71,18 @@ def weigh_without_draws(
     observations: Sequence[Observation],
     rationales: int,
 ) -> dict[int, WeighedActions]:
-    """The pages to which draws would add nothing, by index: all that can be done there is among the candidates.
+    """Weighs the pages to which draws would add nothing, by index: all that can be done there is among the candidates.
 
     Args:
-        rationales: How many draws there would be, all of an empty rationale.
+        rationales: The number of draws that there would be, all of an empty rationale.
     """
     listed, least = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
-        candidates = candidate_actions(observation, MOST_CANDIDATES)
+        candidates = candidate_actions(observation, MAX_CANDIDATES)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
         # A policy that reads rationales writes them: a pass to find that out would be for nothing.
         writes = least > 0 and any(past["rationale"] for past in observation["history"])
-        if len(candidates) < MOST_CANDIDATES and not accepts_text and not writes:
+        if len(candidates) < MAX_CANDIDATES and not accepts_text and not writes:
             listed[index] = candidates
     pages = [(prompts[index], ("",), candidates) for index, candidates in listed.items()]
     return {
@@ -101,13 +101,13 @@ def weigh_actions(
     observations: Sequence[Observation],
     uniforms: Tensor,
 ) -> list[WeighedActions]:
-    """What the policy makes of each page's candidates.
+    """Computes the shares of each page's candidates after rationales that the policy draws.
 
     Args:
         prompts: The tokens of each observation's prompt.
-        uniforms: What the rationales are drawn by (train.rollouts.engine.draw_uniforms), as many for each page as
-            its second dimension says (more cost time and lower the variance; 0: an empty rationale), of at most as many
-            tokens as the third.
+        uniforms: The random numbers that draw the rationales (train.rollouts.engine.draw_uniforms), as many for each
+            page as its second dimension says (more cost time and lower the variance; 0: an empty rationale), of at most
+            as many tokens as the third.
     """
     _, rationales, max_new_tokens = uniforms.shape
     sampling = SamplingConfig(
@@ -121,7 +121,7 @@ def weigh_actions(
     for observation, drawn in zip(observations, replies_of_prompts, strict=True):
         replies = [parse_reply(text) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
-        offered = candidate_actions(observation, MOST_CANDIDATES)
+        offered = candidate_actions(observation, MAX_CANDIDATES)
         candidates = list(dict.fromkeys([*offered, *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable) or {"": 0}
         if not rationales:
@@ -133,8 +133,10 @@ def weigh_actions(
 
 
 @torch.no_grad()
-def compute_shares(policy: Policy, tokenizer: Any, pages: Iterable[Page]) -> Iterator[tuple[Tensor, list[float]]]:
-    """Of each page: each candidate's share behind each rationale, and how probable its replies with each rationale are.
+def compute_shares(
+    policy: Policy, tokenizer: Any, pages: Iterable[PageToWeigh]
+) -> Iterator[tuple[Tensor, list[float]]]:
+    """Computes for each page each candidate's share behind each rationale, and the probability of replies with each.
 
     Shares are (rationales, candidates), and rows sum to 1. What replies begin with is passed once for all of them, and
     so are the pages of a session where its steps come in order.
@@ -161,7 +163,7 @@ def compute_shares(policy: Policy, tokenizer: Any, pages: Iterable[Page]) -> Ite
 
 
 def _runs(tries: Iterable["_Trie"]) -> Iterator[list["_Trie"]]:
-    """Tries in their order, together where each one's prompt begins with the one before."""
+    """Groups tries in their order, together where each one's prompt begins with the one before."""
     run: list[_Trie] = []
     for trie in tries:
         if run and trie.prompt[: len(run[-1].prompt)] != run[-1].prompt:
@@ -186,7 +188,7 @@ class _Trie:
         ends: The last node of each reply, rationale by rationale.
     """
 
-    def __init__(self, tokenizer: Any, page: Page) -> None:
+    def __init__(self, tokenizer: Any, page: PageToWeigh) -> None:
         self.prompt, rationales, candidates = page
         self.rationales = len(rationales)
         nodes: dict[tuple[int, int], int] = {}  # by parent and token
@@ -207,7 +209,7 @@ class _Trie:
 
 
 def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_new_tokens: int) -> Tensor:
-    """As `draw_uniforms`, but at each token one of a page's draws falls into each of as many equal parts of [0, 1).
+    """Draws as `draw_uniforms`, but at each token one of a page's draws falls into each of as many parts of [0, 1).
 
     Each draw by itself is as it would be, and what is rare comes as often in all of them as it should (Latin hypercube
     sampling, McKay, Beckman and Conover 1979).

@@ -30,7 +30,7 @@ class PromptingAgent(SeededAgent):
         arguments: Options (options.PromptingOptions).
 
     Attributes:
-        concurrency: How many calls an evaluation may make at once.
+        concurrency: The most calls that an evaluation may make at once.
     """
 
     def __init__(self, store: TrainView | str | None = None, **arguments: Any) -> None:
@@ -43,17 +43,17 @@ class PromptingAgent(SeededAgent):
 
     @staticmethod
     def deciding_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments in a spec that decide replies, with the content of files: the identity of a row."""
+        """Returns the arguments in a spec that decide replies, with the content of files: the identity of a row."""
         options = dict(arguments)
         store = options.pop("store", None)
         return deciding_options(parse_options(options)) | ({"store": store} if store else {})
 
     def act(self, observation: Observation) -> str:
-        """The model's reply."""
+        """Returns the model's reply."""
         return self._reply(observation, self._seed)
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """A reply to each, or NoAnswer in its place. Threads may call it at once."""
+        """Returns a reply to each, or NoAnswer in its place. Threads may call it at once."""
         replies: list[str | Exception] = []
         for observation, seed in zip(observations, seeds, strict=True):
             try:
@@ -70,7 +70,7 @@ class PromptingAgent(SeededAgent):
         self._chat.close()
 
     def remarks(self) -> list[str]:
-        """What users should know of its replies: how many were cut, how many tokens they took."""
+        """Tells users about its replies: how many were cut, how many tokens they took."""
         shortened = self._chat.counts["shortened"]
         remarks = [f"without the earliest pages, since all were too long: {shortened:,} replies"] if shortened else []
         return [*remarks, *self._chat.remarks()]
@@ -80,7 +80,7 @@ class PromptingAgent(SeededAgent):
         self._chat.close()
 
     def _reply(self, observation: Observation, seed: int | None) -> str:
-        """The reply to the observation, or to as much of its past as the server takes."""
+        """Returns the reply to the observation, with as much of its past as the server takes."""
         shortened = observation
         while True:
             try:

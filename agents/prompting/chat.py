@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import openai
 
-from agents.prompting.options import ServerOptions
+from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import AgentFailed
 from shop_env.prompts import Message
 
@@ -33,11 +33,11 @@ _UNREACHABLE = (
 
 
 class Completion(NamedTuple):
-    """What a model answered.
+    """A reply of a model, with what the server says about it.
 
     Attributes:
         text: Its reply.
-        finish_reason: Why it stopped, in the API's words: stop, length, …
+        finish_reason: The reason why it ended, in the API's words: stop, length, …
         is_refusal: The server marked the text as a refusal.
         tokens: Read and written; None where the server does not report them (its characters are counted then).
     """
@@ -63,7 +63,7 @@ class Chat:
         counts: Of its answers: `answers`, `cut`, `refused`, `tokens` (read and written), and what callers count.
     """
 
-    def __init__(self, options: ServerOptions) -> None:
+    def __init__(self, options: ChatOptions) -> None:
         self.options = options
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class Chat:
         self._client.close()
 
     def ask(self, messages: Sequence[Message], *, seed: int | None = None, **fields: Any) -> Completion:
-        """The answer to a request.
+        """Sends a request and returns the answer.
 
         Args:
             seed: Seeds the model's draws, where it draws.
@@ -121,7 +121,7 @@ class Chat:
             self.counts.update(amounts)
 
     def remarks(self) -> list[str]:
-        """What users should know of all answers so far, in words."""
+        """Tells users about all answers so far."""
         counts = self.counts
         remarks = [f"{counts['answers']:,} answers from the server, {counts['tokens']:,} tokens read and written"]
         if counts["cut"]:
@@ -156,7 +156,7 @@ class Chat:
 
 
 def _parse_completion(response: Any) -> Completion:
-    """What the client made of the server's answer, which it does not check."""
+    """Reads what the client made of the server's answer, which it does not check."""
     choice = response.choices[0]
     content, refusal = choice.message.content, choice.message.refusal
     text = content or refusal or ""

@@ -10,7 +10,7 @@ _TEXT = {"type": "string"}
 
 
 def reply_format() -> dict[str, Any]:
-    """A rationale and an action, as shop_env.replies parses them."""
+    """Returns the format of a rationale and an action, as shop_env.replies parses them."""
     fields: dict[str, dict[str, Any]] = {
         "click": {"name": _TEXT},
         "type_and_submit": {"name": _TEXT, "text": _TEXT},
@@ -21,7 +21,7 @@ def reply_format() -> dict[str, Any]:
 
 
 def rationale_format() -> dict[str, Any]:
-    """A rationale alone."""
+    """Returns the format of a rationale alone."""
     return _format("rationale", rationale=_TEXT)
 
 

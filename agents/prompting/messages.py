@@ -1,4 +1,4 @@
-"""What a model is shown: the messages of a request, and examples from the train split (few-shot).
+"""The messages of a request, with examples from the train split (few-shot).
 
 The messages are for a model that was not trained on them: those of shop_env.prompts, except for the format of past
 steps (options.History): a model copies what its own replies in the conversation look like, an empty rationale too. So a
@@ -33,7 +33,7 @@ _MAX_READ = 50  # sessions, in search of some with all rationales: a log may hav
 
 
 def prompt_messages(observation: Observation, options: PromptingOptions, *, examples: str = "") -> list[Message]:
-    """The messages of a request.
+    """Builds the messages of a request.
 
     Args:
         examples: Appended to the instructions (examples_text).
@@ -47,7 +47,7 @@ def prompt_messages(observation: Observation, options: PromptingOptions, *, exam
 
 
 def without_earliest_page(observation: Observation) -> Observation | None:
-    """The observation without the earliest past page that it still has; None where there is none."""
+    """Returns the observation without the earliest past page that it still has; None where there is none."""
     history = observation["history"]
     for index, past in enumerate(history):
         if past["page"]:
@@ -56,7 +56,7 @@ def without_earliest_page(observation: Observation) -> Observation | None:
 
 
 def examples_text(store: TrainView, options: PromptingOptions) -> str:
-    """The examples as text; "" for none.
+    """Writes the examples as text; "" for none.
 
     Raises:
         BadConfig: The train split has fewer sessions.
@@ -86,7 +86,7 @@ def _is_reply(rationale: str, history: History) -> bool:
 
 
 def _describe(action: str, rationale: str) -> str:
-    """A past step in words.
+    """Describes a past step in words.
 
     >>> _describe('{"type": "terminate"}', "")
     '(Here the person did: {"type": "terminate"})'
@@ -96,7 +96,7 @@ def _describe(action: str, rationale: str) -> str:
 
 
 def _with_history(conversation: Sequence[Message], past: Sequence[PastStep], history: History) -> list[Message]:
-    """The conversation with some of its replies described within the message that follows."""
+    """Returns the conversation with some of its replies described within the message that follows."""
     messages: list[Message] = []
     parts: list[str] = []  # pages and actions since the last reply
     for step, page, reply in zip(past, conversation[::2], conversation[1::2], strict=False):

@@ -25,7 +25,7 @@ _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_li
 
 
 def parse_json_object(text: Annotated[str, tyro.conf.arg(name="", metavar="JSON")]) -> dict[str, Any]:
-    """The fields of a JSON object.
+    """Parses the fields of a JSON object.
 
     >>> parse_json_object('{"top_p": 0.9}')
     {'top_p': 0.9}
@@ -33,19 +33,19 @@ def parse_json_object(text: Annotated[str, tyro.conf.arg(name="", metavar="JSON"
     return msgspec.json.decode(text, type=dict[str, Any])
 
 
-class ServerOptions(Config):
-    """Which model to use, and how to call it.
+class ChatOptions(Config):
+    """The model to use, and how to call it.
 
     Attributes:
-        base_url: Where the server's API begins, such as http://localhost:8000/v1.
-        model: As the server calls it.
+        base_url: The address of the server's API, such as http://localhost:8000/v1.
+        model: Its name on the server.
         key_env: The environment variable that holds the key; none is needed where the server asks for none.
         temperature: 0 is greedy; with any other value each request has a seed of its own.
         max_new_tokens: The most that a reply may have; thinking counts.
         extra: Further fields of each request, over the agent's own, such as {"top_p": 0.9}; null leaves a field out.
         concurrency: Requests at once.
         timeout_s: The longest that one try may take.
-        max_retries: How often a request is tried again where the server is away, busy or faulty.
+        max_retries: The most further tries of a request where the server is away, busy or faulty.
         token_limit: After so many tokens, read and written in this run, nothing more is sent; None: no limit.
     """
 
@@ -64,7 +64,7 @@ class ServerOptions(Config):
         url = urlsplit(self.base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query:
             raise BadConfig(  # without the address: it may hold a key
-                "base_url must be where a server's API begins, such as http://localhost:8000/v1, without a name, "
+                "base_url must be the address of a server's API, such as http://localhost:8000/v1, without a name, "
                 "password or ?query: a key comes from the environment variable that key_env names"
             )
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", self.key_env):
@@ -74,17 +74,17 @@ class ServerOptions(Config):
 
     @property
     def key(self) -> str | None:
-        """From the environment, if it is there; never part of a record."""
+        """The key in the environment, if there is one; never part of a record."""
         return os.environ.get(self.key_env, "").strip() or None
 
     def request_fields(self, seed: int | None) -> dict[str, Any]:
-        """The fields of a request, except its messages and format."""
+        """Returns the fields of a request, except its messages and format."""
         own = {"temperature": self.temperature, "max_tokens": self.max_new_tokens}
         fields = {**own, "seed": seed if self.temperature > 0 else None, **self.extra}
         return {name: value for name, value in fields.items() if value is not None}
 
 
-class PromptingOptions(ServerOptions):
+class PromptingOptions(ChatOptions):
     """The options of the agent `prompting`, beside those of every request.
 
     Attributes:
@@ -112,12 +112,12 @@ class PromptingOptions(ServerOptions):
 
     @property
     def prompt(self) -> PromptConfig:
-        """For shop_env.prompts."""
+        """The format of the prompt."""
         return PromptConfig(system_file=self.system_file)
 
 
 def parse_options(arguments: dict[str, Any]) -> PromptingOptions:
-    """The options that the arguments of a spec make.
+    """Makes options of the arguments of a spec.
 
     Raises:
         BadConfig: A key or value is wrong.
@@ -131,7 +131,7 @@ def parse_options(arguments: dict[str, Any]) -> PromptingOptions:
 
 
 def deciding_options(options: PromptingOptions) -> dict[str, Any]:
-    """The options that decide a reply, as JSON values, with a digest of the instructions in a file."""
+    """Returns the options that decide a reply, as JSON values, with a digest of the instructions in a file."""
     fields = {name: value for name, value in msgspec.to_builtins(options).items() if name not in _NOT_DECIDING}
     if options.system_file:
         instructions = read_instructions(options.system_file, "system_file")

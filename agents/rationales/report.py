@@ -21,13 +21,13 @@ Outcome = str | NoRationale | NoAnswer
 
 
 class Statistics(Record):
-    """Of some rationales.
+    """Statistics of some rationales.
 
     Attributes:
         words: Shortest, median, 95th percentile and longest, in words; empty where there are none.
-        name_verbatim: How many hold the name of the element that was used, as it is written. A name of one word, such
-            as `search`, does not count: it is an ordinary word of a sentence too.
-        duplicates: How many repeat an earlier one, but for case and spaces.
+        name_verbatim: The number that hold the name of the element that was used, as it is written. A name of one word,
+            such as `search`, does not count: it is an ordinary word of a sentence too.
+        duplicates: The number that repeat an earlier one, except for case and spaces.
     """
 
     count: int
@@ -37,7 +37,7 @@ class Statistics(Record):
 
 
 def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
-    """The statistics of rationales, each with its action."""
+    """Computes the statistics of rationales, each with its action."""
     pairs = [(getattr(action, "name", ""), text) for action, text in rationales]
     lengths = [len(text.split()) for _, text in pairs]
     return Statistics(
@@ -49,7 +49,7 @@ def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
 
 
 def report_table(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Table:
-    """The statistics of the log's rationales and of the model's, and how many steps have none.
+    """Compares the log's rationales with the model's, and counts the steps that have none.
 
     Args:
         sessions: As they were before.

@@ -8,7 +8,7 @@ our own; the papers' can be used from a file. Nothing here needs the client of a
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agents.prompting.options import ServerOptions
+from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.schema import Session, reply_action
 from shop_env.evaluation.scored_steps import AnySplit
@@ -42,7 +42,7 @@ _REFUSALS = (
 )
 
 
-class RationaleOptions(ServerOptions):
+class RationaleOptions(ChatOptions):
     """Writes the rationales that a store lacks.
 
     Attributes:
@@ -73,14 +73,14 @@ class RationaleOptions(ServerOptions):
 
 
 class NoRationale(NamedTuple):
-    """A reply without a rationale: what the model did instead."""
+    """A reply without a rationale."""
 
     problem: Problem
     text: str
 
 
 def rationale_messages(session: Session, index: int, instructions: str, page_characters: int) -> list[Message]:
-    """The messages about one step of a session."""
+    """Builds the messages about one step of a session."""
     actions = [action_json(reply_action(step.action)) for step in session.steps[: index + 1]]
     page = shorten_page(session.steps[index].page, page_characters, len, actions[-1])
     before = "\n".join(actions[:-1]) or "(nothing)"
@@ -89,7 +89,7 @@ def rationale_messages(session: Session, index: int, instructions: str, page_cha
 
 
 def parse_rationale(text: str) -> str | NoRationale:
-    """The rationale in a reply, on one line, or what the model did instead of giving one.
+    """Parses the rationale in a reply, on one line, or says what the model did instead of giving one.
 
     >>> parse_rationale('{"rationale": "I need a hat."}')
     'I need a hat.'

@@ -29,7 +29,7 @@ from shop_env.prompts import read_instructions
 
 
 def synthesise(options: RationaleOptions) -> int:
-    """Runs the command; 1 where the store is not written."""
+    """Runs the command and returns its exit code: 1 where the store is not written."""
     store = SessionStore.open(options.store)
     if options.out.resolve() == store.path.resolve():
         raise BadConfig(f"--out {options.out} is the store itself: choose another path for the new version")
@@ -56,7 +56,7 @@ def synthesise(options: RationaleOptions) -> int:
 def _request_all(
     store: SessionStore, options: RationaleOptions, chat: Chat, instructions: str
 ) -> dict[StepKey, Outcome]:
-    """The outcome of each step without a rationale; replies are kept as they come."""
+    """Requests a rationale for each step without one, and returns the outcomes; replies are kept as they come."""
     fields = {"response_format": rationale_format()} if options.schema else {}
 
     def ask(step: tuple[Session, int]) -> tuple[StepKey, str | NoAnswer]:

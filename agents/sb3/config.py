@@ -21,9 +21,9 @@ class Sb3Config(Config):
         out: The folder for the policy, its metrics and run.json.
         algorithm: A class of sb3_contrib or stable_baselines3 that takes discrete actions.
         store: `demo` or the path of a session store; its train split is used.
-        timesteps: How many steps to learn from.
+        timesteps: The number of steps to learn from.
         seed: Seeds the weights, the exploration and the order of sessions.
-        envs: How many sessions are replayed side by side.
+        envs: The number of sessions that are replayed side by side.
         max_candidates: The most candidates that a page may offer.
         reward: The reward preset.
         persona: The persona arm.
@@ -45,7 +45,7 @@ class Sb3Config(Config):
         check_at_least(1, timesteps=self.timesteps, envs=self.envs)
 
     def algorithm_arguments(self) -> dict[str, Any]:
-        """The algorithm's arguments: ours, then the user's over them."""
+        """Returns the algorithm's arguments: ours, then the user's over them."""
         try:
             own = msgspec.json.decode(self.arguments, type=dict[str, Any])
         except msgspec.DecodeError as error:

@@ -42,7 +42,7 @@ class _Scores(BaseFeaturesExtractor):  # type: ignore[misc]  # the library ships
 
 
 class _Parts(nn.Module):
-    """Takes the two parts of `_Scores` apart: what the policy and what the value function goes on with."""
+    """Takes the two parts of `_Scores` apart: the policy's and the value function's."""
 
     def __init__(self, candidates: int, hidden: int) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ from shop_env.wrappers import View, discrete_view, feature_space
 POLICY_FILE, WEIGHTS_FILE = "sb3_policy.json", "policy.safetensors"
 TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may not name any class of any package
 
-_SMALLEST = 1e-12
+_EPSILON = 1e-12
 TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
 
 
@@ -145,7 +145,7 @@ def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
 
 
 def _no_schedule(_: float) -> float:
-    """A policy needs a learning rate even where nothing is learned any more."""
+    """Returns a learning rate, which a policy needs even where nothing is learned any more."""
     return 0.0
 
 
@@ -168,7 +168,7 @@ class Sb3Agent(DistributionAgent):
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
     ) -> list[dict[Action, float]] | None:
-        """The policy's probability of each candidate of each page; None where it gives none (DQN)."""
+        """Returns the policy's probability of each candidate of each page; None where it gives none (DQN)."""
         return super().probabilities(observations) if self._is_stochastic else None
 
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
@@ -180,12 +180,12 @@ class Sb3Agent(DistributionAgent):
             rows = self._shares({key: np.stack([row[key] for row in features]) for key in features[0]})
         results: list[tuple[Sequence[Action], Floats]] = []
         for (_, candidates), row in zip(views, rows, strict=True):
-            shares = row[: len(candidates)] + _SMALLEST  # a policy without a mask may prefer candidates that are absent
+            shares = row[: len(candidates)] + _EPSILON  # a policy without a mask may prefer candidates that are absent
             results.append((candidates, shares / shares.sum()))
         return results
 
     def _shares(self, features: Any) -> Floats:
-        """The probabilities of all candidates, present or not: shape (B, max_candidates)."""
+        """Returns the probabilities of all candidates, present or not: shape (B, max_candidates)."""
         if not self._is_stochastic:  # all on one candidate; where that is absent, terminate (number 0) remains
             numbers, _ = self._policy.predict(features, deterministic=True)
             chosen: Floats = np.eye(self.saved.max_candidates)[numbers]

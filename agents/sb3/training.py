@@ -33,7 +33,7 @@ POLICIES: dict[str, Any] = {
 
 
 def train(config: Sb3Config) -> None:
-    """Learns, and writes the policy."""
+    """Trains a policy and writes it."""
     torch.set_num_threads(1)  # the network is so small that threads wait for each other longer than they compute
     algorithm, arguments = _algorithm(config.algorithm), config.algorithm_arguments()
     store = SessionStore.open(config.store)
@@ -55,7 +55,7 @@ def train(config: Sb3Config) -> None:
 
 
 def make_env(config: Sb3Config) -> DiscreteActions:
-    """The train split as such a policy sees it."""
+    """Makes the env of the train split as such a policy sees it."""
     context = {"persona": config.persona}
     env = gymnasium.make("ShopR1-v0", store=config.store, split="train", reward=config.reward, context=context)
     return DiscreteActions(env, max_candidates=config.max_candidates, view="dict")
@@ -72,7 +72,7 @@ def _algorithm(name: str) -> type[BaseAlgorithm]:
 
 
 class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no types
-    """One line of metrics.jsonl per rollout."""
+    """Writes one line of metrics.jsonl per rollout."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -7,5 +7,5 @@ from shop_env.metrics import StepRecord
 
 
 def metric(step: StepRecord) -> float | None:
-    """How many words the rationale has; None leaves a step out, here those whose reply could not be read."""
+    """Counts the words of the rationale; None leaves a step out, here those whose reply could not be read."""
     return None if step.predicted_rationale is None else float(len(step.predicted_rationale.split()))

@@ -275,7 +275,7 @@ def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypat
 def test_choices_that_are_left_out_of_the_fit_are_stood_for(
     model: ChoiceModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice_model, "OTHERS", 10)
+    monkeypatch.setattr(choice_model, "MAX_OTHERS", 10)
     links = "".join(f'<a name="menu.n{number}">{number}</a>' for number in range(40))
     page = model._reader.read(observation(card("a", 20, 4.0) + links))
     chosen = next(index for index, choice in enumerate(page.choices) if choice.action == Click(name="menu.n7"))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agents.adapted import TrainView
-from agents.baselines.choices import Page, Reader
+from agents.baselines.choices import ChoicePage, Reader
 from agents.baselines.fitted import K1, B, FittedBaseline, Nearest, WittenBell, _terms
 from agents.registry import GROUPS, make_agent
 from benchmarks.leaderboard.ranking import agent_specs
@@ -167,7 +167,7 @@ def test_nearest_ranks_by_bm25(ruled_store: SessionStore) -> None:
         return score
 
     baseline = Nearest(store, max_steps=30)
-    page: Page = reader.read(observations(ruled_store)[5])
+    page: ChoicePage = reader.read(observations(ruled_store)[5])
     assert baseline.scores(page).tolist() == pytest.approx([bm25(_terms(page), text) for text in texts], rel=1e-4)
 
 
