@@ -9,13 +9,14 @@ fields are errors, so a misspelt key is found where it is read. Actions carry th
 """
 
 from html import escape
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 SCHEMA_VERSION = 1
 
 ActionType = Literal["click", "type_and_submit", "terminate"]
+ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 Split = Literal["train", "validation", "test"]
 
 

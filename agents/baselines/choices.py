@@ -10,16 +10,25 @@ All of it follows from the observation alone; what recurs is counted in the trai
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from sys import intern
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.adapted import TrainView
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import (
+    ACTION_TYPES,
+    Action,
+    ActionType,
+    Click,
+    Session,
+    Terminate,
+    TypeAndSubmit,
+    reply_action,
+)
 from shop_env.candidates import candidate_phrases
 from shop_env.observation import Observation, observe_session
 from shop_env.words import past_actions, shopper_words, words_of
@@ -130,12 +139,12 @@ class Reader:
         body = LexborHTMLParser(observation["page"]).body
         visible = words_of(body.text(separator=" ") if body is not None else "")[:PAGE_WORDS]
         goal = words_of(observation["goal"])
+        choices = (
+            self._choices(action_type, elements, observation, past)
+            for action_type in sorted(ACTION_TYPES, key=lambda name: name != "terminate")
+        )
         return ChoicePage(
-            choices=[
-                Choice(Terminate(), "terminate", ("", "", ""), (0.0,) * 6),
-                *self._clicks(elements, observation, past),
-                *self._texts(elements, observation, past),
-            ],
+            choices=list(chain.from_iterable(choices)),
             past=past_roles,
             kind=kind,
             context=[
@@ -155,6 +164,24 @@ class Reader:
             parts = [part if part in self._parts else "*" for part in str(name).split(".")]
             role = self._roles[type, name] = intern(f"{type} {'.'.join(parts)}" if name else str(type))
         return role
+
+    def _choices(
+        self,
+        action_type: ActionType,
+        elements: Sequence[Element],
+        observation: Observation,
+        past: Sequence[dict[str, object]],
+    ) -> Iterable[Choice]:
+        """Lists the choices of one type of action."""
+        match action_type:
+            case "click":
+                return self._clicks(elements, observation, past)
+            case "type_and_submit":
+                return self._texts(elements, observation, past)
+            case "terminate":
+                return [Choice(Terminate(), "terminate", ("", "", ""), (0.0,) * 6)]
+            case _:
+                assert_never(action_type)
 
     def _clicks(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]

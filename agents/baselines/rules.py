@@ -6,6 +6,7 @@
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import msgspec
 
@@ -14,7 +15,7 @@ from agents.baselines.choices import match_words
 from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action
 from shop_env.evaluation.results import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
@@ -29,17 +30,24 @@ class RandomAgent(SeededAgent):
     def act(self, observation: Observation) -> str:
         """Returns a reply with a random action."""
         draw = random.Random(self._seed)
-        elements = find_elements(observation["page"])
-        names = {kind: [item.name for item in elements if item.accepts == kind] for kind in ("click", "type")}
-        action: Action = Terminate()
-        match draw.choice([*(kind for kind, own in names.items() if own), "terminate"]):
+        names: dict[str, list[str]] = {"click": [], "type": []}
+        for element in find_elements(observation["page"]):
+            names[element.accepts].append(element.name)
+        possible = {"click": bool(names["click"]), "type_and_submit": bool(names["type"]), "terminate": True}
+        kind = draw.choice([kind for kind in ACTION_TYPES if possible[kind]])
+        action: Action
+        match kind:
             case "click":
                 action = Click(name=draw.choice(names["click"]))
-            case "type":
+            case "type_and_submit":
                 name, words = draw.choice(names["type"]), shopper_words(observation) or ["something"]
                 start = draw.randrange(len(words))
                 text = " ".join(words[start : start + draw.randint(1, MAX_PHRASE_WORDS)])
                 action = TypeAndSubmit(name=name, text=text)
+            case "terminate":
+                action = Terminate()
+            case _:
+                assert_never(kind)
         return format_reply("I try something.", action)
 
 

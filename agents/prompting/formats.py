@@ -4,19 +4,24 @@ They hold the shape alone and no names of the page's elements: a model that can 
 task.
 """
 
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
+
+from replay_sessions.schema import Action
 
 _TEXT = {"type": "string"}
 
 
 def reply_format() -> dict[str, Any]:
     """Returns the format of a rationale and an action, as shop_env.replies parses them."""
-    fields: dict[str, dict[str, Any]] = {
-        "click": {"name": _TEXT},
-        "type_and_submit": {"name": _TEXT, "text": _TEXT},
-        "terminate": {},
-    }
-    actions = [_object(type={"type": "string", "enum": [kind]}, **own) for kind, own in fields.items()]
+    actions = [
+        _object(
+            type={"type": "string", "enum": [kind.__struct_config__.tag]},
+            **{field.name: _TEXT for field in msgspec.structs.fields(kind) if field.required},  # others are the log's
+        )
+        for kind in get_args(Action)
+    ]
     return _format("reply", rationale=_TEXT, action={"anyOf": actions})
 
 

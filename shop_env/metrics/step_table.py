@@ -7,17 +7,15 @@ A StepTable has one row per scored record (errors are left out), read once; ever
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 import numpy as np
 
-from replay_sessions.schema import ActionType
+from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
 from shop_env.metrics.choices import MetricChoices, metric_preset
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.similarity import CLICK_TYPES, click_type_of
 
-ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 INVALID = len(ACTION_TYPES)  # the code of a reply without a readable action
 FINE_TYPES = (*CLICK_TYPES, *(kind for kind in ACTION_TYPES if kind != "click"))  # clicks by their kind
 
