@@ -10,7 +10,7 @@ Where a prompt is too long, as few as possible of the earliest pages are dropped
 (Customer-R1, section 4). Training and evaluation both use `_Conversation`, so a step is trained on with the prompt that
 it is evaluated with.
 
-An action without a logged name or text (`shop_env.reward.similarity.unlogged_fields`) is no target: it cannot be
+An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
 scored, and training on it would teach `"name": ""`. Its page and its reply stay in the trunk as history of later steps,
 but it is not among `replies`: it has no loss and no sampled replies.
 """
@@ -26,7 +26,7 @@ from replay_sessions.schema import Action, Session
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import format_reply
-from shop_env.reward.similarity import unlogged_fields
+from shop_env.reward.matching import unlogged_fields
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import render_prompt
-from shop_env.reward.similarity import unlogged_fields
+from shop_env.reward.matching import unlogged_fields
 from train.tokens import SessionTokens, tokenize_session
 
 

@@ -6,7 +6,7 @@ shop-r1 rank --agents random,oracle --reward own_reward.py:reward --out boards/o
 
 from replay_sessions import Action
 from shop_env import Reply
-from shop_env.reward.similarity import exact_match
+from shop_env.reward.matching import exact_match
 
 
 def reward(reply: Reply, logged: Action) -> float:

@@ -7,7 +7,7 @@
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 
-A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/similarity.py); so has a
+A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/click_types.py); so has a
 predicted one, except that a click equal to the logged one is of the same kind.
 
 The outcome of a session is its last logged action, a click of kind `purchase` or `terminate`; the prediction is the

@@ -23,7 +23,7 @@ from replay_sessions.schema import Action, Terminate, reply_action
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.metric import Metric, share
 from shop_env.metrics.step_table import StepTable
-from shop_env.reward.similarity import unlogged_fields
+from shop_env.reward.matching import unlogged_fields
 
 SMALLEST = 1e-6
 _TOLERANCE = 1e-3

@@ -10,8 +10,8 @@ import msgspec
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.replies import Extraction, MalformedReply, parse_reply
+from shop_env.reward.matching import unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
-from shop_env.reward.similarity import unlogged_fields
 
 
 class StepRecord(Config, omit_defaults=True, gc=False):

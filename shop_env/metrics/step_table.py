@@ -14,7 +14,7 @@ from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
 from shop_env.metrics.choices import MetricChoices, metric_preset
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
-from shop_env.reward.similarity import CLICK_TYPES, click_type_of
+from shop_env.reward.click_types import CLICK_TYPES, click_type_of
 
 INVALID = len(ACTION_TYPES)  # the code of a reply without a readable action
 FINE_TYPES = (*CLICK_TYPES, *(kind for kind in ACTION_TYPES if kind != "click"))  # clicks by their kind
@@ -31,7 +31,7 @@ class StepTable:
         weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
-        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by similarity.py is the
+        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by click_types.py is the
             log's; NaN elsewhere.
         fine_known: Whether the log has the kind: not where a click has neither a kind nor a name.
         scorable: Whether the log knows every field of its action.

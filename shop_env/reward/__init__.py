@@ -1,9 +1,10 @@
 """The reward: what a reply earns, term by term (Shop-R1, table 1; Customer-R1, section 4.3).
 
-similarity.py compares texts and has one function per row of the table; score.py adds the terms up and names the papers'
-configurations.
+score.py has each term of the table, adds them up, and names the papers' configurations; similarity.py compares texts,
+matching.py whole actions; click_types.py derives the kind of a click from its element's name.
 """
 
+from shop_env.reward.click_types import click_type_of
 from shop_env.reward.score import (
     REWARD_PRESETS,
     RewardBreakdown,
@@ -19,6 +20,7 @@ __all__ = [
     "RewardBreakdown",
     "RewardConfig",
     "best_breakdown",
+    "click_type_of",
     "reward_preset",
     "rouge_l",
     "score_reply",

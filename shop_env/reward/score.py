@@ -45,7 +45,9 @@ from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
-from shop_env.reward.similarity import SIMILARITIES, SimilarityName, click_type_of, exact_match, is_wrong_click
+from shop_env.reward.click_types import click_type_of
+from shop_env.reward.matching import exact_match, is_wrong_click
+from shop_env.reward.similarity import SIMILARITIES, SimilarityName
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1", "log_likelihood"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]

@@ -1,34 +1,17 @@
-"""How alike a reply's action is to the logged one: ROUGE-L of texts, exact matches, and the kind of a click.
+"""How alike two texts are: ROUGE-L, how much of a logged name or text a prediction has, in order.
 
-ROUGE-L is how much of a logged name or text a prediction has, in order (the F-measure of table 1's similarities). It is
-equal to `rouge_score` (rougeL, no stemmer) to the last bit, with one departure: a text equal to the target counts as 1
-even where it has no token in it. Tokens are runs of a-z and 0-9 after lower-casing, so `rouge_score` gives 0 to a query
-in Chinese even against itself.
+The F-measure of Shop-R1's table 1. It is equal to `rouge_score` (rougeL, no stemmer) to the last bit, with one
+departure: a text equal to the target counts as 1 even where it has no token in it. Tokens are runs of a-z and 0-9 after
+lower-casing, so `rouge_score` gives 0 to a query in Chinese even against itself.
 
 The longest common subsequence is found with one bit per target token, a whole row of the usual table in three integer
 operations (Hyyrö 2004, "Bit-parallel LCS-length computation revisited").
-
-What was not logged cannot be scored. Logs lack names and texts now and then (OPeRA's null ids); they are stored as "",
-and such a field earns nothing, whatever is predicted for it: neither for being there nor for its similarity. An action
-with such a field is never matched exactly, and a click that cannot be compared is not a wrong one.
-
-The 13 kinds of click of OPeRA are derived from the name of the clicked element, where the log gives no `click_type` or
-where the click is a predicted one: Customer-R1 weighs rewards by it (section 4.3) and reports fine type accuracy ("we
-first calculate the click subtype from the predicted target element", section 4.2). Its rules are unpublished; ours
-(click_types.toml) read the hierarchical names of OPeRA, ShopCART and the demo shop, first match first, and call the
-rest `other`. How often they agree with a log's own kinds is a figure of every run on a log that has them
-(`click_rule_agreement`): a predicted click that is not the logged one is judged by the rule, the logged one by the log.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Literal, Protocol
 
-import msgspec
-
 from replay_sessions.foundation.errors import MissingExtra
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
 
 SimilarityName = Literal["rouge_l", "rouge_score"]
 
@@ -114,86 +97,3 @@ def _reference_scorer() -> Any:
             "rouge_l_reference needs the package rouge_score: pip install 'shop-r1[reference]'"
         ) from error
     return RougeScorer(["rougeL"], use_stemmer=False)
-
-
-def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
-    """The fields of a logged action that its log does not know.
-
-    >>> unlogged_fields(Click(name="")), unlogged_fields(Click(name="cart"))
-    (('name',), ())
-    """
-    fields = logged if isinstance(logged, Mapping) else reply_action(logged)
-    return tuple(field for field, text in fields.items() if not text)
-
-
-def exact_match(predicted: Action, logged: Action) -> bool:
-    """Whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
-
-    An action with a field that was not logged has no exact match.
-
-    >>> exact_match(Click(name="cart"), Click(name="cart", click_type="nav_bar"))
-    True
-    """
-    match predicted, logged:
-        case Click(), Click():
-            return predicted.name == logged.name != ""
-        case TypeAndSubmit(), TypeAndSubmit():
-            return predicted.name == logged.name != "" and predicted.text == logged.text != ""
-        case Terminate(), Terminate():
-            return True
-        case _:
-            return False
-
-
-def is_wrong_click(predicted: Action, logged: Action) -> bool:
-    """Whether `predicted` is a click, and not the logged one as far as the log shows."""
-    if not isinstance(predicted, Click):
-        return False
-    return not isinstance(logged, Click) or predicted.name != logged.name != ""
-
-
-CLICK_TYPES = (
-    "review",
-    "search",
-    "product_option",
-    "product_link",
-    "other",
-    "purchase",
-    "nav_bar",
-    "page_related",
-    "quantity",
-    "suggested_term",
-    "cart_side_bar",
-    "cart_page_select",
-    "filter",
-)
-
-
-class _Rule(msgspec.Struct, frozen=True):
-    type: str
-    part: Literal["first", "last", "any"]
-    words: frozenset[str]
-
-
-class _Rules(msgspec.Struct, frozen=True):
-    rules: list[_Rule]
-
-
-_RULES = msgspec.toml.decode((files("shop_env") / "click_types.toml").read_bytes(), type=_Rules).rules
-
-
-@lru_cache(maxsize=65536)
-def click_type_of(name: str) -> str:
-    """The kind of click that clicking the element called `name` is.
-
-    >>> click_type_of("4_stars_and_above.tiger_jbv_s18u_10_cup_rice_cooker_white.product_title")
-    'product_link'
-    >>> click_type_of("refinements.customer_reviews.4_stars_up")
-    'filter'
-    """
-    parts = name.lower().replace(" ", "_").split(".")
-    compared = {"first": parts[:1], "last": parts[-1:], "any": parts}
-    for rule in _RULES:
-        if not rule.words.isdisjoint(compared[rule.part]):
-            return rule.type
-    return "other"

@@ -27,8 +27,8 @@ from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice,
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
+from shop_env.reward.matching import exact_match, unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
-from shop_env.reward.similarity import exact_match, unlogged_fields
 
 SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 

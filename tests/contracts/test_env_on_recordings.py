@@ -7,7 +7,7 @@ import pytest
 import shop_env  # noqa: F401 - registers the envs
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
-from shop_env.reward.similarity import unlogged_fields
+from shop_env.reward.matching import unlogged_fields
 from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, imported
 

@@ -22,7 +22,7 @@ from tests.shop_env.memory_store import MemoryStore
 from train.adapters.steps import score_completion
 
 OWN = """\
-from shop_env.reward.similarity import exact_match
+from shop_env.reward.matching import exact_match
 
 def right(reply, logged):
     return 3 if exact_match(reply.action, logged) else 0.5

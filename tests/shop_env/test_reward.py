@@ -21,7 +21,7 @@ from shop_env.reward import (
     reward_preset,
     score_reply,
 )
-from shop_env.reward.similarity import CLICK_TYPES
+from shop_env.reward.click_types import CLICK_TYPES
 
 ROWS = json.loads((Path(__file__).parents[1] / "golden" / "reward_table.json").read_text(encoding="utf-8"))
 NAMES = (

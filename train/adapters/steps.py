@@ -28,8 +28,8 @@ from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.matching import exact_match
 from shop_env.reward.score import TERM_NAMES
-from shop_env.reward.similarity import exact_match
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan

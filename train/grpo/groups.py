@@ -17,8 +17,8 @@ import msgspec
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
+from shop_env.reward.matching import exact_match, unlogged_fields
 from shop_env.reward.score import NOTHING
-from shop_env.reward.similarity import exact_match, unlogged_fields
 from train.grpo.likelihood import logged_continuations
 from train.grpo.loss import is_informative
 from train.ranks import Ranks

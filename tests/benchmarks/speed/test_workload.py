@@ -8,7 +8,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click
 from shop_env.candidates import words_of
 from shop_env.replies import MalformedReply, parse_reply
-from shop_env.reward.similarity import exact_match
+from shop_env.reward.matching import exact_match
 
 SESSIONS = [with_long_names(session) for session in generate_sessions(100, seed=0)]
 
