@@ -266,7 +266,7 @@ def imported_session(recording: Path) -> Session | None:
     """The session of a recording; None where there is none yet."""
     try:
         importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
-        records = list(importer.read([recording], importer.options))
+        records = list(importer.read(recording.absolute(), importer.options))
     except ImportFailed:
         return None
     return next((record for record in records if isinstance(record, Session)), None)

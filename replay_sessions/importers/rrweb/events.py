@@ -137,7 +137,7 @@ class Meta(Size):
 
 class Custom(msgspec.Struct):
     tag: str
-    payload: Any = None
+    payload: Raw = Raw(b"{}")
 
 
 class _Incremental(msgspec.Struct):

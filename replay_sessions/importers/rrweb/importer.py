@@ -8,10 +8,9 @@ event by event and simplified where something is done (`importers.rrweb`).
 """
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
-from replay_sessions.foundation.errors import BadConfig, BadSession
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import (
     Imported,
     Importer,
@@ -22,10 +21,10 @@ from replay_sessions.importers.importer import (
     too_long,
 )
 from replay_sessions.importers.rrweb.events import Unpacker
-from replay_sessions.importers.rrweb.packings import Recording, joined, recordings_in
+from replay_sessions.importers.rrweb.packings import Recording, recordings_in
 from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.player import Player
-from replay_sessions.importers.rrweb.recorded_sessions import Leaving, RrwebOptions, read_sessions
+from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions, read_sessions
 from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import Rejected
 
@@ -41,8 +40,7 @@ all also .gz.
     --idle-minutes 30 --terminate-at-end --out stores/mine
   python -m replay_sessions check stores/mine
 
-A folder's files are recordings of their own; with --pieces all files that lie in one
-folder are one recording, in the order of their names.
+A folder's files are recordings of their own.
 
 docs/rrweb.md says what becomes what, and what is refused."""
 
@@ -55,62 +53,41 @@ class RrwebImporter(Importer):
 
     def __init__(self, source: Path, options: RrwebOptions | None = None) -> None:
         super().__init__(source, options)
-        options = self.options
-        if not 0 <= options.max_masked <= 1:
-            raise BadConfig(f"--max-masked is {options.max_masked:g}, and a share from 0 to 1 was expected")
-        self._root = source.absolute() if source.is_dir() else source.absolute().parent
         endings = ", ".join(_ENDINGS)
         empty = f"'{source}' holds no file that ends in {endings}"
         missing = f"there is no file or folder '{source}', and a recording or a folder of them was expected"
         self._files = find_files(source, _ENDINGS, empty, missing, any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
-        self._recipe = load_recipe(options.recipe) if options.recipe else None
-        leaving = changed_options(options, Leaving)
+        self._recipe = load_recipe(self.options.recipe) if self.options.recipe else None
         self.name = "rrweb"
-        self.settings |= {
-            "recipe": options.recipe or "by site",
-            "private_data": "kept" if options.keep_private_data else "removed",
-            "pieces": str(options.pieces).lower(),
-            "max_masked": f"{options.max_masked:g}",
-            **{name: str(value) for name, value in leaving.items()},
-        }
-        if source.is_dir():
-            files = (
-                path for path in sorted(source.absolute().rglob("*")) if path.is_file() and path not in self._files
-            )
-            others = [path.name for path in files if not path.name.startswith(".")]
-            if others:
-                self.notes.append(f"files that end in none of {endings} are passed over: {listed(others)}")
-        if not leaving:
-            self.notes.append(
-                "no session ends in a terminate: --purchase-selector, --purchase-url, --leave-selector, --leave-url, "
-                "--idle-minutes and --terminate-at-end say where sessions end"
-            )
-        if options.keep_private_data:
+        self.settings |= {name: str(value) for name, value in changed_options(self.options, RrwebOptions).items()}
+        passed_over = {path for path in source.absolute().rglob("[!.]*") if path.is_file()} - set(self._files)
+        if passed_over:
+            names = listed(sorted(path.name for path in passed_over))
+            self.notes.append(f"files that end in none of {endings} are passed over: {names}")
+        leaving = ("leave_selector", "leave_url", "idle_minutes", "terminate_at_end")
+        if not any(getattr(self.options, name) for name in leaving):
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in leaving)
+            self.notes.append(f"no session ends in a terminate: {flags} say where the shopper leaves")
+        if self.options.keep_private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
     def split(self) -> Iterator[Part | Rejected]:
-        recordings = [[path] for path in self._files]
-        if self.options.pieces:
-            recordings = [list(group) for _, group in groupby(self._files, key=lambda path: path.parent)]
-        for files in recordings:
-            yield Part(files, sum(path.stat().st_size for path in files), files[0])
+        for path in self._files:
+            yield Part(path, path.stat().st_size, path)
 
-    def read(self, source: list[Path], options: RrwebOptions) -> Iterator[Imported]:
-        files, has_pieces = source, options.pieces
-        path = files[0].relative_to(self._root)
-        name = (path.parent if has_pieces and path.parent.name else _without_endings(path)).as_posix()
-        location = f"{path.parent.as_posix()}/" if has_pieces else path.as_posix()
+    def read(self, source: Path, options: RrwebOptions) -> Iterator[Imported]:
+        root = self.source.absolute()
+        path = source.relative_to(root if root.is_dir() else root.parent)
+        name, location = _without_endings(path).as_posix(), path.as_posix()
         unpacker = Unpacker(self.longest_session_bytes)
         try:
-            if sum(path.stat().st_size for path in files) > self.longest_session_bytes:
+            if source.stat().st_size > self.longest_session_bytes:
                 raise BadSession(too_long(self.longest_session_bytes))
-            recordings = [item for path in files for item in recordings_in(path.read_bytes(), unpacker)]
+            recordings = recordings_in(source.read_bytes(), unpacker)
         except (BadSession, OSError) as error:
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
             return
-        if len(files) > 1:
-            recordings = [joined(recordings)]
         for number, recording in enumerate(recordings, start=1):
             suffix = f" ({number})" if number > 1 else ""
             try:
@@ -121,25 +98,16 @@ class RrwebImporter(Importer):
     def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Imported]:
         """The sessions of one recording, or BadSession where it cannot be played."""
         if not recording.has_page():
-            raise BadSession(
-                "it holds no full snapshot, so no page is known: a piece of a longer recording? (--pieces)"
-            )
+            raise BadSession("it holds no full snapshot, so no page is known: a piece of a longer recording?")
         options = self.options
         reader = PageReader(
             self._recipe,
-            options.selectors,
+            (options.purchase_selector, options.leave_selector),
             private_data=not options.keep_private_data,
-            longest=self.longest_session_bytes,
-        )
-        timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())
-        yield from read_sessions(
-            timeline,
-            options,
-            reader,
-            session_id=session_id,
-            location=location,
             longest_bytes=self.longest_session_bytes,
         )
+        timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())
+        yield from read_sessions(timeline, options, reader, session_id=session_id, location=location)
 
 
 def _without_endings(path: Path) -> Path:

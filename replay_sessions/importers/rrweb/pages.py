@@ -4,8 +4,6 @@ A click lands on an icon or a word; what was clicked is the nearest element arou
 simplifier sees it (`simplify.page.locate`), whatever stands inside. Nothing around it: the click is no action.
 """
 
-import re
-
 import msgspec
 from selectolax.lexbor import LexborNode
 
@@ -18,9 +16,6 @@ from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.page import LocatedPage, locate
 from replay_sessions.simplify.targets import can_be_acted_on
 
-_MASKED = re.compile(r"\*{2,}")
-_TAG = re.compile(r"<[^>]*>")
-
 
 class ActedPage(msgspec.Struct, frozen=True):
     """A simplified page and what was acted on in it.
@@ -29,14 +24,11 @@ class ActedPage(msgspec.Struct, frozen=True):
         name: None where the mark stands on nothing that can be acted on.
         is_hidden: Whether what is marked is hidden, as far as the page says.
         matched: The selectors that match what was acted on or something in it.
-        letters, masked: How many letters its texts have, and how many of those are masked, `***`.
     """
 
     page: SimplifiedPage
     name: str | None
     matched: frozenset[str]
-    letters: int
-    masked: int
     is_hidden: bool = False
 
     def find(self, target: Target, *, typed: bool) -> str:
@@ -72,18 +64,18 @@ class PageReader:
     """Simplifies the pages of one recording, each once.
 
     Args:
-        selectors: CSS selectors to be tried on what was acted on.
-        longest: How many characters the simplified pages may have together.
+        selectors: CSS selectors to be tried on what was acted on; None among them is passed over.
+        longest_bytes: How long the simplified pages may be together.
     """
 
     def __init__(
-        self, recipe: Recipe | None, selectors: tuple[str, ...] = (), *, private_data: bool, longest: int
+        self, recipe: Recipe | None, selectors: tuple[str | None, ...] = (), *, private_data: bool, longest_bytes: int
     ) -> None:
+        self.longest_bytes = longest_bytes
         self._recipe = recipe
-        self._selectors = selectors
+        self._selectors = [selector for selector in selectors if selector is not None]
         self._private_data = private_data
-        self._left = longest
-        self._longest = longest
+        self._length = 0
 
     def read(self, view: View) -> ActedPage | str:
         """Returns the simplified page of a view, or why there is none.
@@ -96,16 +88,16 @@ class PageReader:
                 content = view.html.encode("utf-8", "replace")
                 located = locate(content, self._recipe, private_data=self._private_data, viewport=view.viewport)
                 view.page = _acted_page(located, view.outward, self._selectors)
-                self._left -= len(view.page.page.html)
+                self._length += len(view.page.page.html)
             except BadSession as error:
                 view.page = str(error)
             view.html = ""
-            if self._left < 0:
-                raise BadSession(too_long(self._longest))
+            if self._length > self.longest_bytes:
+                raise BadSession(too_long(self.longest_bytes))
         return view.page
 
 
-def _acted_page(located: LocatedPage, outward: int, selectors: tuple[str, ...]) -> ActedPage:
+def _acted_page(located: LocatedPage, outward: int, selectors: list[str]) -> ActedPage:
     elements = {element.name for element in located.page.elements}  # other names are only lent to what is inside
 
     def name_around(node: LexborNode | None) -> str | None:
@@ -129,6 +121,4 @@ def _acted_page(located: LocatedPage, outward: int, selectors: tuple[str, ...]) 
         for selector in selectors
         if name and any(name_around(match) == name for match in located.document.css(selector))
     )
-    text = _TAG.sub("", located.page.html)  # what stands in fields is not counted: recorders mask that as a rule
-    masked = sum(map(len, _MASKED.findall(text)))
-    return ActedPage(located.page, name, matched, len("".join(text.split())), masked, is_hidden and can_act)
+    return ActedPage(located.page, name, matched, is_hidden and can_act)

@@ -33,14 +33,13 @@ from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.timeline import (
     ADDRESS_TAGS,
     HIDDEN_TAG,
-    REMARK_TAGS,
+    TAGS,
     VIEW_TAG,
     Address,
     Pause,
+    Payload,
     Remark,
     Timeline,
-    ids_of,
-    texts_of,
 )
 from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
 
@@ -85,7 +84,8 @@ class Player:
             except _UNREADABLE as error:
                 if isinstance(error, BadSession):
                     raise
-                self._not_read(event.number, str(error), *[window] * _may_change_page(event))
+                may_have_changed = event.type in (EventType.FULL_SNAPSHOT, EventType.INCREMENTAL)
+                self._not_read(event.number, str(error), *[window] * may_have_changed)
         if last is not None:
             self._pause(last, is_end=True)
         return self._log.timeline
@@ -106,16 +106,19 @@ class Player:
                 self._change(event, window, event.source())
             case EventType.CUSTOM:
                 remark = msgspec.json.decode(event.data, type=Custom)
-                fields = texts_of(remark.payload)
-                if remark.tag in ADDRESS_TAGS and fields.get("href"):
-                    self._address(window, fields["href"])
-                elif remark.tag == HIDDEN_TAG and window.page is not None:
-                    window.keep_press()
-                    window.page.hidden = ids_of(remark.payload)
-                elif remark.tag == VIEW_TAG:
-                    self._active = window
-                elif remark.tag in REMARK_TAGS:
-                    self._log.timeline.append(Remark(remark.tag, event.window, fields))
+                if remark.tag in TAGS:
+                    self._remark(remark.tag, window, msgspec.json.decode(remark.payload, type=Payload))
+
+    def _remark(self, tag: str, window: Window, payload: Payload) -> None:
+        if tag in ADDRESS_TAGS and payload.href:
+            self._address(window, payload.href)
+        elif tag == HIDDEN_TAG and window.page is not None:
+            window.keep_press()
+            window.page.hidden = payload.ids
+        elif tag == VIEW_TAG:
+            self._active = window
+        else:
+            self._log.timeline.append(Remark(tag, window.name, payload))
 
     def _change(self, event: Event, window: Window, source: int) -> None:
         if source in Source.OF_A_PERSON:
@@ -192,12 +195,3 @@ class Player:
         self._log.timeline.append(Unread(" ".join(reason.split()), number=number))
         for window in windows:
             window.forget(f"event {number}, which may have changed the page, cannot be read")
-
-
-def _may_change_page(event: Event) -> bool:
-    try:
-        return event.type == EventType.FULL_SNAPSHOT or (
-            event.type == EventType.INCREMENTAL and event.source() == Source.MUTATION
-        )
-    except ValueError:
-        return True

@@ -5,12 +5,12 @@ that holds `leave_url`; in a pause of `idle_minutes`, after which another begins
 `terminate_at_end` says so. A terminate stands on the page that was shown then.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.importer import Imported
 from replay_sessions.importers.logged_pages import Pages, Unresolved
 from replay_sessions.importers.raw.endings import Endings
@@ -36,11 +36,13 @@ from replay_sessions.store.manifest import Rejected
 _NOTHING_THERE = "click on nothing that can be acted on"
 _TAKEN_BACK = "typed text that was taken back"
 _SESSION_FIELDS = ("session_id", "user_id", "goal")
-_MOST_LISTED = 20  # faults of one recording that are listed one by one
+_MOST_MASKED = 0.5
+_MASKED = re.compile(r"\*{2,}")
+_TAG = re.compile(r"<[^>]*>")
 
 
-class Leaving(Endings, frozen=True, kw_only=True):
-    """What ends a session.
+class RrwebOptions(Endings, frozen=True, kw_only=True):
+    """How recordings are read.
 
     Attributes:
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
@@ -49,41 +51,22 @@ class Leaving(Endings, frozen=True, kw_only=True):
         leave_url: The last click before an address that holds this text becomes a terminate action.
         idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
         terminate_at_end: A terminate where a recording ends otherwise.
+        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
+        keep_private_data: Do not take names, addresses and numbers out.
     """
 
     leave_selector: str | None = None
     leave_url: str | None = None
+    recipe: str | None = None
+    keep_private_data: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            Endings(purchase_selector=self.leave_selector)
-        except BadConfig as error:
-            raise BadConfig(f"--leave-selector: {error}") from error
-
-    @property
-    def selectors(self) -> tuple[str, ...]:
-        return tuple(selector for selector in (self.purchase_selector, self.leave_selector) if selector)
-
-
-class RrwebOptions(Leaving, frozen=True, kw_only=True):
-    """How recordings are read.
-
-    Attributes:
-        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
-        pieces: The files in one folder are pieces of one recording.
-        max_masked: Recordings of whose pages a larger share is masked (***) are rejected.
-        keep_private_data: Do not take names, addresses and numbers out.
-    """
-
-    recipe: str | None = None
-    pieces: bool = False
-    max_masked: float = 0.5
-    keep_private_data: bool = False
+        Endings(purchase_selector=self.leave_selector)  # the same check
 
 
 def read_sessions(
-    timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str, longest_bytes: int
+    timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str
 ) -> Iterator[Imported]:
     """The sessions of a recording, what was left out of them, and what was rejected.
 
@@ -91,16 +74,12 @@ def read_sessions(
         session_id: That of the first, if the recording names none.
         location: How the user reads of the recording.
     """
-    faults = [entry for entry in timeline if isinstance(entry, Unread)]
-    for fault in faults[:_MOST_LISTED]:
-        yield Rejected(where=f"{location}:{fault.number}", reason=fault.reason)
-    if len(faults) > _MOST_LISTED:
-        yield Rejected(where=location, reason=f"{len(faults) - _MOST_LISTED} more events cannot be read")
-    pages = [act.page for act in timeline if isinstance(act, Act) and isinstance(act.page, ActedPage)]
-    masked = sum(page.masked for page in pages) / (sum(page.letters for page in pages) or 1)
-    if masked > options.max_masked:
-        bound = f"more than --max-masked {options.max_masked:g}"
-        yield Rejected(where=location, reason=f"{masked:.0%} of the letters on its pages are masked (***): {bound}")
+    for entry in timeline:
+        if isinstance(entry, Unread):
+            yield Rejected(where=f"{location}:{entry.number}", reason=entry.reason)
+    masked = _masked_share([act.page for act in timeline if isinstance(act, Act) and isinstance(act.page, ActedPage)])
+    if masked > _MOST_MASKED:
+        yield Rejected(where=location, reason=f"{masked:.0%} of the letters on its pages are masked (***)")
         return
     about: dict[str, str] = {}
     parts: list[_Rows] = []
@@ -118,15 +97,22 @@ def read_sessions(
             [{**row, **shared, "page": page} for row, page in rows],
             _RecordedPages(private_data=not options.keep_private_data),
             source="rrweb",
-            longest_bytes=longest_bytes,
+            longest_bytes=reader.longest_bytes,
             row_prefix=f"{location}:",
         )
+
+
+def _masked_share(pages: list[ActedPage]) -> float:
+    """The share of the letters on pages that are masked, but for what stands in fields: recorders mask it as a rule."""
+    texts = [_TAG.sub("", page.page.html) for page in pages]
+    masked = sum(len(stars) for text in texts for stars in _MASKED.findall(text))
+    return masked / (sum(len("".join(text.split())) for text in texts) or 1)
 
 
 _Rows = list[tuple[Row, ActedPage | str]]  # the page of each row, or why there is none
 
 
-def _read_parts(timeline: Timeline, options: Leaving, reader: PageReader) -> Iterator["_Part"]:
+def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -> Iterator["_Part"]:
     """What was done between two pauses."""
     part = _Part()
     for entry in timeline:
@@ -164,20 +150,20 @@ class _Part:
         is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self.acts)
         return is_any and not self._has_ended()
 
-    def do(self, act: Act, leaving: Leaving) -> None:
+    def do(self, act: Act, options: RrwebOptions) -> None:
         self.done.append(act)
         self.acts.append(act)
         self._since_address.setdefault(act.window, []).append(act)
         if act.kind == "click" and isinstance(act.page, ActedPage) and not self._has_ended():
-            act.buys = leaving.purchase_selector in act.page.matched
-            act.leaves = not act.buys and leaving.leave_selector in act.page.matched
+            act.buys = options.purchase_selector in act.page.matched
+            act.leaves = not act.buys and options.leave_selector in act.page.matched
 
-    def go(self, address: Address, leaving: Leaving) -> None:
+    def go(self, address: Address, options: RrwebOptions) -> None:
         """Adds what an address shows to the acts before it."""
         click = self._last_click(address.window)
         if click is not None and not self._has_ended():
-            click.buys = bool(leaving.purchase_url and leaving.purchase_url in address.href)
-            click.leaves = bool(not click.buys and leaving.leave_url and leaving.leave_url in address.href)
+            click.buys = bool(options.purchase_url and options.purchase_url in address.href)
+            click.leaves = bool(not click.buys and options.leave_url and options.leave_url in address.href)
         learn_from(address, self._since_address.pop(address.window, []))
 
     def remark(self, remark: Remark) -> None:
@@ -188,11 +174,11 @@ class _Part:
         if remark.tag == PURCHASE_TAG and click is not None:
             click.buys = not self._has_ended()
         elif remark.tag == RATIONALE and here:
-            here[-1].rationale = remark.fields.get("text")
-        elif remark.tag == PERSONA and "text" in remark.fields:
-            self.about["persona"] = remark.fields["text"]
+            here[-1].rationale = remark.payload.text
+        elif remark.tag == PERSONA and remark.payload.text:
+            self.about["persona"] = remark.payload.text
         elif remark.tag == SESSION:
-            self.about |= {name: remark.fields[name] for name in _SESSION_FIELDS if name in remark.fields}
+            self.about |= {name: text for name in _SESSION_FIELDS if (text := getattr(remark.payload, name))}
 
     def add_rows(self) -> None:
         """Makes rows of what was done."""

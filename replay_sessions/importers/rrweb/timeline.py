@@ -15,7 +15,7 @@ Remarks are custom events of our own recorder; addresses are noted by others, to
 | `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -26,10 +26,10 @@ SESSION = "shop_r1.session"
 PERSONA = "shop_r1.persona"
 RATIONALE = "shop_r1.rationale"
 PURCHASE_TAG = "shop_r1.purchase"
-REMARK_TAGS = frozenset({SESSION, PERSONA, RATIONALE, PURCHASE_TAG})
 VIEW_TAG = "shop_r1.view"
 HIDDEN_TAG = "shop_r1.hidden"
 ADDRESS_TAGS = frozenset({"shop_r1.address", "$pageview", "$url_changed"})
+TAGS = ADDRESS_TAGS | {SESSION, PERSONA, RATIONALE, PURCHASE_TAG, VIEW_TAG, HIDDEN_TAG}
 
 
 class Act(msgspec.Struct, eq=False):
@@ -97,29 +97,23 @@ class Pause(msgspec.Struct, frozen=True):
     is_end: bool
 
 
+class Payload(msgspec.Struct, frozen=True):
+    """Of a custom event that says something of the session; see the module."""
+
+    session_id: str | None = None
+    user_id: str | None = None
+    goal: str | None = None
+    text: str | None = None
+    href: str | None = None
+    ids: frozenset[int] = frozenset()
+
+
 class Remark(msgspec.Struct, frozen=True):
     """What our own recorder notes beside rrweb's events; see the module."""
 
     tag: str
     window: str
-    fields: dict[str, str]
+    payload: Payload
 
 
 Timeline = list[Act | NoAction | Unread | Address | Pause | Remark]
-
-
-def texts_of(payload: Any) -> dict[str, str]:
-    """The fields of a payload that hold text.
-
-    >>> texts_of({"user_id": "u4", "age": 40}), texts_of("u4")
-    ({'user_id': 'u4'}, {})
-    """
-    if not isinstance(payload, dict):
-        return {}
-    return {str(name): value for name, value in payload.items() if isinstance(value, str) and value}
-
-
-def ids_of(payload: Any) -> frozenset[int]:
-    """The ids of elements in a payload."""
-    ids = payload.get("ids") if isinstance(payload, dict) else None
-    return frozenset(number for number in ids if isinstance(number, int)) if isinstance(ids, list) else frozenset()

@@ -119,7 +119,7 @@ def check(name: str, content: bytes) -> bool:
         path = Path(folder) / name
         path.write_bytes(content)
         importer = RrwebImporter(path, OPTIONS)
-        read = list(importer.read([path], importer.options))
+        read = list(importer.read(path, importer.options))
         sessions = [record for record in read if isinstance(record, Session)]
         for step in (step for session in sessions for step in session.steps):
             target = getattr(step.action, "name", "")

@@ -81,7 +81,7 @@ def test_arrays_that_each_have_a_page_are_recordings_of_their_own(made: Recorded
     ]
 
 
-def test_files_of_a_folder_are_recordings_or_pieces_of_one(
+def test_files_of_a_folder_are_recordings_of_their_own(
     made: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "logs" / "u1"
@@ -89,14 +89,11 @@ def test_files_of_a_folder_are_recordings_or_pieces_of_one(
     (folder / "1.json").write_text(json.dumps(made.events[:12]))
     (folder / "2.json.gz").write_bytes(gzip.compress(json.dumps(made.events[12:]).encode()))
     (folder / "readme.md").write_text("no recording")
-    for flags, steps in (((), {"u1/1": 1}), (("--pieces",), {"u1": 3})):
-        assert (
-            main(["import", "rrweb", str(tmp_path / "logs"), *flags, "--overwrite", "--out", str(tmp_path / "s")]) == 0
-        )
-        store = SessionStore.open(tmp_path / "s")
-        assert {session.session_id: len(session.steps) for session in store.sessions()} == steps
-        assert store.manifest.rejected == (0 if flags else 1)
-        assert "are passed over: readme.md" in capsys.readouterr().out
+    assert main(["import", "rrweb", str(tmp_path / "logs"), "--out", str(tmp_path / "s")]) == 0
+    store = SessionStore.open(tmp_path / "s")
+    assert {session.session_id: len(session.steps) for session in store.sessions()} == {"u1/1": 1}
+    assert store.manifest.rejected == 1
+    assert "readme.md" in capsys.readouterr().out
 
 
 def test_events_are_played_in_the_order_of_time_and_equal_times_in_that_of_the_file() -> None:

@@ -284,9 +284,8 @@ class TestMasks:
 
     def test_a_recording_that_is_mostly_masked_is_refused_with_the_reason(self, made: Recorded, tmp_path: Path) -> None:
         tab = made.tab("<p>*** ***** **** ****</p><a id='x' href='/x'>*** **</a>").click("x")
-        with pytest.raises(ImportFailed, match=r"100% of the letters on its pages are masked \(\*\*\*\): more than"):
+        with pytest.raises(ImportFailed, match="100% of the letters"):
             imported(tab, tmp_path)
-        assert len(actions(imported(tab, tmp_path, max_masked=1.0))) == 1
 
 
 class TestEndings:
@@ -336,7 +335,7 @@ class TestEndings:
         assert "Results" in store.session("visit").steps[-1].page
         assert actions(imported(tab, tmp_path)) == [Click(name="sale")]
 
-    @pytest.mark.parametrize("wrong", [{"leave_selector": "a[["}, {"max_masked": 2}, {"idle_minutes": 0}])
+    @pytest.mark.parametrize("wrong", [{"leave_selector": "a[["}, {"idle_minutes": 0}])
     def test_options_that_mean_nothing_are_told(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
         (tmp_path / "a.json").write_text("[]")
         with pytest.raises(BadConfig):
