@@ -190,8 +190,8 @@ class ChoiceModel(FittedBaseline):
         is_offer, unknown = facts[:, HAS_PRICE] > 0, np.isnan(facts)
         known = ~unknown & (is_offer[:, None] if is_offer.any() else True)
         count = np.where(unknown.any(axis=0), np.maximum(1, known.sum(axis=0)), np.inf)
-        self._neutral = np.where(known, facts, 0).sum(axis=0) / count
-        self.scale = np.maximum(1e-6, np.sqrt(np.nan_to_num((facts - self._neutral) ** 2).mean(axis=0)))
+        self.neutral = np.where(known, facts, 0).sum(axis=0) / count
+        self.scale = np.maximum(1e-6, np.sqrt(np.nan_to_num((facts - self.neutral) ** 2).mean(axis=0)))
         personas = Counter(map(_persona_words, pages))
         self._persona_words = sorted({word for persona in personas for word in persona})
         table = np.array([[word in persona for word in self._persona_words] for persona in personas.elements()])
@@ -218,7 +218,7 @@ class ChoiceModel(FittedBaseline):
         draw, batches = np.random.default_rng(0), []
         for start in range(0, len(labelled), BATCH_STEPS):
             pages, chosen, counts = zip(
-                *(_sampled(*step, draw) for step in labelled[start : start + BATCH_STEPS]), strict=True
+                *(sample_page(*step, draw) for step in labelled[start : start + BATCH_STEPS]), strict=True
             )
             rows = self._rows(pages)._replace(stands_for=np.log(np.concatenate(counts)))
             batches.append(FitBatch(rows, rows.starts + np.array(chosen), np.ones(len(pages))))
@@ -248,7 +248,7 @@ class ChoiceModel(FittedBaseline):
         words = np.array([[word in page.context for word in self._persona_words] for page in pages])
         personas, persona_of = np.unique(words, axis=0, return_inverse=True)
         return Rows(
-            facts=np.nan_to_num(np.array([choice.facts for _, choice in choices]) - self._neutral) / self.scale,
+            facts=np.nan_to_num(np.array([choice.facts for _, choice in choices]) - self.neutral) / self.scale,
             step=np.repeat(np.arange(len(pages)), sizes),
             starts=np.cumsum([0, *sizes[:-1]]),
             role=np.array([self.roles.get(choice.role, len(self.roles)) for _, choice in choices]),
@@ -292,7 +292,7 @@ class ChoiceModel(FittedBaseline):
         return np.concatenate([part.ravel() for part in (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ own)])
 
 
-def _sampled(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tuple[ChoicePage, int, Floats]:
+def sample_page(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tuple[ChoicePage, int, Floats]:
     """Samples a page: its offers, terminate, and some of the other choices, which stand for all (McFadden, 1978).
 
     Returns:

