@@ -1,208 +1,197 @@
-"""One start of the process of somebody else's agent, and what it may do.
+"""Somebody else's agent in one child process: it gets observations, and what goes wrong in it is an error of its steps.
 
-AgentProcess ─► Child.call ─► socket ─► agent_worker.py ─► socket ─► Response
+    generate.py ─► ForeignAgent ─► agents/worker.py: the agent ─► replies and probabilities, as lines of JSON
+
+An agent that raises, ends its process or does not reply in time costs the steps that it was asked about, and the run
+goes on. This protects a run from mistakes. It does not stop code that looks for the answers on the disk or the network:
+run strangers' code in a container, on a store they do not have.
 """
 
-import contextlib
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import IO
-from weakref import WeakValueDictionary
+from typing import TypeVar
 
 import msgspec
 
-from agents.agent_worker import Method, Request, Response, Start, Started, receive, send
-from agents.sandbox import child_environment, sandbox_options, sandbox_works, write_train_split
-from replay_sessions.foundation.errors import AgentFailed, BadConfig
-from replay_sessions.foundation.table import plain_text
+from agents.registry import is_own, make_agent
+from agents.worker import Failure, Request, Response, Start, Started, Weights, send
+from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, named_failure
-from shop_env.evaluation.log import SANDBOXED, Process
+from shop_env.evaluation.generate import AgentSpec, Answer, Probabilities, Seeds, named_failure
+from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation
 
-START_LIMIT_S = 600.0
-_LONGEST_LINE = 8192
+Message = TypeVar("Message", bound=msgspec.Struct)
+START_LIMIT_S = STEP_LIMIT_S = 600.0
+MOST_STARTS = 4  # an agent whose process ended that often is not started again
+LARGEST_MESSAGE = 2**28  # bytes
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process of an agent may do.
+def build_agent(spec: AgentSpec, store: SessionStore | None, step_limit_s: float = STEP_LIMIT_S) -> Agent:
+    """Builds an agent of ours in this process, somebody else's in one of its own.
+
+    Somebody else's agent that cannot be made fails at each step, at no other agent's cost.
+
+    Args:
+        step_limit_s: The most time for one reply; a call for several has as many times as long.
+    """
+    if is_own(spec):
+        return make_agent(spec, store=store)
+    worker = Worker(spec, store, step_limit_s)
+    with suppress(AgentFailed):
+        worker.start()
+    return ForeignBatchAgent(worker) if worker.replies_in_batches else ForeignAgent(worker)
+
+
+class ForeignAgent:
+    """An agent whose replies and probabilities come from a worker."""
+
+    def __init__(self, worker: "Worker") -> None:
+        self._worker = worker
+        self._seed: int | None = None
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Holds the seed of the next reply."""
+        self._seed = seed
+
+    def act(self, observation: Observation) -> str:
+        """Returns one reply, or raises what is in its place."""
+        (answer,) = self.answer_batch([observation], [self._seed], probabilities=False)
+        if isinstance(answer.reply, Exception):
+            raise answer.reply
+        return answer.reply
+
+    def answer_batch(
+        self, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
+    ) -> Sequence[Answer]:
+        """Returns a reply to each observation with the probabilities of its actions; all fail where the call fails."""
+        try:
+            response = self._worker.call(Request(list(observations), list(seeds), probabilities))
+        except AgentFailed as failed:
+            return [Answer(failed)] * len(observations)
+        pairs = zip(response.replies, response.weights, strict=True)
+        return [Answer(_reply(reply), _probabilities(weights)) for reply, weights in pairs]
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._worker.close()
+
+
+class ForeignBatchAgent(ForeignAgent):
+    """One that replies to many observations at once."""
+
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Seeds) -> list[str | Exception]:
+        """Returns a reply to each observation, or the exception in its place."""
+        return [answer.reply for answer in self.answer_batch(observations, seeds, probabilities=False)]
+
+
+class Worker:
+    """The child process of one agent, started again where it ended.
 
     Attributes:
-        step_time_s: For one reply; a call for several at once has as many times as long.
-        sandbox: Cut it off from network and files by bubblewrap, where that works.
-        environment: Names of the variables of this process that it gets too.
-        hidden: Folders that it is not to see in the sandbox, whatever else it sees.
+        replies_in_batches: Whether the agent has `act_batch`.
     """
 
-    step_time_s: float = 600.0
-    sandbox: bool = True
-    environment: tuple[str, ...] = ()
-    hidden: tuple[Path, ...] = ()
+    replies_in_batches = False
 
-    @property
-    def process(self) -> Process:
-        """Whose process it is, for the table."""
-        return SANDBOXED if self.sandbox and sandbox_works() else "own, not sandboxed"
-
-
-class Child:
-    """One start of the child process."""
-
-    def __init__(self, spec: AgentSpec, store: SessionStore | None, folder: Path, limits: Limits) -> None:
-        working = Path(tempfile.mkdtemp(dir=folder))
-        ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "agents.agent_worker", str(theirs.fileno())]
-        passed = [theirs.fileno()]
-        if limits.process == SANDBOXED:
-            passed.append(sandbox_options(spec, folder, working, limits.hidden))
-            command = ["bwrap", "--args", str(passed[1]), *command]
-        # An agent in a file needs nothing of the folder that the evaluation runs in, where results may lie.
-        here, is_file = str(Path.cwd()), spec.target.rpartition(":")[0].endswith(".py")
-        paths = [path for path in map(os.path.abspath, sys.path) if path != here and os.path.exists(path)]
-        paths = [str(Path(__file__).parents[1]), *paths, *([] if is_file else [here])]
-        self._process = subprocess.Popen(
-            command,
-            cwd=working,
-            env=child_environment(working, limits.environment) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=passed,
-            start_new_session=True,  # Ctrl-C is the evaluation's, and what the agent starts ends with it
-        )
-        threading.Thread(target=_relay, args=(self._process.stderr, spec.label), daemon=True).start()
-        threading.Thread(target=self._end_group, daemon=True).start()
-        theirs.detach()
-        for descriptor in passed:
-            os.close(descriptor)
-        # A process that reads nothing must not stop the evaluation: writing has a limit too.
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(limits.step_time_s) + 1, 0))
-        self._socket, self._pipe = ours, ours.makefile("rwb")
-        self._writing = threading.Lock()
-        self._waiting: WeakValueDictionary[int, SimpleQueue[Response | None]] = WeakValueDictionary()
-        self._count = 0
+    def __init__(self, spec: AgentSpec, store: SessionStore | None, step_limit_s: float) -> None:
+        self._start = Start(spec, None if store is None else str(store.path.absolute()))
+        self._step_limit_s = step_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starts = 0
         self._failure = ""
-        try:
-            self.started = self._start(Start(spec), store, folder)
-        except BaseException:
-            self.kill()
-            self._close()
-            raise
-        threading.Thread(target=self._receive, daemon=True, name="replies of an agent").start()
 
-    def _start(self, start: Start, store: SessionStore | None, folder: Path) -> Started:
-        timer = threading.Timer(START_LIMIT_S, self.kill)
-        timer.start()
-        try:
-            started = self._ask_to_start(start)
-            if started.needs_store and store is not None:
-                copy = folder / "train" / "store"
-                if not copy.exists():
-                    write_train_split(store, copy)
-                started = self._ask_to_start(msgspec.structs.replace(start, store=str(copy)))
-        finally:
-            timer.cancel()
-        if started.failure is not None:
-            raise BadConfig(started.failure.text.partition(": ")[2])
-        return started
-
-    def _ask_to_start(self, start: Start) -> Started:
-        try:
-            send(self._pipe, start)
-            if message := receive(self._pipe):
-                return msgspec.msgpack.decode(message, type=Started)
-        except (OSError, ValueError, msgspec.DecodeError) as error:
-            self.kill()
-            raise BadConfig(f"the agent '{start.spec.target}' could not be started: {error}") from error
-        raise BadConfig(f"the agent '{start.spec.target}' ended its process as it was made ({self._exit()})")
-
-    def call(
-        self, method: Method, observations: Sequence[Observation], seeds: Sequence[int | None], limit_s: float
-    ) -> Iterator[Response]:
-        """The responses to a request, as many as are asked for.
+    def start(self) -> None:
+        """Starts the process and makes the agent in it.
 
         Raises:
-            AgentFailed: The process ended, or did not answer in time or in form; it is of no further use.
+            AgentFailed: The agent cannot be made.
         """
-        responses: SimpleQueue[Response | None] = SimpleQueue()
-        with self._writing:
-            self._count += 1
-            self._waiting[self._count] = responses
-            try:
-                if not self._failure:
-                    send(self._pipe, Request(self._count, method, list(observations), list(seeds)))
-            except OSError as error:
-                raise AgentFailed(f"the agent's process takes nothing ({error})") from error
-        while True:
-            try:
-                response = None if self._failure and responses.empty() else responses.get(timeout=limit_s)
-            except Empty as error:
-                raise AgentFailed(f"no reply within {limit_s:g} s") from error
-            if response is None:
-                raise AgentFailed(self._failure)
-            if response.failure is not None:
-                raise named_failure(response.failure.text)
-            yield response
+        if self._starts == MOST_STARTS:
+            raise AgentFailed(self._failure)
+        self._starts += 1
+        # The current folder stands last, as for `load_own`: a module in it must hide none of the project's.
+        paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "agents.worker"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # what the agent starts ends with it
+        )
+        self._kill = weakref.finalize(self, _kill, self._process)
+        started = self._exchange(self._process, self._start, Started, START_LIMIT_S)
+        if started.failure is not None:
+            self.close()
+            self._starts, self._failure = MOST_STARTS, started.failure.text
+            raise AgentFailed(self._failure)
+        self.replies_in_batches = started.replies_in_batches
 
-    def acknowledge(self) -> None:
-        """A reply has reached its place, and the agent may go on."""
-        with self._writing, contextlib.suppress(OSError, ValueError):  # a process that ended fails at its next reply
-            send(self._pipe, None)
+    def call(self, request: Request) -> Response:
+        """Returns the agent's response.
 
-    def _end_group(self) -> None:
-        """What the process started could hold its socket open when it has ended."""
-        self._process.wait()
-        self._kill_group()
+        Raises:
+            AgentFailed: The process ended, or did not answer in time or in form.
+        """
+        if self._process is None:
+            self.start()
+        assert self._process is not None
+        count = len(request.observations)
+        response = self._exchange(self._process, request, Response, self._step_limit_s * count)
+        if {len(response.replies), len(response.weights)} != {count}:
+            raise AgentFailed(f"the agent's process gave {len(response.replies)} replies to {count} observations")
+        return response
 
-    def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._kill()
+            self._process = None
 
-    def kill(self) -> None:
-        self._kill_group()
-        self._process.wait()
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _receive(self) -> None:
-        failure = ""
+    def _exchange(
+        self, process: subprocess.Popen[bytes], message: msgspec.Struct, kind: type[Message], limit_s: float
+    ) -> Message:
+        assert process.stdin is not None and process.stdout is not None
+        timer = threading.Timer(limit_s, self._kill)
+        timer.start()
+        began, line = time.monotonic(), b""
         try:
-            while (message := receive(self._pipe)) is not None:
-                response = msgspec.msgpack.decode(message, type=Response)
-                self._waiting[response.number].put(response)
-        except (ValueError, KeyError, OSError, msgspec.DecodeError) as error:
-            failure = f"the agent's process sent what is no response: {error}"
-        self._failure = failure or f"the agent's process ended ({self._exit()})"
-        self.kill()
-        with self._writing:
-            for responses in list(self._waiting.values()):
-                responses.put(None)
-        self._close()
-
-    def _close(self) -> None:
-        with contextlib.suppress(OSError):  # what could not be written is of no use now
-            self._pipe.close()
-        self._socket.close()
-
-    def _exit(self) -> str:
-        try:
-            code = self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            return "its socket is closed"
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
+            send(process.stdin, message)
+            line = process.stdout.readline(LARGEST_MESSAGE)
+            return msgspec.json.decode(line, type=kind)
+        except (OSError, msgspec.DecodeError) as error:
+            timed_out = time.monotonic() - began >= limit_s
+            self.close()
+            if line:
+                self._failure = f"the agent's process sent what is no answer: {error}"
+            elif timed_out:
+                self._failure = f"no reply within {limit_s:g} s"
+            else:
+                self._failure = f"the agent's process ended (exit code {process.wait()})"
+            raise AgentFailed(self._failure) from error
+        finally:
+            timer.cancel()
 
 
-def _relay(errors: IO[bytes], label: str) -> None:
-    """Shows what an agent prints: under its own name, and without what moves a terminal's cursor."""
-    with errors:
-        for line in iter(lambda: errors.readline(_LONGEST_LINE), b""):
-            sys.stderr.write(f"{plain_text(label)}: {plain_text(line.decode(errors='replace'))}\n")
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process with all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(OSError), process:  # closes its pipes and waits
+        pass
+
+
+def _reply(reply: str | Failure) -> str | Exception:
+    return reply if isinstance(reply, str) else named_failure(reply.text)
+
+
+def _probabilities(weights: Weights | Failure | None) -> Probabilities | Exception | None:
+    return named_failure(weights.text) if isinstance(weights, Failure) else None if weights is None else dict(weights)

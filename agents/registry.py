@@ -98,7 +98,6 @@ EXTRAS = {
 AGENTS = (*CORE, *EXTRAS)
 # What a name in --agents stands for when it stands for several.
 GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting", "choice")}
-FORMER_GROUPS = {"floors": "baselines"}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at once; each has a thread
 
@@ -192,12 +191,6 @@ def protocol_problem(agent: object) -> str:
 def is_own(spec: AgentSpec) -> bool:
     """Whether the agent is this project's: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS
-
-
-def learns_from_store(spec: AgentSpec) -> bool:
-    """Whether the agent is made for the store that `make_agent` gets."""
-    build, _ = agent_class(spec)
-    return "store" in inspect.signature(build).parameters and "store" not in spec.arguments
 
 
 def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:

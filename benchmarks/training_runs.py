@@ -31,7 +31,7 @@ from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import AgentFiles, read_log
+from shop_env.evaluation.log import AgentFiles, read_log, read_records
 from shop_env.metrics import StepRecord
 from train.config import SftConfig
 
@@ -91,7 +91,7 @@ class PlannedRun:
     def missing_rows(self) -> list[Path]:
         """The records of wanted rows that are not there, or are those of an agent that was edited since."""
         try:
-            entries = {self.folder / entry.records: entry for entry in read_log(self.folder).entries}
+            entries = {self.folder / entry.steps: entry for entry in read_log(self.folder).entries}
         except BadConfig:  # not finished, or of another version: the training command says which
             entries = {}
         specs = {self.records_file(spec.label): spec for spec in map(parse_spec, self.config.evaluation.agents)}
@@ -110,7 +110,12 @@ class PlannedRun:
         Raises:
             BadSession: There are none, or they cannot be read.
         """
-        return AgentFiles(self.records_file(row).parent).read()
+        log = read_log(self.folder)
+        file = self.records_file(row)
+        entry = next((entry for entry in log.entries if self.folder / entry.steps == file), None)
+        if entry is None:
+            raise BadSession(f"'{self.folder}' has no row '{row}'")
+        return read_records(self.folder, log, entry, SessionStore.open(self.store))
 
     def read_json(self, name: str) -> Any:
         """One of its files, such as phases.json or cost.json; None where there is none.

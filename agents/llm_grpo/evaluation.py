@@ -1,6 +1,6 @@
 """The evaluation of a run: validation while it trains, and the rows of its final table, dealt out over its processes.
 
-    checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/replies, steps.jsonl ─► Entry
+    checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/steps.jsonl ─► Entry
         ─► EvaluationLog ─► table, paired differences, sentences ─► results.json, results.md
 
 Rows are the agents of `evaluation.agents`, each phase's policy, and the oracle where it is known, on the same steps.
@@ -28,15 +28,15 @@ from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.entries import ORDER_CHECK, AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import TRUST, Entry, EvaluationLog, Process, TrainingPart, write_log
+from shop_env.evaluation.log import TRUST, Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
-from shop_env.evaluation.reply_cache import Identity, merge_parts
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import scored_keys
+from shop_env.evaluation.steps_file import Identity
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.checkpoints import CheckpointInfo
@@ -64,10 +64,6 @@ class RunAgents(Protocol):
 
     def make(self, spec: AgentSpec, store: SessionStore) -> Agent:
         """The agent, made for the store."""
-        ...
-
-    def process(self, spec: AgentSpec) -> Process:
-        """Whose process it runs in."""
         ...
 
     def policy(self, model: Any, tokenizer: Any, info: CheckpointInfo) -> Agent:
@@ -135,23 +131,14 @@ def evaluate_rows(
             store=store,
             folder=folder,
             probabilities="decode" in spec.arguments,  # the pass that decides its replies gives them
-            process=agents.process(runnable),
-            order_check=0 if agents.process(runnable) == "evaluator's" else ORDER_CHECK,
         )
         if ranks.is_main:
-            merge_parts(agent.replies)  # of a run that was stopped
+            prepare_agent(agent, retry_errors=False)  # a page that does not fit the model's context never will
         ranks.barrier()
-        filled = fill_entry_cache(
-            agent,
-            [key for key in keys if key[0] in own],
-            part=None if ranks.is_single else ranks.rank,
-            retry_errors=False,  # a page that does not fit the model's context never will
-            progress=ranks.is_main,
-        )
+        new = run_agent(agent, [key for key in keys if key[0] in own], progress=ranks.is_main)
         ranks.barrier()
         if ranks.is_main:
-            merge_parts(agent.replies)
-            results[spec.label] = build_entry(agent, filled)
+            results[spec.label] = build_entry(agent, new)
     return results
 
 

@@ -3,17 +3,15 @@
 from typing import Any
 
 from agents.agent_code import gives_probabilities, reply_identity
-from agents.agent_process import build_agent
-from agents.child_process import Limits
-from agents.registry import is_own, parse_spec
+from agents.child_process import build_agent
+from agents.registry import parse_spec
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Process
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.reply_cache import Identity
+from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 
-__all__ = ["identity", "make", "policy", "process", "spec"]
+__all__ = ["identity", "make", "policy", "spec"]
 
 
 def spec(text: str) -> AgentSpec:
@@ -24,19 +22,13 @@ def spec(text: str) -> AgentSpec:
 
 
 def identity(spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
-    """Everything that decides its replies, and of somebody else's agent where it ran."""
-    decides = reply_identity(spec, context, store, seed)
-    return decides if is_own(spec) else decides | {"process": process(spec)}
+    """Everything that decides its replies."""
+    return reply_identity(spec, context, store, seed)
 
 
 def make(spec: AgentSpec, store: SessionStore) -> Agent:
     """The agent, made for the store; somebody else's in a process of its own."""
-    return build_agent(spec, store, Limits(hidden=(store.path,)))
-
-
-def process(spec: AgentSpec) -> Process:
-    """Whose process it runs in."""
-    return "evaluator's" if is_own(spec) else Limits().process
+    return build_agent(spec, store)
 
 
 def policy(model: Any, tokenizer: Any, info: Any) -> Agent:

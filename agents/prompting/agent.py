@@ -62,9 +62,6 @@ class PromptingAgent(SeededAgent):
                 replies.append(error)
         return replies
 
-    def ask_anew(self) -> None:
-        """Does nothing: no reply is kept."""
-
     def stop(self) -> None:
         """Sends nothing further; requests in flight fail."""
         self._chat.close()

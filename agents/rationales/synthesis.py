@@ -23,8 +23,8 @@ from replay_sessions.schema import Session, Step
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.work_folder import check_target
 from shop_env.evaluation.generate import map_in_threads
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
+from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 from shop_env.prompts import read_instructions
 
 
@@ -73,15 +73,16 @@ def _request_all(
         "messages": [instructions, options.page_characters],
         "request": {"model": options.model, **fields, **options.request_fields(options.seed)},
     }
-    with ReplyCache(options.out.with_name(f"{options.out.name}.rationales.jsonl"), identity) as cache:
-        cache.begin_run({})
+    path = options.out.with_name(f"{options.out.name}.rationales.jsonl")
+    prepare(path, identity, {}, fresh=False, retry_errors=True)
+    with StepsFile(path) as replies:
         lacking = [
             (session.session_id, index)
             for session in store.sessions(options.split)
             for index, step in enumerate(session.steps)
             if not step.rationale
         ]
-        wanted = {key for key in lacking if cache.reply(key) is None}
+        wanted = set(lacking) - replies.lines.keys()
         steps = (
             deque([(session, index)])
             for session in store.sessions(options.split)
@@ -90,10 +91,11 @@ def _request_all(
         )
         failures: dict[StepKey, NoAnswer] = {}
         for key, reply in track(map_in_threads(ask, steps, options.concurrency), "asking", len(wanted)):
-            cache.add(key, reply)
             if isinstance(reply, NoAnswer):
                 failures[key] = reply
-        return {key: failures.get(key) or parse_rationale(cache.reply(key) or "") for key in lacking}
+            else:
+                replies.write(StepLine(session_id=key[0], step_index=key[1], observation="", reply=reply))
+        return {key: failures.get(key) or parse_rationale(replies.lines[key].reply or "") for key in lacking}
 
 
 def _write_store(

@@ -1,4 +1,4 @@
-"""Ranks agents on the logged steps of a split; the commands `verify`, `compare`, `merge` and `submit` take the result.
+"""Ranks agents on the logged steps of a split; the commands `verify`, `compare` and `submit` take the result.
 
   shop-r1 rank --agents random,oracle --out runs/first
   shop-r1 rank --agents random my.py:MyAgent --out runs/m
@@ -20,13 +20,12 @@ Both take a leaderboard or a training run.
   shop-r1 compare runs/first oracle oracle \\
     --second-folder runs/shuffled --across context
 
-`merge` adds the replies of another machine, and `submit` records what verifies:
+`submit` records what verifies:
 
-  shop-r1 rank merge runs/first other/first
   shop-r1 submit runs/first baselines/mine --rerun 20
 
-Each reply is cached as it comes, and no step is run twice (--fresh runs all again): another reward, other metrics or
-fewer sessions are computed from the cache. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at
+Each reply is written as it comes, and no step is run twice (--fresh runs all again): another reward, other metrics or
+fewer sessions are computed from the steps. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at
 all, 2 the call or its input was wrong.
 """
 
@@ -39,13 +38,12 @@ from typing import Annotated, Any
 import msgspec
 import tyro
 
-from agents.child_process import Limits
+from agents.registry import is_own
 from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_table, minimum_differences
-from benchmarks.leaderboard.ranking import LeaderboardConfig, merge, notes_of, run_leaderboard
-from benchmarks.leaderboard.rerun import Rerun
+from benchmarks.leaderboard.ranking import LeaderboardConfig, notes_of, run_leaderboard
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, program_of
-from replay_sessions.foundation.errors import BadConfig, StoreNotFound, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import EvaluationLog, read_log
@@ -56,41 +54,19 @@ MISMATCHES_SHOWN = 10
 
 
 class Verify(msgspec.Struct, frozen=True, kw_only=True):
-    """Recomputes records, metrics and table from the cached replies and compares.
+    """Recomputes records, metrics and table from the steps and the store, and compares.
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
-        store: The store it was run on, `demo` or a path. It may be left out for `demo`, and where it is not at hand.
+        store: The store it was run on, `demo` or a path; it may be left out for `demo`.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
         trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
-        sandbox: Cut somebody else's agents off from network and files, where bubblewrap works.
-        environment: Variables that they get.
     """
 
     folder: Folder
     store: str | None = None
     rerun: int = 0
     trust: tuple[str, ...] = ()
-    sandbox: bool = True
-    environment: tuple[str, ...] = ()
-
-    @property
-    def reruns(self) -> Rerun:
-        return Rerun(
-            steps=self.rerun, trust=self.trust, limits=Limits(sandbox=self.sandbox, environment=self.environment)
-        )
-
-
-class Merge(msgspec.Struct, frozen=True, kw_only=True):
-    """Merges the replies of other machines into a leaderboard, or a series of them; the next run scores them.
-
-    Attributes:
-        folder: The --out that they go to; it may be new.
-        others: Folders of the same leaderboard or series, run in part.
-    """
-
-    folder: Folder
-    others: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="OTHER")]]
 
 
 class Submit(Verify, frozen=True, kw_only=True):
@@ -119,9 +95,7 @@ def _run(words: Sequence[str]) -> int:
 def _rank(config: LeaderboardConfig) -> int:
     log = run_leaderboard(config)
     notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {config.cluster}s)."]
-    table = results_table(
-        log.rows, title=f"{config.store}, split {config.split}", notes=notes, further={"process": log.processes}
-    )
+    table = results_table(log.rows, title=f"{config.store}, split {config.split}", notes=notes)
     print_results(table, *_remarks(log), f"written: {config.out}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 
@@ -133,22 +107,16 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             count = "all" if errors == steps else str(errors)
             yield f"{entry.label}: no reply at {count} of {steps} steps, so it is not ranked; the same call tries again"
             yield f"    the first: {entry.row.first_error}"
-            if entry.process != "evaluator's":
+            if not is_own(entry.spec):
                 yield f"    for the file and line: shop-r1 agents check {entry.spec.target}"
     yield from notes_of(log)
-    if cached := [entry.label for entry in log.entries if not entry.new_steps]:
-        yield f"all replies from the cache: {', '.join(cached)} (--fresh runs them again)"
-    now = log.provenance["commit"]
-    for entry in log.entries:
-        commits = dict.fromkeys(run["commit"] for run in entry.runs if run["commit"] != now)
-        yield from (f"{entry.label}: has replies from commit {commit}, this is {now}" for commit in commits)
+    if complete := [entry.label for entry in log.entries if not entry.new_steps]:
+        yield f"all steps were there: {', '.join(complete)} (--fresh runs them again)"
 
 
 def _verify(options: Verify) -> int:
-    store = _open_store(options)
-    if store is None:
-        print("the store is not at hand (--store): records are compared with their own replies only, not with the log")
-    return _print_mismatches(verify(options.folder, store, rerun=options.reruns), options.rerun)
+    mismatches = verify(options.folder, _open_store(options), rerun=options.rerun, trust=options.trust)
+    return _print_mismatches(mismatches, options.rerun)
 
 
 def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> int:
@@ -160,34 +128,27 @@ def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> in
     return 1 if any(mismatches.values()) else 0
 
 
-def _merge(options: Merge) -> int:
-    for other in options.others:
-        print(f"{other}: {merge(options.folder, other)} files of replies hold something new")
-    return 0
-
-
 def _submit(options: Submit) -> int:
-    store = _open_store(options)
-    if store is None:
-        raise BadConfig("only what the store proves is recorded: give it by --store")
-    mismatches = submit(options.folder, options.name, options.results, store, rerun=options.reruns)
+    mismatches = submit(
+        options.folder,
+        options.name,
+        options.results,
+        _open_store(options),
+        rerun=options.rerun,
+        trust=options.trust,
+    )
     code = _print_mismatches(mismatches, options.rerun)
     print(f"recorded: {options.results / options.name}.json, .md" if code == 0 else "not recorded")
     return code
 
 
-def _open_store(options: Verify) -> SessionStore | None:
+def _open_store(options: Verify) -> SessionStore:
     named = options.store or read_log(options.folder).config.store
-    try:
-        store = SessionStore.open(named)
-    except StoreNotFound:
-        if options.store is None:
-            return None
-        raise
     if named not in ("demo", options.store):
         raise BadConfig(
             f"the folder itself names its store, '{named}': if that is the one you trust, say --store {named}"
         )
+    store = SessionStore.open(named)
     print(f"store: {store.path}, fingerprint {store.fingerprint}")
     return store
 
@@ -202,7 +163,6 @@ def _compare(options: Compare) -> int:
 COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
     "verify": (Verify, _verify),
     "compare": (Compare, _compare),
-    "merge": (Merge, _merge),
     "submit": (Submit, _submit),
 }
 

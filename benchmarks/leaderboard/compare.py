@@ -17,8 +17,9 @@ import tyro
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Column, Table, columns, format_cell
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.log import EvaluationLog, read_log, read_records
+from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records
 from shop_env.evaluation.results import difference_unit, errors_as_misses, metric_column
 from shop_env.metrics import StepRecord, step_metrics
 
@@ -37,6 +38,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         across: What may differ between the two folders beside the agents, such as `context`; a note names it.
         metrics: Names of shop_env.metrics.all_metrics.
         cluster: What intervals and tests count, users or sessions; None: as the leaderboard did.
+        store: The store it was run on, `demo` or a path; None: as the folder names it.
         with_errors: Compare agents that gave no reply at some steps too; those count as misses.
     """
 
@@ -47,6 +49,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
     across: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
     cluster: Literal["session", "user"] | None = None
+    store: str | None = None
     with_errors: bool = False
 
 
@@ -74,10 +77,16 @@ def compare(options: Compare) -> list[Compared]:
             f"'{folder}' and '{other}' differ in more than the agents ({settings}). If that is intended, add "
             f"--across {' '.join(refused)}"
         )
-    preset = log.config.metrics
+    preset, store = log.config.metrics, open_store(log, options.store)
     records = {
-        "first": _records(folder, options.first, log, options.with_errors),
-        "second": _records(other, options.second, other_log, options.with_errors),
+        "first": _records(folder, options.first, log, store, with_errors=options.with_errors),
+        "second": _records(
+            other,
+            options.second,
+            other_log,
+            open_store(other_log) if "store" in differing else store,
+            with_errors=options.with_errors,
+        ),
     }
     cluster = options.cluster or log.config.cluster
     differences = [
@@ -122,7 +131,6 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
                 for row in rows
                 if row.errors
             ),
-            *(f"{row.label} is not ranked: {row.caveat}" for row in rows if row.caveat),
             *(f"across {name}: {both}" for name, both in differing.items()),
         ],
     )
@@ -153,11 +161,14 @@ def differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, st
     return {name: f"{one} and {another}" for name, (one, another) in settings.items() if one != another}
 
 
-def _records(folder: Path, label: str, log: EvaluationLog, with_errors: bool) -> list[StepRecord]:
-    entry = log.entry(label)
-    if entry.row.errors and not with_errors:
+def _records(
+    folder: Path, label: str, log: EvaluationLog, store: SessionStore, *, with_errors: bool
+) -> list[StepRecord]:
+    records = read_records(folder, log, log.entry(label), store)
+    errors = sum(record.error is not None for record in records)
+    if errors and not with_errors:
         raise BadConfig(
-            f"'{label}' gave no reply at {entry.row.errors} steps: run the leaderboard again, which tries them again, "
-            "or count them as misses by --with-errors"
+            f"'{label}' gave no reply at {errors} steps: run the leaderboard again, which tries them again, or count "
+            "them as misses by --with-errors"
         )
-    return errors_as_misses(read_records(folder, log, entry))
+    return errors_as_misses(records)

@@ -69,7 +69,7 @@ def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
     columns = chosen_columns(options.columns)
-    evidence = read_evidence(options.folder, options.beside)
+    evidence = read_evidence(options.folder, options.beside, options.store)
     judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)

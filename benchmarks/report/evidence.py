@@ -1,6 +1,6 @@
 """An evaluation with its records, and what each answer was: all that the figures of a report are made from.
 
-    results.json, agents/*/steps.jsonl, agents/*/replies ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
+    results.json, agents/*/steps.jsonl, the store ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
         ─► step_figures.py (counted), session_data.py (shown)
 
 The figures are those of results.json. They are computed again from the records, so that a report never shows a table
@@ -19,7 +19,7 @@ import numpy as np
 from agents.registry import GROUPS
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
-from shop_env.evaluation.log import EvaluationLog, read_log, read_records
+from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records, read_steps
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, step_metrics
@@ -109,8 +109,11 @@ class Evidence:
         return settings
 
 
-def read_evidence(folder: Path, beside: Sequence[Path] = ()) -> Evidence:
+def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None = None) -> Evidence:
     """What a run's folder holds, with the curves of other runs `beside` its own.
+
+    Args:
+        store: The one it was run on, `demo` or a path; None: as the folder names it.
 
     Raises:
         BadConfig: It is the folder of neither a finished training run nor a leaderboard of this version, or its figures
@@ -120,7 +123,8 @@ def read_evidence(folder: Path, beside: Sequence[Path] = ()) -> Evidence:
     if not folder.is_dir():
         raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
     log = read_log(folder)
-    records = {entry.label: read_records(folder, log, entry) for entry in log.entries}
+    opened = open_store(log, store)
+    records = {entry.label: read_records(folder, log, entry, opened) for entry in log.entries}
     evidence = Evidence(
         folder=folder,
         log=log,
@@ -139,10 +143,10 @@ def _read_probabilities(
     """Of the steps whose probabilities are a distribution; the others are errors."""
     probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
     for entry in log.entries:
-        with entry.cache(folder) as cache:
-            for record in records[entry.label]:
-                if record.error is None and (distribution := cache.probabilities(record.key)) is not None:
-                    probabilities.setdefault(entry.label, {})[record.key] = distribution
+        lines = read_steps(folder, entry)
+        for record in records[entry.label]:
+            if record.error is None and (pairs := lines[record.key].probabilities) is not None:
+                probabilities.setdefault(entry.label, {})[record.key] = dict(pairs)
     return probabilities
 
 

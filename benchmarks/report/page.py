@@ -262,11 +262,7 @@ def _kind(evidence: Evidence, row: ResultRow) -> str:
     if row.known:
         return "computed"
     if not row.ranked:
-        return (
-            f"not ranked: {row.caveat}"
-            if row.caveat
-            else f"not ranked: no reply at {row.errors} of {row.steps + row.errors} steps"
-        )
+        return f"not ranked: no reply at {row.errors} of {row.steps + row.errors} steps"
     return "reference" if row.label in evidence.references else ""
 
 

@@ -2,7 +2,6 @@
 
   python -m benchmarks.series series.toml
   python -m benchmarks.series series.toml --dry-run
-  python -m benchmarks.series series.toml --merge other/series
 
 A file says which agents run on which stores:
 
@@ -20,8 +19,8 @@ A file says which agents run on which stores:
 
 Each store, with each of its settings, has a table of its own: the mean over seeds and draws with a 95% interval over
 users and seeds. Below it lies a leaderboard for each draw, which `leaderboard verify` takes. What was stopped goes on
-with the same call; no step is run twice; other metrics or rewards are computed from the cache. --merge adds the
-replies of another machine. Exit codes: 0 done, 1 an agent gave no reply at all, 2 the call or its input was wrong.
+with the same call; no step is run twice; other metrics or rewards are computed from the steps.
+Exit codes: 0 done, 1 an agent gave no reply at all, 2 the call or its input was wrong.
 """
 
 import sys
@@ -32,7 +31,7 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from benchmarks.leaderboard.ranking import merge, run_leaderboard
+from benchmarks.leaderboard.ranking import run_leaderboard
 from benchmarks.series.config import Board, boards_of, read_series
 from benchmarks.series.tables import markdown, sentences, series_table, tables_of
 from replay_sessions.foundation.command_line import command
@@ -49,13 +48,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         file: The series, as TOML.
         out: The folder of all leaderboards, in place of the file's.
-        merge: The same series run in part elsewhere: its replies are merged in first.
         dry_run: Only list the leaderboards and their agents.
     """
 
     file: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FILE")]]
     out: Path | None = None
-    merge: tuple[Path, ...] = ()
     dry_run: bool = False
 
 
@@ -67,8 +64,6 @@ def _run(options: Options) -> int:
         print_results(*_plan(boards))
         return 0
     with working_alone_in(out):
-        for other in options.merge:
-            print(f"{other}: {merge(out, other)} files of replies hold something new")
         results = [run_leaderboard(board.config) for board in boards]
         tables = tables_of(boards, series.compare)
         # Of the series; that of each leaderboard lies in its folder.

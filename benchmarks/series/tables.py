@@ -36,7 +36,6 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
         draws: Of each seed.
         steps: Of one draw of one seed.
         errors: At how many of all steps it gave no reply.
-        caveat: Why it is not ranked though it has no errors.
     """
 
     label: str
@@ -45,7 +44,6 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     draws: int
     steps: int
     errors: int
-    caveat: str | None = None
 
 
 class SeriesTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,30 +59,26 @@ def tables_of(boards: Sequence[Board], compare: Iterable[tuple[str, str]]) -> li
     """Every table, its rows best first, from the records of finished boards."""
     tables: dict[TableKey, dict[str, OfSeeds]] = {}
     stores: dict[TableKey, set[str]] = {}
-    caveats: dict[tuple[TableKey, str], str] = {}
     for board in boards:
         log = read_log(board.config.folder)
         for place in board.places:
             entry = log.entry(place.entry)
             records = read_records(board.config.folder, log, entry)
-            if entry.row.caveat is not None:
-                caveats[place.table, place.label] = entry.row.caveat
             of_seeds = tables.setdefault(place.table, {}).setdefault(place.label, {})
             of_seeds.setdefault(place.seed, {})[place.draw] = records
             stores.setdefault(place.table, set()).add(board.config.store)
-    return [_table(key, rows, caveats, compare, same_users=len(stores[key]) == 1) for key, rows in tables.items()]
+    return [_table(key, rows, compare, same_users=len(stores[key]) == 1) for key, rows in tables.items()]
 
 
 def _table(
     key: TableKey,
     records: Mapping[str, OfSeeds],
-    caveats: Mapping[tuple[TableKey, str], str],
     compare: Iterable[tuple[str, str]],
     *,
     same_users: bool,
 ) -> SeriesTable:
     preset = msgspec.json.decode(key.settings)["metrics"]
-    rows = [_row(label, of_seeds, preset, same_users, caveats.get((key, label))) for label, of_seeds in records.items()]
+    rows = [_row(label, of_seeds, preset, same_users) for label, of_seeds in records.items()]
     ranked = {row.label for row in rows if row.figures}
     pairs = [pair for pair in compare if ranked.issuperset(pair)]
     return SeriesTable(
@@ -99,17 +93,16 @@ def _table(
     )
 
 
-def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool, caveat: str | None) -> SeriesRow:
+def _row(label: str, of_seeds: OfSeeds, preset: str, same_users: bool) -> SeriesRow:
     draws = [records for of_draws in of_seeds.values() for records in of_draws.values()]
     errors = sum(record.error is not None for records in draws for record in records)
     return SeriesRow(
         label=label,
-        figures={} if errors or caveat else _figures(label, of_seeds, preset, same_users),
+        figures={} if errors else _figures(label, of_seeds, preset, same_users),
         seeds=len(of_seeds),
         draws=max(map(len, of_seeds.values())),
         steps=len(draws[0]),
         errors=errors,
-        caveat=caveat,
     )
 
 
@@ -184,9 +177,7 @@ def series_table(table: SeriesTable) -> Table:
         columns=[Column("agent"), *columns, Column("seeds × draws × steps", "count")],
         rows=[
             [
-                row.label
-                if row.figures
-                else f"{row.label} (not ranked: {row.caveat or f'no reply {row.errors} times'})",
+                row.label if row.figures else f"{row.label} (not ranked: no reply {row.errors} times)",
                 *(_cell(name, row.figures.get(name)) for name in names),
                 f"{row.seeds} × {row.draws} × {row.steps}",
             ]

@@ -1,29 +1,23 @@
-"""From an agent to records: what is missing in its cache is generated; all else follows from the cache.
+"""From an agent to records: steps that its file lacks are run; all else follows from the file and the store.
 
-    SessionStore ─► scored_steps.py ─► generate.py ─► ReplyCache ─► StepRecord ─► ResultRow ─► Entry (entries.py)
+    SessionStore ─► scored_steps.py ─► generate.py ─► StepsFile ─► StepRecord ─► ResultRow ─► Entry (entries.py)
 
 A run that was stopped goes on where it was. Another reward, other metrics, another extraction or fewer sessions run no
-agent: the cached replies are scored again.
+agent: the replies are scored again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.evaluation.generate import (
-    NO_PROBABILITIES,
-    format_error,
-    generate,
-    plan_batches,
-)
+from shop_env.evaluation.generate import format_error, generate, plan_batches
 from shop_env.evaluation.protocol import Agent, ServedAgent
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
+from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
 from shop_env.metrics.likelihood import likelihood_of
 from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
@@ -31,10 +25,11 @@ from shop_env.replies import Extraction
 from shop_env.reward.score import RewardConfig
 
 NOT_RUN = "the agent was not run at this step"
+NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 
 
 class LazyAgent:
-    """An agent that is built when it is first needed: one whose replies are all cached never is."""
+    """An agent that is built when it is first needed: one whose steps are all there never is."""
 
     def __init__(self, build: Callable[[], Agent]) -> None:
         self._build = build
@@ -47,10 +42,9 @@ class LazyAgent:
 
     def close(self) -> list[str]:
         """Ends the agent; returns what a ServedAgent reports of its replies."""
-        if not isinstance(self._agent, ServedAgent):
-            return []
-        remarks = self._agent.remarks()
-        self._agent.close()
+        remarks = self._agent.remarks() if isinstance(self._agent, ServedAgent) else []
+        if callable(close := getattr(self._agent, "close", None)):
+            close()
         return remarks
 
 
@@ -69,7 +63,7 @@ def evaluate(
     batch_size: int = 64,
     likelihood: bool = False,
     progress: str | None = None,
-    cache: ReplyCache | None = None,
+    steps: StepsFile | None = None,
 ) -> list[StepRecord]:
     """Runs the agent on every scored step of a split; one record per step, in the order of the store.
 
@@ -86,7 +80,7 @@ def evaluate(
         batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
         likelihood: Also get the agent's probabilities, where it gives them.
         progress: The label of the progress bar; None: there is none.
-        cache: Where replies are written as they come, so that a stopped run need not generate them again; failed steps
+        steps: Where each reply is written as it comes, so that a stopped run need not generate it again; failed steps
             stay failed. None: nowhere.
     """
     config = EvaluationConfig(
@@ -100,125 +94,109 @@ def evaluate(
         likelihood=likelihood,
     )
     keys = config.keys(store, session_ids)
-    cache = ReplyCache(None) if cache is None else cache
-    fill_cache(
-        cache,
+    steps = steps or StepsFile()
+    run_missing(
+        steps,
         LazyAgent(lambda: agent),
         keys,
         lambda missing: steps_at(store, split, missing, context),
         seed=seed,
         batch_size=batch_size,
-        probabilities=likelihood,
-        retry_errors=False,
+        likelihood=likelihood,
         progress=progress,
     )
-    return build_records(cache, config, config.context, store, keys)
+    return build_records(steps.lines, config, config.context, store, keys)
 
 
-def fill_cache(
-    cache: ReplyCache,
+def run_missing(
+    steps: StepsFile,
     agent: LazyAgent,
     keys: Sequence[StepKey],
     read_steps: Callable[[Sequence[StepKey]], Iterable[ScoredStep]],
     *,
     seed: int | None,
     batch_size: int = 64,
-    replies: bool = True,
-    probabilities: bool = False,
-    retry_errors: bool = True,
-    fresh: bool = False,
+    likelihood: bool = False,
     progress: str | None = None,
 ) -> int:
-    """Runs the agent on the steps that the cache lacks.
+    """Runs the agent on the steps that its file lacks.
 
     Args:
         read_steps: The steps of these keys with what the agent sees there.
-        replies, probabilities: What is wanted of each step.
-        retry_errors: Run failed steps again.
-        fresh: Run all steps again.
+        likelihood: Get the agent's probabilities too.
 
     Returns:
         At how many steps the agent was run.
     """
-
-    def lacks(value: object, error: str | None) -> bool:
-        return fresh or (value is None and (retry_errors or error is None))
-
-    missing = {key for key in keys if replies and lacks(cache.reply(key), cache.error(key))}
-    unweighted = {
-        key for key in keys if probabilities and lacks(cache.probabilities(key), cache.probabilities_error(key))
-    }
-    if not missing and not unweighted:
+    if all(key in steps.lines for key in keys):
         return 0
     built = agent.get()
-    if fresh and isinstance(built, ServedAgent):
-        built.ask_anew()
-    batches = plan_batches(built, keys, batch_size, weighted=probabilities)
-    if getattr(built, "replies_in_batches", True):  # an agent in a process of its own may reply one by one
-        missing |= cache.interrupted(batches, missing)
-    if replies:
-        unweighted = {key for key in unweighted if key in missing or cache.reply(key) is not None}
-    wanted = missing | unweighted
-    cache.begin_run({} if cache.path is None else _run_provenance())
+    batches = plan_batches(built, keys, batch_size, weighted=likelihood)
+    missing = [[key for key in batch if key not in steps.lines] for batch in batches]
+    if getattr(built, "reads_whole_sessions", False):
+        # A batch that a stop cut in two is run again as a whole: its replies are then, to the last rounding, those of a
+        # run which was never stopped.
+        missing = [batch if left else left for batch, left in zip(batches, missing, strict=True)]
+    wanted = {key for batch in missing for key in batch}
     with progress_bar(progress, len(wanted), "steps") as advance:
-        for generated in generate(
+        for step, answer in generate(
             built,
             read_steps([key for key in keys if key in wanted]),
-            filter(None, ([key for key in batch if key in wanted] for batch in batches)),
+            filter(None, missing),
             seed=seed,
-            replies=missing,
-            probabilities=unweighted,
+            probabilities=likelihood,
         ):
-            if generated.reply is not None:
-                cache.add(generated.step.key, generated.reply)
-            if generated.probabilities is not None:
-                cache.add_probabilities(generated.step.key, generated.probabilities)
+            steps.add(step, answer)
             advance(1)
     return len(wanted)
 
 
-def _run_provenance() -> dict[str, Any]:
-    """What of a run's provenance distinguishes its replies from another run's."""
-    described = provenance({})
-    return {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
-
-
 def build_records(
-    cache: ReplyCache, config: EvaluationConfig, context: ContextConfig, store: SessionStore, keys: Sequence[StepKey]
+    lines: Mapping[StepKey, StepLine],
+    config: EvaluationConfig,
+    context: ContextConfig,
+    store: SessionStore,
+    keys: Sequence[StepKey],
+    *,
+    verified: bool = False,
 ) -> list[StepRecord]:
-    """The records of these steps, in their order: what the cached replies earn under this configuration.
+    """Returns the records of these steps, in their order: what the replies earn under this configuration.
 
     Args:
         context: What the agent was shown.
+        verified: Compare each session's content with the store's hashes.
+
+    Raises:
+        BadSession: A reply was given to another observation, or the store's content was changed.
     """
     reward, records = config.reward_config, []
     # An agent that gives probabilities at some steps must give them at all, or it would choose what it is judged by.
-    weighted = config.likelihood and any(cache.probabilities(key) or cache.probabilities_error(key) for key in keys)
-    personas = persona_texts(store, context) if weighted else None
-    for session, indices in sessions_at(store, config.split, keys):
-        observed = ObservedSession(session, context, personas) if weighted else None
+    weighted = config.likelihood and any(key in lines and lines[key].probabilities is not None for key in keys)
+    personas = persona_texts(store, context)
+    for session, indices in sessions_at(store, config.split, keys, verified=verified):
+        observed = ObservedSession(session, context, personas)
         for index in indices:
-            key = (session.session_id, index)
-            reply, error = cache.reply(key), cache.error(key)
-            if reply is None and error is None:
-                error = NOT_RUN
+            step = ScoredStep(session, index, observed.at(index))
+            line = lines.get(step.key)
+            if line is not None and line.observation != observation_digest(step.observation):
+                raise BadSession(f"the reply to step {index} of session {session.session_id!r} is to another page")
+            reply, error = (None, NOT_RUN) if line is None else (line.reply, line.error)
             record = record_step(session, index, reply, reward, extraction=config.extraction, error=error)
-            if observed is not None and record.error is None:
-                record = _with_likelihood(record, ScoredStep(session, index, observed.at(index)), cache)
+            if weighted and line is not None and line.error is None:
+                record = _with_likelihood(record, step, line)
             records.append(record)
     return records
 
 
-def _with_likelihood(record: StepRecord, step: ScoredStep, cache: ReplyCache) -> StepRecord:
+def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine) -> StepRecord:
     """The record with the agent's probability of the logged action, its rank, and the probability of terminating.
 
     It becomes an error where there are no probabilities, or where they are no distribution.
     """
-    error = cache.probabilities_error(step.key) or NO_PROBABILITIES
-    probabilities = cache.probabilities(step.key)
-    if probabilities is not None:
+    error = NO_PROBABILITIES
+    if line.probabilities is not None:
         try:
-            likelihood = likelihood_of(step.logged, probabilities, candidate_actions(step.observation))
+            likelihood = likelihood_of(step.logged, dict(line.probabilities), candidate_actions(step.observation))
             return msgspec.structs.replace(record, **likelihood._asdict())
         except Exception as failure:
             error = format_error(failure)

@@ -1,6 +1,6 @@
 """The only way to run an agent: observations and seeds go in; for each comes a reply or the exception in its place.
 
-    scored_steps.py ─► generate ─► Generated (reply, probabilities) ─► evaluate.py ─► reply_cache.py
+    scored_steps.py ─► generate ─► Answer (reply, probabilities) ─► evaluate.py ─► steps_file.py
 
 The logged page never depends on the agent's action (a replay shows what the shopper saw, whatever the agent replied).
 So no step waits for the reply to the one before it, but the history of step t+1 holds the logged action of step t: an
@@ -14,19 +14,20 @@ import inspect
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import groupby, islice, repeat
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
 from replay_sessions.schema import Action
-from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent, StreamingAgent
+from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
+from shop_env.metrics.likelihood import checked_distribution
 from shop_env.observation import Observation
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,6 @@ Seeds = Sequence[int | None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 WAVE = 64  # sessions whose next steps are evaluated together
-NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
 
 
@@ -66,12 +66,25 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return inside if inside.is_checkpoint else self
 
 
-class Generated(NamedTuple):
-    """What the agent gave at a step; None: it was not wanted, or (probabilities) the agent gives none."""
+class Answer(NamedTuple):
+    """What an agent gives at a step: its reply, and where they are wanted the probabilities that it gives, if any."""
 
-    step: ScoredStep
-    reply: ReplyOrError | None = None
+    reply: ReplyOrError
     probabilities: Probabilities | Exception | None = None
+
+
+Generated = tuple[ScoredStep, Answer]
+
+
+@runtime_checkable
+class RemoteAgent(Agent, Protocol):
+    """An agent in another process, which gives probabilities in the same call as replies (agents/child_process.py)."""
+
+    def answer_batch(
+        self, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
+    ) -> Sequence[Answer]:
+        """As the function of this name."""
+        ...
 
 
 def generate_replies(
@@ -85,9 +98,7 @@ def generate_replies(
     """
     steps = list(steps)
     batches = plan_batches(agent, [step.key for step in steps], batch_size)
-    for generated in generate(agent, steps, batches, seed=seed):
-        assert generated.reply is not None
-        yield generated.step, generated.reply
+    yield from ((step, answer.reply) for step, answer in generate(agent, steps, batches, seed=seed))
 
 
 def plan_batches(
@@ -102,7 +113,7 @@ def plan_batches(
         weighted: Probabilities are wanted too.
     """
     if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
-        return list(batched(keys, batch_size))
+        return [list(keys[first : first + batch_size]) for first in range(0, len(keys), batch_size)]
     several = isinstance(agent, BatchAgent) or (weighted and isinstance(agent, ProbabilityAgent))
     sessions = (deque(group) for _, group in groupby(keys, key=itemgetter(0)))
     return list(waves(sessions, WAVE if several else 1))
@@ -127,8 +138,7 @@ def generate(
     batches: Iterable[Sequence[StepKey]],
     *,
     seed: int | None = 0,
-    replies: Container[StepKey] | None = None,
-    probabilities: Container[StepKey] = (),
+    probabilities: bool = False,
 ) -> Iterator[Generated]:
     """Runs the agent on these steps, batch by batch.
 
@@ -136,28 +146,13 @@ def generate(
         steps: In the order of the store.
         batches: Their keys, from `plan_batches`; an agent with `concurrency` gets single steps instead.
         seed: The run's; each step has one of its own (`step_seed`).
-        replies, probabilities: Where they are wanted; replies None: at all steps. A step whose reply failed gets no
-            probabilities: it is an error whatever they are, and they may cost much. An agent that gives probabilities
-            at some steps must give them at all, or it would choose what it is judged by.
+        probabilities: Get them too from an agent that gives them.
     """
-    gives_probabilities: bool | None = None if isinstance(agent, ProbabilityAgent) else False
 
-    def run(batch: list[ScoredStep]) -> Iterator[Generated]:
-        nonlocal gives_probabilities
-        wanted = [step for step in batch if replies is None or step.key in replies]
-        given = zip(wanted, _replies(agent, *_inputs(wanted, seed)), strict=True)
-        if gives_probabilities is False or not any(step.key in probabilities for step in batch):
-            yield from (Generated(step, reply) for step, reply in given)  # as they come
-            return
-        assert isinstance(agent, ProbabilityAgent)
-        replied = {step.key: reply for step, reply in given}
-        weighted = [s for s in batch if s.key in probabilities and not isinstance(replied.get(s.key), Exception)]
-        results = call_batched(agent.probabilities, *_inputs(weighted, seed), Mapping) if weighted else None
-        if weighted and not gives_probabilities:
-            gives_probabilities = results is not None
-        missing = AgentFailed(NO_PROBABILITIES) if gives_probabilities else None
-        weights = dict(zip([step.key for step in weighted], results or repeat(missing), strict=False))
-        yield from (Generated(step, replied.get(step.key), weights.get(step.key)) for step in batch)
+    def run(batch: Sequence[ScoredStep]) -> list[Generated]:
+        seeds = [step_seed(seed, *step.key) for step in batch]
+        answers = answer_batch(agent, [step.observation for step in batch], seeds, probabilities=probabilities)
+        return list(zip(batch, answers, strict=True))
 
     concurrency: int = getattr(agent, "concurrency", 1)
     if concurrency == 1 or not isinstance(agent, BatchAgent):
@@ -166,7 +161,7 @@ def generate(
         return
     sessions = (deque([step] for step in group) for _, group in groupby(steps, key=lambda step: step.key[0]))
     try:
-        for results in map_in_threads(lambda batch: list(run(batch)), sessions, concurrency):
+        for results in map_in_threads(run, sessions, concurrency):
             yield from results
     except BaseException:  # Ctrl-C, most often: the process ends when its threads do
         if isinstance(agent, ServedAgent):
@@ -182,16 +177,6 @@ def _gathered(steps: Iterable[ScoredStep], batches: Iterable[Sequence[StepKey]])
             step = next(coming)
             waiting[step.key] = step
         yield [waiting.pop(key) for key in batch]
-
-
-def _inputs(steps: Sequence[ScoredStep], seed: int | None) -> tuple[list[Observation], list[int | None]]:
-    return [step.observation for step in steps], [step_seed(seed, *step.key) for step in steps]
-
-
-def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of so many items each, the last one shorter."""
-    remaining = iter(items)
-    return iter(lambda: list(islice(remaining, size)), [])
 
 
 def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]], threads: int) -> Iterator[Result]:
@@ -211,10 +196,31 @@ def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]]
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _replies(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> Iterator[ReplyOrError]:
-    if isinstance(agent, StreamingAgent):
-        return agent.act_each(observations, seeds=seeds)
-    return iter(generate_batch(agent, observations, seeds))
+def answer_batch(
+    agent: Agent, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
+) -> Sequence[Answer]:
+    """Returns what the agent gives at each observation; a step whose reply failed gets no probabilities."""
+    if isinstance(agent, RemoteAgent):
+        return agent.answer_batch(observations, seeds, probabilities=probabilities)
+    replies = generate_batch(agent, observations, seeds)
+    replied = [number for number, reply in enumerate(replies) if isinstance(reply, str)]
+    if not (probabilities and replied and isinstance(agent, ProbabilityAgent)):
+        return [Answer(reply) for reply in replies]
+    seen, used = [observations[number] for number in replied], [seeds[number] for number in replied]
+    weights = call_batched(agent.probabilities, seen, used, Mapping) or [None] * len(replied)
+    by_number = dict(zip(replied, map(_checked, weights), strict=True))
+    return [Answer(reply, by_number.get(number)) for number, reply in enumerate(replies)]
+
+
+def _checked(probabilities: Probabilities | Exception | None) -> Probabilities | Exception | None:
+    """The probabilities, or what is wrong with them: a line with NaN could not be read again."""
+    if probabilities is None or isinstance(probabilities, Exception):
+        return probabilities
+    try:
+        checked_distribution(probabilities)
+    except Exception as error:
+        return error
+    return {action: float(probability) for action, probability in probabilities.items()}
 
 
 def generate_batch(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:

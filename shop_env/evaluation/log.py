@@ -1,87 +1,75 @@
 """The evaluation log: `results.json`, one typed file for a leaderboard and for the last table of a training run alike.
 
-    evaluate.py ─► Entry ─► EvaluationLog ─► results.json ─► verify, compare, report, people, series
+    steps.jsonl, the store ─► Entry ─► EvaluationLog ─► results.json ─► verify, compare, report
 
-DIR/results.json                       settings, versions, provenance, and an entry for each agent
-DIR/leaderboard.md, results.md         the same as a table
-DIR/.lock                              held by the process that writes here, and by none once that has ended
-DIR/agents/NAME/steps.jsonl            an agent's records: for each scored step what was logged and what the reply earns
-DIR/agents/NAME/replies/DIGEST.jsonl   its replies, line by line as they came (reply_cache.py); DIGEST: of the identity
+DIR/results.json               settings, versions, provenance, and for each agent its printed row
+DIR/leaderboard.md, results.md the same as a table
+DIR/.lock                      held by the process that writes here, and by none once that has ended
+DIR/agents/NAME/steps.jsonl    what the agent gave at each step (steps_file.py); results.json has its SHA-256
+
+Records are computed when they are read, from the steps and the store.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
-from replay_sessions.foundation.errors import BadConfig, BadSession, UnknownAgent, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, UnknownAgent, did_you_mean
 from replay_sessions.foundation.table import Table
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.reply_cache import UNREADABLE, Identity, ReplyCache
-from shop_env.evaluation.results import OrderCheck, ResultRow, results_table, sorted_rows
+from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics.likelihood import checked_distribution
-from shop_env.metrics.step_record import StepRecord, rescore
+from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
+from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
-LOG_VERSION = 3  # of results.json and of the tables beside it, as files
+LOG_VERSION = 1  # of results.json, of steps.jsonl and of the tables beside them, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
-Process = Literal["evaluator's", "own, not sandboxed", "own, sandboxed"]
-SANDBOXED: Process = "own, sandboxed"
 TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One agent: what was run, where its records are, what they say.
+    """One agent: what was run, where its steps are, what they say.
 
     Attributes:
         row: Its metrics.
         spec: The agent with its arguments; a checkpoint of the training run itself is named as in the run's folder.
         context: What of a session it was shown.
-        records: Its file of records, within the folder.
-        records_digest: Of that file: pins what the figures were computed from.
+        steps: Its file of steps, within the folder.
+        sha256: Of that file.
         identity: Everything that decides its replies (agents.agent_code.reply_identity).
-        runs: Commit, packages, machine and time of each run of the command in which a reply was given.
         time_s: How long the agent took for these steps, probabilities included.
-        new_steps: At how many steps the last run called the agent; all other replies were cached.
+        new_steps: At how many steps the last run called the agent; all other replies were there.
         remarks: What the agent reports of the last run (ServedAgent), and that it gives mostly one type of action.
-        process: Whose process it ran in: one of its own (agents/agent_process.py), cut off from files and network or
-            not, or the evaluator's.
-        order_check: Of agents in a process of their own; None: there was none.
     """
 
     spec: AgentSpec
     context: ContextConfig
     row: ResultRow
-    records: Annotated[str, msgspec.Meta(pattern=r"^agents/[\w.-]+/steps\.jsonl$")]
-    records_digest: str
+    steps: Annotated[str, msgspec.Meta(pattern=r"^agents/[\w.-]+/steps\.jsonl$")]
+    sha256: str
     identity: Identity
-    runs: list[dict[str, Any]]
     time_s: float
     new_steps: int
     remarks: list[str] = []
-    process: Process = "evaluator's"
-    order_check: OrderCheck | None = None
 
     @property
     def label(self) -> str:
         return self.spec.label
 
     def files(self, folder: Path) -> "AgentFiles":
-        return AgentFiles((folder / self.records).parent)
-
-    def cache(self, folder: Path) -> ReplyCache:
-        """Its replies."""
-        return ReplyCache(self.files(folder).replies(self.identity), self.identity)
+        return AgentFiles((folder / self.steps).parent)
 
 
 class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,11 +132,6 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def _repr_html_(self) -> str:
         return self.table.html()
 
-    @property
-    def processes(self) -> dict[str, str]:
-        """Whose process somebody else's agents ran in, by label."""
-        return {entry.label: entry.process for entry in self.entries if "process" in entry.identity}
-
     def entry(self, label: str) -> Entry:
         """The entry of an agent by its label.
 
@@ -162,7 +145,7 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class AgentFiles:
-    """The folder of one agent's records and replies."""
+    """The folder of one agent."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -173,33 +156,9 @@ class AgentFiles:
         """In the folder of an evaluation, by a name that may be a label."""
         return cls(evaluation / "agents" / folder_name(name))
 
-    def replies(self, identity: Identity) -> Path:
-        """The replies of this identity; those of others are files beside it."""
-        digest = hashlib.blake2b(msgspec.json.encode(identity, order="sorted"), digest_size=8)
-        return self.folder / "replies" / f"{digest.hexdigest()}.jsonl"
-
-    def write(self, records: Sequence[StepRecord]) -> None:
-        """Writes steps.jsonl."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.steps, msgspec.json.Encoder().encode_lines(records))
-
-    def read(self) -> list[StepRecord]:
-        """All records.
-
-        Raises:
-            BadSession: The file is absent, cut off or of another version.
-        """
-        remedy = "run the same command again, which makes them anew from the replies"
-        try:
-            return msgspec.json.Decoder(StepRecord).decode_lines(read_regular(self.steps))
-        except FileNotFoundError as error:
-            raise BadSession(f"no records at '{self.steps}': {remedy}") from error
-        except UNREADABLE as error:
-            raise BadSession(f"the records '{self.steps}' cannot be read ({error}): {remedy}") from error
-
-    def digest(self) -> str:
-        """The digest of the records as they are on the disk."""
-        return _digest(self.steps.read_bytes())
+    def sha256(self) -> str:
+        """Returns the digest of the file of steps as it is on the disk."""
+        return hashlib.sha256(read_regular(self.steps)).hexdigest()
 
 
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
@@ -209,7 +168,10 @@ def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
 
 
 def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
-    """The log of a finished leaderboard or training run; a trusted one, just made here, may name the user's functions.
+    """Reads the log of a finished leaderboard or training run.
+
+    Args:
+        trusted: It was just made here and may name the user's functions.
 
     Raises:
         BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.
@@ -224,22 +186,15 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
         raise BadConfig(f"No '{path}': is '{folder}' the --out of a finished leaderboard or training run?") from error
     except UNREADABLE as error:
         raise BadConfig(f"'{path}' is no JSON: {error}") from error
-    content = content if isinstance(content, dict) else {}
-    versions = {"results": content.get("version")} | (content.get("versions") or {})
+    versions = content.get("versions") if isinstance(content, dict) else None
     if versions != VERSIONS:
         is_training = (folder / "run.json").is_file()
         again = f"{resume} makes the table anew without training" if is_training else "run the leaderboard again"
-        raise BadConfig(
-            f"'{path}' was made under other versions ({_format_versions(versions)}; this shop-r1 has "
-            f"{_format_versions(VERSIONS)}): use the code that made it (commit "
-            f"{(content.get('provenance') or {}).get('commit')}), or {again}"
-        )
+        raise BadConfig(f"'{path}' was made under other versions ({versions}; this shop-r1 has {VERSIONS}): {again}")
     try:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
-    if unknown := next(_unknown_keys(content, msgspec.json.decode(msgspec.json.encode(log)), ""), None):
-        raise BadConfig(f"'{path}' does not hold an evaluation: it has the unknown key `{unknown}`")
     contexts = (log.config.context, *(entry.context for entry in log.entries))
     counters = [("context.counter", context.counter) for context in contexts]
     for option, name in (*counters, ("reward", log.config.reward_config.kind), ("metrics", log.config.metrics)):
@@ -252,46 +207,51 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
     return log
 
 
-def _unknown_keys(content: Any, known: Any, name: str) -> Iterator[str]:
-    """Keys of what was read that what it was read as does not have."""
-    if isinstance(content, dict):
-        yield from (f"{name}.{key}".lstrip(".") for key in content.keys() - known.keys())
-        for key in content.keys() & known.keys():
-            yield from _unknown_keys(content[key], known[key], f"{name}.{key}")
-    elif isinstance(content, list):
-        for one, other in zip(content, known, strict=True):
-            yield from _unknown_keys(one, other, name)
+def open_store(log: EvaluationLog, named: str | None = None) -> SessionStore:
+    """Opens the store that an evaluation was run on.
 
-
-def read_records(folder: Path, log: EvaluationLog, entry: Entry) -> list[StepRecord]:
-    """An entry's records, which must be those that its figures were computed from, and follow from its replies.
+    Args:
+        named: `demo` or a path; None: as the log names it.
 
     Raises:
-        BadConfig: They were changed.
-        BadSession: They cannot be read.
+        StoreNotFound: It is not there: name it.
+        BadConfig: It is another store.
+    """
+    store = SessionStore.open(named or log.config.store)
+    if store.fingerprint != log.provenance["store"]["fingerprint"]:
+        raise BadConfig(f"the evaluation was not run on '{store.path}', whose fingerprint is {store.fingerprint}")
+    return store
+
+
+def read_steps(folder: Path, entry: Entry) -> dict[tuple[str, int], StepLine]:
+    """Reads what an agent gave at each step.
+
+    Raises:
+        BadConfig: The file is not the one that results.json was computed from.
+        BadSession: It cannot be read.
     """
     files = entry.files(folder)
-    records = files.read()
-    with entry.cache(folder) as cache:
-        follow = all(record.error is not None or _follows(record, cache, log.config) for record in records)
-    if files.digest() != entry.records_digest or not follow:
+    lines = read_lines(files.steps)
+    if files.sha256() != entry.sha256:
         raise BadConfig(
-            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from, or not what the replies earn: "
-            f"`python -m benchmarks.leaderboard verify {folder}` finds what was changed"
+            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from: it was edited, or a run was "
+            "stopped. Give the command of the evaluation again"
         )
-    return records
+    return lines
 
 
-def _follows(record: StepRecord, cache: ReplyCache, config: EvaluationConfig) -> bool:
-    """Whether a record is what its reply earns and its probabilities say, as far as that is seen without the store."""
-    shares: dict[Any, float] = {}
-    if record.logged_probability is not None:
-        shares = checked_distribution(cache.probabilities(record.key) or {})
-    return (
-        record.reply == cache.reply(record.key)
-        and record == rescore(record, config.reward_config, config.extraction)
-        and record.logged_probability in (None, shares.get(tuple(record.logged.values()), 0.0))
-    )
+def read_records(folder: Path, log: EvaluationLog, entry: Entry, store: SessionStore | None = None) -> list[StepRecord]:
+    """Computes an entry's records from its steps and the store.
+
+    Args:
+        store: None: as the log names it.
+
+    Raises:
+        BadConfig: The steps are not those of the log, or the store is another.
+        BadSession: They cannot be read, or the store's content was changed.
+    """
+    store, lines = store or open_store(log), read_steps(folder, entry)
+    return build_records(lines, log.config, entry.context, store, log.config.keys(store), verified=True)
 
 
 def folder_name(label: str) -> str:
@@ -304,16 +264,3 @@ def folder_name(label: str) -> str:
     if cleaned == label and len(label) <= 80:
         return cleaned
     return f"{cleaned[:80]}-{hashlib.blake2b(label.encode(), digest_size=3).hexdigest()}"
-
-
-def records_digest(records: Sequence[StepRecord]) -> str:
-    """The digest of the file that holds these records."""
-    return _digest(msgspec.json.Encoder().encode_lines(records))
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _format_versions(versions: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in versions.items())

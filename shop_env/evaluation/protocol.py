@@ -17,7 +17,7 @@ No base class is needed. A whole agent:
             return format_reply("I take the first one.", action)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from replay_sessions.schema import Action
@@ -66,17 +66,6 @@ class BatchAgent(Agent, Protocol):
 
 
 @runtime_checkable
-class StreamingAgent(BatchAgent, Protocol):
-    """Gives each reply of a batch as soon as it is there, so that a run that is killed loses none."""
-
-    def act_each(
-        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
-    ) -> Iterator[str | Exception]:
-        """As `act_batch`, one after the other."""
-        ...
-
-
-@runtime_checkable
 class ProbabilityAgent(Agent, Protocol):
     """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.likelihood)."""
 
@@ -95,7 +84,7 @@ class ProbabilityAgent(Agent, Protocol):
 
 @runtime_checkable
 class ServedAgent(BatchAgent, Protocol):
-    """Answers through a server that may cost money, and keeps what it was answered (agents/prompting).
+    """Answers through a server that may cost money (agents/prompting).
 
     Its class may also have `deciding_arguments(arguments)`: what of the arguments in a spec decides replies, with the
     content of the files that they name. A leaderboard then asks anew when such a file has changed.
@@ -104,14 +93,11 @@ class ServedAgent(BatchAgent, Protocol):
     concurrency: int
 
     def stop(self) -> None:
-        """The run ends early: send nothing further."""
-
-    def ask_anew(self) -> None:
-        """From now on give nothing that was kept from before."""
+        """Sends nothing further: the run ends early."""
 
     def remarks(self) -> list[str]:
-        """What should be told of its answers: how many were cut, what they cost."""
+        """Returns what users should know of its answers: how many were cut, what they cost."""
         ...
 
     def close(self) -> None:
-        """No more will be asked."""
+        """Ends the agent: no more steps follow."""

@@ -31,7 +31,7 @@ from replay_sessions import demo_shop
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
+from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.intervals import Cluster, estimate_metrics
@@ -76,32 +76,6 @@ DOMINANT_EXCESS = 0.3  # over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
 
 
-class OrderCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent was run again at some steps, in another order, in other batches and built anew.
-
-    Attributes:
-        steps: At how many.
-        different: At how many of them it gave another reply or other probabilities.
-        first: The first of these.
-        seed: By which the steps were drawn, after the replies were there.
-    """
-
-    steps: int
-    different: int
-    first: StepKey | None = None
-    seed: int | None = None
-
-    @property
-    def caveat(self) -> str | None:
-        """What it means for the row; None: nothing."""
-        if not self.different:
-            return None
-        return (
-            f"depends on more than the observation: run again in another order, it replied otherwise or not "
-            f"at all at {self.different} of {self.steps} steps"
-        )
-
-
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent on one split.
 
@@ -116,7 +90,6 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
         first_error: What the first of them said.
         unscored_targets: At how many steps the log lacks a field of its action, so that nothing can match it exactly.
         known: A row that was computed, not measured (the demo shop's ceiling).
-        caveat: Why it is not ranked though it has no errors.
     """
 
     label: str
@@ -127,11 +100,10 @@ class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     first_error: str | None = None
     unscored_targets: int = 0
     known: bool = False
-    caveat: str | None = None
 
     @property
     def ranked(self) -> bool:
-        return self.errors == 0 and self.caveat is None
+        return self.errors == 0
 
 
 def summarise(
@@ -140,14 +112,12 @@ def summarise(
     label: str,
     preset: str = "shop_r1",
     cluster: Cluster = "user",
-    order_check: OrderCheck | None = None,
 ) -> ResultRow:
     """The row of one agent: every metric with its 95% interval.
 
     Args:
         preset: Whose choices the metrics follow (shop_env/metrics/choices.py).
         cluster: What intervals count: users or sessions.
-        order_check: A row whose agent depends on more than the observation is not ranked.
     """
     values = step_metrics(records, preset)
     counts: dict[str, Any] = {name: int(values[name]) for name in ("steps", "sessions", "errors", "unscored_targets")}
@@ -158,8 +128,7 @@ def summarise(
         if "exact_accuracy" in misses:
             figures[ERRORS_AS_MISSES] = misses["exact_accuracy"]
     first_error = next((record.error for record in records if record.error), None)
-    caveat = None if order_check is None else order_check.caveat
-    return ResultRow(label=label, figures=figures, first_error=first_error, caveat=caveat, **counts)
+    return ResultRow(label=label, figures=figures, first_error=first_error, **counts)
 
 
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:

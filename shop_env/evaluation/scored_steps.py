@@ -82,11 +82,20 @@ def scored_keys(
     return keys
 
 
-def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey]) -> Iterator[tuple[Session, list[int]]]:
-    """The sessions of these steps of a split, each with the indices of those that are its own."""
+def sessions_at(
+    store: SessionStore, split: AnySplit, keys: Collection[StepKey], *, verified: bool = False
+) -> Iterator[tuple[Session, list[int]]]:
+    """Yields the sessions of these steps of a split, each with the indices of those that are its own.
+
+    Args:
+        verified: Compare each session's content with the store's hashes.
+    """
     indices: dict[str, list[int]] = {}
     for session_id, index in keys:
         indices.setdefault(session_id, []).append(index)
+    if verified:
+        yield from ((store.verified_session(session_id), own) for session_id, own in indices.items())
+        return
     for session in store.sessions(split) if indices else ():
         if own := indices.pop(session.session_id, None):
             yield session, own

@@ -1,6 +1,6 @@
 """A stranger's folder, edited in one place at a time: `verify` reports the edit, or the docs name the field.
 
-FINDINGS A4, A6, A12. Every leaf of results.json is changed, left out and joined by an unknown key; every line of every
+Every leaf of results.json is changed, left out and joined by an unknown key; every line of every
 other file of the folder is changed in each of its fields, left out and written twice.
 """
 
@@ -147,7 +147,7 @@ def is_listed(edit: str) -> bool:
     return any(re.match(rf"{re.escape(name)}[. ]", edit) for name in UNPROVEN)
 
 
-@pytest.mark.parametrize("share", [0.008, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.03, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
     folder: Path, store_path: Path, tmp_path: Path, share: float
 ) -> None:

@@ -126,7 +126,7 @@ def test_what_was_answered_is_not_asked_again(
 ) -> None:
     call = ("--agents", "random,oracle", "--store", store_path, "--out", copied)
     assert run_main(*call) == 0
-    assert "all replies from the cache: random, oracle" in capsys.readouterr().out
+    assert "all steps were there: random, oracle" in capsys.readouterr().out
     assert {entry["new_steps"] for entry in by_label(copied).values()} == {0}
     assert run_main(*call, "--fresh") == 0
     assert all(entry["new_steps"] == entry["row"]["steps"] for entry in by_label(copied).values())
@@ -150,8 +150,6 @@ def test_what_was_not_asked_yet_is_asked(change: tuple[str, ...], copied: Path, 
     split = () if "--split" in change else ("--split", "all")
     assert run_main(*call, *split, *change) == 0
     assert by_label(copied)["random"]["new_steps"] > 0
-    assert run_main(*call, *split) == 0
-    assert by_label(copied)["random"]["new_steps"] == 0  # what was asked before is still there
 
 
 def test_failed_steps_are_counted_and_they_alone_asked_again(
@@ -166,7 +164,6 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
         store_path,
         "--out",
         tmp_path / "out",
-        "--no-sandbox",
     )
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
@@ -179,7 +176,7 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
     assert run_main(*call) == 0
     entry = by_label(tmp_path / "out")["flaky"]
     assert (entry["row"]["steps"], entry["row"]["errors"]) == (steps, 0)
-    assert int((tmp_path / "calls.txt").read_text()) == steps - 4 + entry["order_check"]["steps"]
+    assert int((tmp_path / "calls.txt").read_text()) == steps - 4
 
 
 def test_a_run_of_errors_alone_is_no_success(
@@ -195,7 +192,6 @@ def test_a_run_of_errors_alone_is_no_success(
         store_path,
         "--out",
         tmp_path / "out",
-        "--no-sandbox",
     )
     assert run_main(*call) == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
@@ -319,8 +315,9 @@ def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
 ) -> None:
     records = copied / "agents" / "random" / "steps.jsonl"
     records.write_bytes(records.read_bytes()[:-20])
-    assert run_main("verify", copied, "--store", store_path) == 2
+    assert run_main("compare", copied, "random", "oracle", "--store", store_path) == 2
     assert capsys.readouterr().err.count("\n") == 1
+    assert run_main("verify", copied, "--store", store_path) == 1
 
 
 def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path) -> None:
@@ -339,7 +336,7 @@ def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path)
     replies = [
         json.loads(line)["reply"]
         for line in next(
-            (tmp_path / "out" / entry["records"]).read_text(encoding="utf-8").splitlines()
+            (tmp_path / "out" / entry["steps"]).read_text(encoding="utf-8").splitlines()[1:]
             for entry in entries.values()
             if "said" in entry["spec"]["target"]
         )
@@ -367,14 +364,6 @@ def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help-all"]) == 0
     shown = capsys.readouterr().out
     assert "verify runs/first" in shown
-
-
-def test_a_former_option_is_answered_with_what_replaced_it(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call = ("--agents", "random", "--store", store_path, "--out", tmp_path / "out", "--samples", 200)
-    assert run_main(*call) == 2
-    assert "--samples is gone: 95% intervals are CR2 over users" in capsys.readouterr().err
 
 
 def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.train import main as train
+from agents.registry import format_spec
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
-from benchmarks.leaderboard.rerun import Rerun
 from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
@@ -85,12 +85,10 @@ def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_verify_passes_with_and_without_the_store_and_after_a_move(
-    kind: str, folders: dict[str, Path], store: Path, tmp_path: Path
-) -> None:
+def test_verify_passes_also_after_a_move(kind: str, folders: dict[str, Path], store: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(folders[kind], tmp_path / "moved"))
-    assert not any(verify(moved, SessionStore.open(store), rerun=Rerun(steps=3)).values())
-    assert not any(verify(moved).values())
+    trust = [format_spec(entry.spec.within(moved)) for entry in read_log(moved).entries]
+    assert not any(verify(moved, SessionStore.open(store), rerun=3, trust=trust).values())
     assert leaderboard(["verify", str(folders[kind]), "--store", str(store)]) == 0
 
 
@@ -130,10 +128,10 @@ def _drop_row(results: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("edit", "part", "message"),
     [
-        (_set_temperature, "SFT, T 0.6", "entries.identity.arguments.temperature: recorded 0.6, recomputed 0.1"),
+        (_set_temperature, FOLDER, "entries: they are not the agents of the config"),
         (_set_difference, FOLDER, "training.comparisons[0].difference: recorded"),
         (_set_over_best, FOLDER, "training.over_best_agent[0].difference: recorded"),
-        (_set_reward, FOLDER, "config.reward: recorded 'binary', recomputed 'shop_r1'"),
+        (_set_reward, FOLDER, "config.reward: recorded 'binary', computed 'shop_r1'"),
         (_drop_row, FOLDER, "entries: they are not the agents of the config"),
     ],
 )
@@ -156,6 +154,7 @@ def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, t
     copied = Path(shutil.copytree(run, tmp_path / "copied"))
     shutil.rmtree(copied / "sft")
     shutil.copytree(copied / "shop_r1", copied / "sft")
-    found = verify(copied, SessionStore.open(store), rerun=Rerun(steps=3))
-    assert any("code: the agent's source or checkpoint" in line for line in found["SFT, greedy"])
+    trust = [format_spec(entry.spec.within(copied)) for entry in read_log(copied).entries]
+    found = verify(copied, SessionStore.open(store), rerun=3, trust=trust)
+    assert any("not run again: the agent's source" in line for line in found["SFT, greedy"])
     assert not any(found["Shop-R1, greedy"])

@@ -68,7 +68,6 @@ def assert_ends_like(out: Path, straight: Path) -> None:
         steps = [row.step for row in read_metrics(out / "metrics.jsonl")[0] if row.phase == name]
         assert steps == list(range(1, len(steps) + 1)), "only one process writes, and each step once"
     assert (out / "results.json").exists()
-    assert not list(out.glob("agents/*/replies/*.part*"))
 
 
 @pytest.mark.parametrize("rank", [0, 1])

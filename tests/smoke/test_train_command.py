@@ -300,12 +300,12 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
         "shop_r1-greedy",
         "oracle-greedy",
     }
-    (replies,) = (run / "agents" / "shop_r1-greedy" / "replies").iterdir()
-    replies.unlink()
-    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/replies/*")}
+    steps = run / "agents" / "shop_r1-greedy" / "steps.jsonl"
+    steps.unlink()
+    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
     assert main(["--resume", str(run)]) == 0
-    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/replies/*")}
-    assert now == written | {replies: now[replies]}
+    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
+    assert now == written | {steps: now[steps]}
     assert rows_of(run) == rows_of(straight_run)
 
 
@@ -325,11 +325,10 @@ def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
     monkeypatch.setattr(RepeatLastAgent, "act", stopped_once)
     agent = "repeat_last"
     assert main([*small_run(store, run), "--extend", "--evaluation.agents", agent]) == 130
-    (replies,) = (run / "agents" / folder_name(agent) / "replies").iterdir()
-    assert len(replies.read_text().splitlines()) == 2 + 4
+    steps = run / "agents" / folder_name(agent) / "steps.jsonl"
+    assert len(steps.read_text().splitlines()) == 1 + 4
     assert main(["--resume", str(run)]) == 0
-    row = (run / "agents" / folder_name(agent) / "steps.jsonl").read_text().splitlines()
-    assert len(asked) == len(row) + 1, "only the step it was stopped at"
+    assert len(asked) == len(steps.read_text().splitlines()), "only the step it was stopped at"
 
 
 def test_a_finished_run_takes_further_agents_and_asks_only_them(
@@ -337,12 +336,12 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(straight_run, run)
-    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/replies/*")}
+    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
     asked = ["--extend", "--evaluation.agents", "always=majority", "ngram"]
     assert main([*small_run(store, run), *asked]) == 0
-    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/replies/*")}
+    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
     assert now.items() >= written.items()
-    assert {file.parts[-3] for file in now.keys() - written.keys()} == {"always", "ngram"}
+    assert {file.parent.name for file in now.keys() - written.keys()} == {"always", "ngram"}
     results = json.loads((run / "results.json").read_text())
     assert {"copy_match", "always", "ngram"} <= {entry["spec"]["label"] for entry in results["entries"]}
     assert (

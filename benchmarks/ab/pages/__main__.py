@@ -27,9 +27,8 @@ beside it what blank lines alone do (placebo), and A against A with other seeds.
 change that touches nothing, or too few users for any finding, is refused.
 
 Writes pages.json, pages.md, change.diff (what B looks like), shifts.png,
-shifts.svg and the answers to OUT; the same call goes on after a stop;
-`shop-r1 rank merge OUT BOARD` brings replies to A that a
-leaderboard has already. Needs the extra report.
+shifts.svg and the answers to OUT; the same call goes on after a stop.
+Needs the extra report.
 Exit codes: 0 done, 1 an agent gave no answer at all, 2 the call or its input was
 wrong.
 """

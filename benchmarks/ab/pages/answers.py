@@ -3,16 +3,15 @@
     ProbabilityAgent    its probabilities, once for each page: no chance is in them
     all others          replies to each page, drawn with the same seeds on A, B and placebo; and again on A with others
 
-Replies are cached as a leaderboard caches them (shop_env/evaluation/log.py), those to A under the same name as a
-leaderboard's: nothing is run twice, `leaderboard merge` brings the replies of a leaderboard, and steps at which an
-agent failed are run again by the next call.
+Each version and draw has a file of steps (shop_env/evaluation/steps_file.py): nothing is run twice, and steps at which
+an agent failed are run again by the next call.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.agent_code import gives_probabilities, reply_identity
-from agents.registry import is_own, make_agent
+from agents.registry import make_agent
 from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, PageVersion
 from benchmarks.ab.pages.shifts import Distribution, Kinds
 from replay_sessions.elements import page_names
@@ -28,15 +27,15 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import NOT_RUN, LazyAgent, fill_cache
-from shop_env.evaluation.generate import NO_PROBABILITIES, AgentSpec
+from shop_env.evaluation.evaluate import NO_PROBABILITIES, NOT_RUN, LazyAgent, run_missing
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.scored_steps import StepKey
-from shop_env.metrics import checked_distribution
+from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.replies import Reply, parse_reply
 
+Lines = Mapping[StepKey, StepLine]
 Side = PageVersion | Literal["A again"]
 VERSIONS: tuple[PageVersion, ...] = ("A", "B", "placebo")
 AGAIN: Side = "A again"
@@ -72,10 +71,7 @@ def ask_agent(
     spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
 ) -> Answers:
     """Generates what is not cached yet."""
-    # What decides a reply to A, as in a leaderboard; computed once, since it reads the agent's code.
-    identity = reply_identity(spec, config.context, store, config.seed)
-    if not is_own(spec):
-        identity["process"] = "evaluator's"  # those of a leaderboard's run --in-process
+    identity = reply_identity(spec, config.context, store, config.seed)  # once, since it reads the agent's code
     agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: make_agent(spec, store=store)))
     answers = agent.answers(by_probabilities=not config.by_replies and gives_probabilities(spec))
     answers.remarks = agent.lazy.close()
@@ -101,64 +97,62 @@ class _Agent:
         if not by_probabilities:
             sides.append((AGAIN, "A", first + draws))
         for side, version, seed in sides:
-            with ExitStack() as stack:
-                caches = [stack.enter_context(self._cache(version, seed + draw)) for draw in range(draws)]
-                for draw, cache in enumerate(caches):
-                    fill_cache(
-                        cache,
+            files = [self._file(version, seed + draw, by_probabilities) for draw in range(draws)]
+            for draw, file in enumerate(files):
+                with StepsFile(file) as steps:
+                    run_missing(
+                        steps,
                         self.lazy,
                         self.changed.keys,
                         partial(self.changed.steps, version),
                         seed=seed + draw,
                         batch_size=self.config.batch_size,
-                        replies=not by_probabilities,
-                        probabilities=by_probabilities,
+                        likelihood=by_probabilities,
                         progress=f"{self.spec.label}, {side}",
                     )
-                first_cache = caches[0]
-                if by_probabilities and all(
-                    first_cache.probabilities(key) is None and first_cache.probabilities_error(key) is None
-                    for key in self.changed.keys
-                ):
-                    break
-                self._count(answers, side, version, caches)
+            lines = [read_lines(file) for file in files]
+            answered = [line for line in lines[0].values() if line.error is None]
+            if by_probabilities and answered and all(line.probabilities is None for line in answered):
+                break
+            self._count(answers, side, version, lines)
         else:
             return answers
         return self.answers(by_probabilities=False)
 
-    def _cache(self, version: PageVersion, seed: int) -> ReplyCache:
-        identity = {**self.identity, "seed": seed}
-        if version != "A":
-            identity["pages"] = self.changed.digests[version]
-        return ReplyCache(AgentFiles.of(self.config.out, self.spec.label).replies(identity), identity)
+    def _file(self, version: PageVersion, seed: int, by_probabilities: bool) -> Path:
+        """The file of steps of a version and a draw, ready to be continued."""
+        file = AgentFiles.of(self.config.out, self.spec.label).folder / f"{version}-{seed}.jsonl"
+        pages = {} if version == "A" else {"pages": self.changed.digests[version]}
+        identity = {**self.identity, "seed": seed, "likelihood": by_probabilities, **pages}
+        prepare(file, identity, {}, fresh=False, retry_errors=True)
+        return file
 
-    def _drawn(self, caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
+    def _drawn(self, draws: Sequence[Lines], key: StepKey) -> Distribution:
         """The share of each action among the replies to a step."""
         actions: Counter[Action | None] = Counter()
-        for cache in caches:
-            reply = cache.reply(key)
-            if reply is None:
-                raise AgentFailed(cache.error(key) or NOT_RUN)
-            read = parse_reply(reply, self.config.extraction)
+        for lines in draws:
+            line = lines.get(key)
+            if line is None or line.reply is None:
+                raise AgentFailed(NOT_RUN if line is None else line.error or NOT_RUN)
+            read = parse_reply(line.reply, self.config.extraction)
             actions[read.action if isinstance(read, Reply) else None] += 1
-        return {action: count / len(caches) for action, count in actions.items()}
+        return {action: count / len(draws) for action, count in actions.items()}
 
-    def _count(self, answers: Answers, side: Side, version: PageVersion, caches: Sequence[ReplyCache]) -> None:
+    def _count(self, answers: Answers, side: Side, version: PageVersion, draws: Sequence[Lines]) -> None:
         answer = _weighed if answers.by_probabilities else self._drawn
         rows = dict.fromkeys(self.changed.keys, np.full(len(self.kinds.labels), np.nan))
         steps = track(self.changed.steps(version), f"{self.spec.label}, {version}: counting", len(rows))
         for step in steps:
             try:
-                rows[step.key] = self.kinds.shares(answer(caches, step.key), page_names(step.observation["page"]))
+                rows[step.key] = self.kinds.shares(answer(draws, step.key), page_names(step.observation["page"]))
             except AgentFailed as error:
                 answers.first_error = answers.first_error or str(error)
         answers.all_shares[side] = np.array(list(rows.values()))
 
 
-def _weighed(caches: Sequence[ReplyCache], key: StepKey) -> Distribution:
-    [cache] = caches
-    probabilities = cache.probabilities(key)
-    if probabilities is None:
-        raise AgentFailed(cache.probabilities_error(key) or NO_PROBABILITIES)
-    checked_distribution(probabilities)
-    return dict(probabilities.items())
+def _weighed(draws: Sequence[Lines], key: StepKey) -> Distribution:
+    [lines] = draws
+    line = lines.get(key)
+    if line is None or line.probabilities is None:
+        raise AgentFailed((line and line.error) or NO_PROBABILITIES)
+    return dict(line.probabilities)

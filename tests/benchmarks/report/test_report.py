@@ -25,7 +25,7 @@ from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import AgentFiles, read_log
+from shop_env.evaluation.log import read_log, read_records
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
 
@@ -71,10 +71,11 @@ def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(
 ) -> None:
     blocks, store = blocks_of(report), SessionStore.open(store_path)
     labels = [agent["label"] for agent in blocks["index"]["agents"]]
+    log = read_log(board)
     kept = {
         (label, record.session_id, record.step_index): record
         for label in labels
-        for record in AgentFiles.of(board, label).read()
+        for record in read_records(board, log, log.entry(label), store)
     }
     seen = 0
     for listed in blocks["index"]["sessions"]:
@@ -192,24 +193,16 @@ def test_links_to_steps_name_steps_that_are_in_the_file(report: Path, hostile_re
         assert links <= known
 
 
-def test_a_store_that_is_another_now_gives_figures_and_no_sessions(
-    board: Path, tmp_path: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_store_that_is_another_now_is_refused(
+    board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moved = tmp_path / "board"
     shutil.copytree(board, moved)
     other = tmp_path / "other"
     assert_generated(other)
     _point_to(moved, other)
-    assert main([str(moved)]) == 0
-    said = capsys.readouterr().err
-    assert "without sessions" in said
-    assert SessionStore.open(other).fingerprint in said
-    assert not blocks_of(moved / "report.html")
-    assert "There are no sessions in this file" in text_of(moved / "report.html").css_first("#sessions").text()
-    assert main([str(moved), "--store", str(store_path)]) == 0
-    assert blocks_of(moved / "report.html")
-    assert main([str(moved), "--store", str(other)]) == 2
-    assert "its pages need not be those that were shown" in capsys.readouterr().err
+    assert main([str(moved)]) == 2
+    assert SessionStore.open(other).fingerprint in capsys.readouterr().err
 
 
 def assert_generated(path: Path) -> None:
@@ -280,8 +273,8 @@ def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
     assert [list(OUTCOMES)[outcome] for outcome in outcomes] == ["no_reply"]
 
 
-@pytest.mark.parametrize("forged", ["figure", "records", "reply"])
-def test_figures_that_do_not_follow_from_what_was_kept_give_no_report(
+@pytest.mark.parametrize("forged", ["figure", "steps"])
+def test_figures_that_do_not_follow_from_the_steps_give_no_report(
     forged: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = tmp_path / "board"
@@ -290,12 +283,9 @@ def test_figures_that_do_not_follow_from_what_was_kept_give_no_report(
     steps = changed / "agents" / "copy_match" / "steps.jsonl"
     if forged == "figure":
         results["entries"][2]["row"]["figures"]["exact_accuracy"]["value"] += 0.05
-    elif forged == "records":
-        steps.write_bytes(steps.read_bytes().replace(b"refinements", b"refinementz", 1))
-    else:  # the reply and its digest, but not what it earned
-        steps.write_bytes(steps.read_bytes().replace(b'"reward":1001.0', b'"reward":1002.0', 1))
-        digest = hashlib.blake2b(steps.read_bytes(), digest_size=16).hexdigest()
-        results["entries"][2]["records_digest"] = digest
+    else:  # and their digest, but not what they earn
+        steps.write_bytes(steps.read_bytes().replace(b'\\"click\\"', b'\\"clock\\"'))
+        results["entries"][2]["sha256"] = hashlib.sha256(steps.read_bytes()).hexdigest()
     (changed / "results.json").write_text(json.dumps(results))
     assert main([str(changed)]) == 2
     assert "leaderboard verify" in capsys.readouterr().err

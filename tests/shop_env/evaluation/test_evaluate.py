@@ -17,7 +17,6 @@ from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import step_seed
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import (
     COLUMNS,
     ERRORS_AS_MISSES,
@@ -27,6 +26,7 @@ from shop_env.evaluation.results import (
     summarise,
 )
 from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.evaluation.steps_file import StepsFile, prepare
 from shop_env.metrics import StepRecord, estimate_metric
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
@@ -141,8 +141,12 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
     planted_store: SessionStore, tmp_path: Path
 ) -> None:
     def asked(agent: Batched) -> list[StepRecord]:
-        with ReplyCache(tmp_path / "replies.jsonl", {"seed": 0}) as cache:
-            return evaluate(agent, planted_store, "test", cache=cache)
+        prepare(tmp_path / "steps.jsonl", {"seed": 0}, {}, fresh=False, retry_errors=False)
+        with StepsFile(tmp_path / "steps.jsonl") as steps:
+            return evaluate(agent, planted_store, "test", steps=steps)
+
+    class Whole(Batched):
+        reads_whole_sessions = True  # as the project's language models do
 
     straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test")
     with pytest.raises(KeyboardInterrupt):
@@ -150,9 +154,9 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
     second = Batched(BLUE, RED, LEAVE)
     assert asked(second) == straight
     assert second.batches == [2, 1]
-    lines = (tmp_path / "replies.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "replies.jsonl").write_bytes(b"".join(lines[:-2]))  # killed while the second batch was written
-    third = Batched(BLUE, RED, LEAVE)
+    lines = (tmp_path / "steps.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "steps.jsonl").write_bytes(b"".join(lines[:-2]))  # killed while the second batch was written
+    third = Whole(BLUE, RED, LEAVE)
     assert asked(third) == straight
     assert third.batches == [2, 1], "batches are those of the run that was never stopped"
     never = Batched(KeyboardInterrupt())
@@ -164,8 +168,9 @@ def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failur
 ) -> None:
     def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
         agent = Scripted(*replies)
-        with ReplyCache(tmp_path / "replies.jsonl", {"seed": 0}) as cache:
-            return evaluate(agent, planted_store, "test", cache=cache), len(agent.seen)
+        prepare(tmp_path / "steps.jsonl", {"seed": 0}, {}, fresh=False, retry_errors=False)
+        with StepsFile(tmp_path / "steps.jsonl") as steps:
+            return evaluate(agent, planted_store, "test", steps=steps), len(agent.seen)
 
     with pytest.raises(KeyboardInterrupt):
         asked(RED, AgentFailed("too long"), BLUE, KeyboardInterrupt())

@@ -17,9 +17,10 @@ from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import generate_batch, generate_replies
-from shop_env.evaluation.reply_cache import ReplyCache
 from shop_env.evaluation.results import ERRORS_AS_MISSES, sorted_rows, summarise
 from shop_env.evaluation.scored_steps import scored_steps
+from shop_env.evaluation.steps_file import StepsFile, prepare
+from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -41,6 +42,15 @@ class DrawsInBatches(Draws):
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
     ) -> Sequence[str | Exception]:
         return [format_reply(str(random.Random(seed).random()), Terminate()) for seed in seeds]
+
+
+def evaluate_twice(agent: Draws, store: SessionStore, path: Path, *, likelihood: bool = False) -> list[StepRecord]:
+    """The records from the file that the agent's steps were written to."""
+    for each in (agent, Draws()):
+        prepare(path, {}, {}, fresh=False, retry_errors=False)
+        with StepsFile(path) as steps:
+            records = evaluate(each, store, "test", likelihood=likelihood, steps=steps)
+    return records
 
 
 class FailsAtTwo(Draws):
@@ -172,7 +182,6 @@ class _Unprintable(Exception):
 def test_whatever_an_agent_raises_is_the_error_of_its_steps(
     planted_store: SessionStore, tmp_path: Path, error: BaseException, text: str, in_batches: bool
 ) -> None:
-    """FINDINGS A8, A9: some ended the program with exit code 0, others all agents' runs with a traceback."""
 
     class Raises(Draws):
         def act(self, observation: Observation) -> str:
@@ -185,10 +194,8 @@ def test_whatever_an_agent_raises_is_the_error_of_its_steps(
             return [self.act(observation) for observation in observations]
 
     agent = RaisesInBatches() if in_batches else Raises()
-    with ReplyCache(tmp_path / "replies.jsonl", {}) as cache:
-        evaluate(agent, planted_store, "test", cache=cache)
-    again = evaluate(Draws(), planted_store, "test", cache=ReplyCache(tmp_path / "replies.jsonl", {}))
-    assert [record.error for record in again] == [None, text, None, None, text]
+    records = evaluate_twice(agent, planted_store, tmp_path / "steps.jsonl")
+    assert [record.error for record in records] == [None, text, None, None, text]
 
 
 def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
@@ -206,7 +213,6 @@ def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
 def test_probabilities_that_are_none_cost_their_own_step_and_no_other_line(
     planted_store: SessionStore, tmp_path: Path, weights: Any
 ) -> None:
-    """FINDINGS A7: they were written as a line that nothing could read again, paid replies with it."""
 
     class Odd(Draws):
         def act(self, observation: Observation) -> str:
@@ -220,12 +226,7 @@ def test_probabilities_that_are_none_cost_their_own_step_and_no_other_line(
             return [{"terminate" if one["step"] == 2 else Terminate(): 1.0} for one in observations]
 
     for number, agent in enumerate((Odd(), WrongKeys())):
-        path = tmp_path / f"{number}.jsonl"
-        with ReplyCache(path, {}) as cache:
-            evaluate(agent, planted_store, "test", likelihood=True, cache=cache)
-        again = ReplyCache(path, {})
-        assert again.unreadable == 0
-        records = evaluate(Draws(), planted_store, "test", likelihood=True, cache=again)
+        records = evaluate_twice(agent, planted_store, tmp_path / f"{number}.jsonl", likelihood=True)
         assert [record.error is None for record in records] == [True, False, True, True, False]
         assert [record.reply for record in records if record.error is None] == [RED] * 3
 

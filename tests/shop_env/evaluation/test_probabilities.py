@@ -14,7 +14,7 @@ from replay_sessions import demo_shop
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.evaluation.entries import AgentToEvaluate, build_entry, fill_entry_cache
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry
@@ -83,8 +83,8 @@ def entry_of(agent: Planted, store: SessionStore, folder: Path, *, probabilities
         folder=folder,
         probabilities=probabilities,
     )
-    filled = fill_entry_cache(planted, planted.config.keys(store), progress=False)
-    return build_entry(planted, filled)[0]
+    prepare_agent(planted)
+    return build_entry(planted, run_agent(planted, planted.config.keys(store), progress=False))[0]
 
 
 def test_a_row_has_the_calibration_counted_by_hand(planted_store: SessionStore, tmp_path: Path) -> None:

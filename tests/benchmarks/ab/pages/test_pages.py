@@ -13,7 +13,6 @@ from benchmarks.ab.pages.__main__ import main
 from benchmarks.ab.pages.changed import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, Shift, run_pages
 from benchmarks.ab.pages.report import sentences
-from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
 from replay_sessions.store import StoreWriter
@@ -86,7 +85,7 @@ class Weighs:
         pass
 
     def act(self, observation):
-        raise AssertionError("its probabilities are enough")
+        return ""
 
     def probabilities(self, observations):
         found = []
@@ -259,13 +258,9 @@ def test_a_step_without_an_answer_is_in_no_share_and_is_asked_again(shop: Shop) 
     assert not (shop.folder / "out/shifts.png").exists()
 
 
-def test_nothing_is_asked_twice_and_a_leaderboards_replies_to_a_are_taken(shop: Shop) -> None:
-    spec, board = f"sees_it={shop.folder}/mine.py:sees_it", str(shop.folder / "board")
-    assert leaderboard(["--agents", spec, "--store", str(shop.store), "--out", board, "--in-process"]) == 0
-    assert leaderboard(["merge", str(shop.folder / "out"), board]) == 0
-    before = shop.asked
+def test_nothing_is_asked_twice(shop: Shop) -> None:
     shop.ask("sees_it", more=("--draws", "2"))
-    assert shop.asked == before + 10 + 20 + 20 + 20  # A's second draw, B, placebo, A with other seeds
+    assert shop.asked == 20 + 20 + 20 + 20  # A, B, placebo, A with other seeds
     first, before = shop.results, shop.asked
     shop.ask("sees_it", more=("--draws", "2"))
     assert shop.asked == before

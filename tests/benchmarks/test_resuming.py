@@ -1,4 +1,4 @@
-"""Replies are kept one by one: nothing answered is asked again, whatever is counted and whenever it is killed."""
+"""Steps are written one by one: none is run again, whatever is computed and whenever a run is killed."""
 
 import json
 import os
@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.agent_worker import AHEAD
 from benchmarks.leaderboard.__main__ import main
-from replay_sessions.schema import Terminate
-from shop_env.evaluation.reply_cache import ReplyCache
 
 pytestmark = pytest.mark.long
 
@@ -43,8 +40,6 @@ class Paid:
         action = self.random.choice(candidate_actions(observation))
         return f"Sure: {format_reply('', action)}" if self.random.random() < 0.3 else format_reply("", action)
     def probabilities(self, observations):
-        for _ in observations:
-            bill("probabilities")
         return [{Terminate(): 1.0}] * len(observations)
 """
 
@@ -63,10 +58,7 @@ def calls(paid: Path) -> list[str]:
 
 def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
     agent = f"paid={paid}:Paid{arguments}"
-    assert (
-        main(["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox", *more])
-        == 0
-    )
+    assert main(["--agents", agent, "--store", str(store), "--out", str(out), *more]) == 0
     found: dict[str, Any] = json.loads((out / "results.json").read_text(encoding="utf-8"))["entries"][0]
     return found
 
@@ -74,7 +66,7 @@ def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") ->
 def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
     """The same in a process of its own, which is at work until it is killed."""
     agent = f"paid={paid}:Paid?pause_s=0.01"
-    call = ["--agents", agent, "--store", str(store), "--out", str(out), "--order-check", "0", "--no-sandbox"]
+    call = ["--agents", agent, "--store", str(store), "--out", str(out)]
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.leaderboard", *call],
         cwd=ROOT,
@@ -106,12 +98,11 @@ def test_another_reward_metric_extraction_or_subset_asks_nothing(paid: Path, sto
     assert rank(paid, store_path, out)["row"] == first["row"]
     assert calls(paid) == asked
     rank(paid, store_path, out, "--likelihood")
-    weighed = calls(paid)
-    assert weighed == asked + ["probabilities"] * len(asked)
-    rank(paid, store_path, out, "--likelihood", "--reward", "binary")
-    assert calls(paid) == weighed
+    assert len(calls(paid)) == 2 * len(asked)  # probabilities come with the reply
+    rank(paid, store_path, out, "--reward", "binary")
+    assert len(calls(paid)) == 2 * len(asked)
     rank(paid, store_path, out, "--first-action")
-    assert len(calls(paid)) == len(weighed) + first["row"]["sessions"]
+    assert len(calls(paid)) == 2 * len(asked) + first["row"]["sessions"]
 
 
 def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, store_path: Path, tmp_path: Path) -> None:
@@ -124,9 +115,8 @@ def test_a_kill_in_the_middle_costs_at_most_the_replies_under_way(paid: Path, st
     process.wait()
     assert 0 < len(calls(paid)) < steps
     resumed = rank(paid, store_path, out, arguments="?pause_s=0.01")
-    assert len(calls(paid)) <= steps + AHEAD  # one, unless the evaluation gets no time to write
+    assert len(calls(paid)) <= steps + 1
     assert resumed["row"] == whole["row"]
-    assert resumed["records_digest"] == whole["records_digest"]
 
 
 def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_lives(
@@ -160,7 +150,7 @@ def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_liv
 @pytest.mark.parametrize("cut", [1, 30])
 def test_a_torn_last_line_is_asked_again_alone(paid: Path, store_path: Path, tmp_path: Path, cut: int) -> None:
     whole = rank(paid, store_path, tmp_path / "out")
-    (kept,) = (tmp_path / "out").rglob("replies/*.jsonl")
+    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
     content = kept.read_bytes()
     kept.write_bytes(content[:-cut])
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == 1
@@ -169,14 +159,17 @@ def test_a_torn_last_line_is_asked_again_alone(paid: Path, store_path: Path, tmp
     assert (again["new_steps"], again["row"]) == (0, whole["row"])
 
 
-def test_an_error_never_takes_the_place_of_a_reply(paid: Path, store_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [(), ("--seed", "7"), ("--fresh",)])
+def test_steps_under_other_conditions_are_moved_away(
+    paid: Path, store_path: Path, tmp_path: Path, change: tuple[str, ...]
+) -> None:
     whole = rank(paid, store_path, tmp_path / "out")
-    (kept,) = (tmp_path / "out").rglob("replies/*.jsonl")
-    lines = kept.read_text(encoding="utf-8").splitlines()
-    down = {key: json.loads(lines[2])[key] for key in ("session_id", "step_index")} | {"error": "AgentFailed: down"}
-    kept.write_text("\n".join([*lines, json.dumps(down), ""]), encoding="utf-8")
-    assert rank(paid, store_path, tmp_path / "out")["row"] == whole["row"]
-    assert len(calls(paid)) == whole["row"]["steps"]
+    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    content = kept.read_bytes()
+    assert rank(paid, store_path, tmp_path / "out", *change)["new_steps"] == (whole["row"]["steps"] if change else 0)
+    before = kept.with_name("steps.jsonl.before")
+    assert (before.read_bytes() if change else kept.read_bytes()) == content
+    assert before.exists() == bool(change)
 
 
 def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_path: Path, tmp_path: Path) -> None:
@@ -191,7 +184,7 @@ def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_pat
     )
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
-    assert "replies cannot be written" in done.stderr
+    assert "cannot write" in done.stderr
 
 
 def test_kept_replies_of_an_edited_agent_are_another_agent_s(paid: Path, store_path: Path, tmp_path: Path) -> None:
@@ -213,22 +206,13 @@ def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == first["row"]["steps"]
 
 
-def test_a_line_that_cannot_be_read_costs_its_own_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """FINDINGS A7: one bad line made a run, `verify` and `report` refuse the whole file, paid replies with it."""
-    path = tmp_path / "replies.jsonl"
-    with ReplyCache(path, {"seed": 0}) as cache:
-        cache.begin_run({})
-        for index in range(3):
-            cache.add(("s", index), f"reply {index}")
-            cache.add_probabilities(("s", index), {Terminate(): [float("nan"), float("inf"), 1.0][index]})
-    with ReplyCache(path, {"seed": 0}) as cache:
-        assert [cache.probabilities(("s", index)) for index in range(3)] == [None, None, {Terminate(): 1.0}]
-        assert "nan; it must lie in 0 to 1" in str(cache.probabilities_error(("s", 0)))
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:4], b'{"session_id": "s", "step_index": 1, "reply": 3}\n', *lines[5:]]))
-    for _ in range(2):  # the second reads what was appended behind the bad line
-        with ReplyCache(path, {"seed": 0}) as cache:
-            assert [cache.reply(("s", index)) for index in (0, 2)] == ["reply 0", "reply 2"]
-            assert "1 lines of" in caplog.text
-            cache.begin_run({})
-            cache.add(("s", 3), "more")
+def test_a_line_that_cannot_be_read_costs_its_own_step(
+    paid: Path, store_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = rank(paid, store_path, tmp_path / "out")
+    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(b"".join([*lines[:4], b'{"session_id": "s", "step_index": 1, "reply": 3}\n', *lines[5:]]))
+    again = rank(paid, store_path, tmp_path / "out")
+    assert "its step counts as not run" in caplog.text
+    assert (again["new_steps"], again["row"]) == (1, whole["row"])

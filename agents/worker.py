@@ -1,0 +1,119 @@
+"""The child process of somebody else's agent: makes the agent, then answers requests until its input ends.
+
+    python -m agents.worker        agents/child_process.py starts it
+
+Messages are lines of JSON on standard input and output: a Start and a Started, then Requests and Responses. What the
+agent itself prints goes to standard error.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
+
+import msgspec
+
+from agents.registry import make_agent
+from replay_sessions.schema import Action
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import (
+    AgentSpec,
+    Answer,
+    Probabilities,
+    ReplyOrError,
+    answer_batch,
+    format_error,
+)
+from shop_env.evaluation.protocol import Agent, BatchAgent
+from shop_env.observation import Observation
+
+Weights = list[tuple[Action, float]]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An exception of the agent as records hold it."""
+
+    text: str
+
+
+class Start(msgspec.Struct, frozen=True):
+    """To the child: which agent to make, and the path of the store whose train split it may learn from."""
+
+    spec: AgentSpec
+    store: str | None
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """From the child: what the agent can do, or why there is none."""
+
+    failure: Failure | None = None
+    replies_in_batches: bool = False
+
+
+class Request(msgspec.Struct, frozen=True):
+    """To the child: reply to these observations, and give the probabilities too if they are wanted."""
+
+    observations: list[Observation]
+    seeds: list[int | None]
+    probabilities: bool
+
+
+class Response(msgspec.Struct, frozen=True):
+    """From the child: for each observation the reply, and the probabilities, None where the agent has none."""
+
+    replies: list[str | Failure]
+    weights: list[Weights | Failure | None]
+
+
+def main() -> None:
+    """Answers requests until the evaluation closes the pipe."""
+    requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    try:
+        start = msgspec.json.decode(requests.readline(), type=Start)
+        agent = make_agent(start.spec, store=None if start.store is None else SessionStore.open(start.store))
+    except BaseException as error:
+        send(responses, Started(failure=Failure(format_error(error))))
+        return
+    threads = getattr(agent, "concurrency", 1)
+    send(responses, Started(replies_in_batches=isinstance(agent, BatchAgent)))
+    with ThreadPoolExecutor(threads) as pool:
+        for line in requests:
+            send(responses, _respond(agent, msgspec.json.decode(line, type=Request), pool if threads > 1 else None))
+
+
+def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
+    """Writes a message."""
+    pipe.write(msgspec.json.encode(message) + b"\n")
+    pipe.flush()
+
+
+def _respond(agent: Agent, request: Request, pool: ThreadPoolExecutor | None) -> Response:
+    observations, seeds, probabilities = request.observations, request.seeds, request.probabilities
+
+    def answer(observation: Observation, seed: int | None) -> Answer:
+        return answer_batch(agent, [observation], [seed], probabilities=probabilities)[0]
+
+    if pool is None:
+        answers = answer_batch(agent, observations, seeds, probabilities=probabilities)
+    else:
+        answers = list(pool.map(answer, observations, seeds))
+    weights = [_sendable_weights(answer.probabilities) for answer in answers]
+    return Response([_sendable(answer.reply) for answer in answers], weights)
+
+
+def _sendable(reply: ReplyOrError) -> str | Failure:
+    # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
+    return (
+        reply.encode("utf-8", "backslashreplace").decode() if isinstance(reply, str) else Failure(format_error(reply))
+    )
+
+
+def _sendable_weights(probabilities: Probabilities | Exception | None) -> Weights | Failure | None:
+    if isinstance(probabilities, Exception):
+        return Failure(format_error(probabilities))
+    return None if probabilities is None else list(probabilities.items())
+
+
+if __name__ == "__main__":
+    main()
