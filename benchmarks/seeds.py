@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.training_runs import TrainingOptions, find_store, parse_seeds, plan_run, train_missing
-from replay_sessions.foundation.command_line import command, terminable
+from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import write_results
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell, print_results
 from shop_env.evaluation.comparing import Comparison, Measured
@@ -45,31 +45,28 @@ class Options(TrainingOptions):
 
 
 def _run(options: Options) -> None:
-    with terminable():
-        runs = [
-            plan_run(
-                ["--preset", options.preset, *options.training],
-                folder=options.out / f"seed{seed}",
-                seed=seed,
-                store=find_store(options.store, options.preset, options.out, seed),
-            )
-            for seed in parse_seeds(options.seeds)
-        ]
-        if options.dry_run:
-            print_results(*(line for run in runs for line in run.describe()))
-            return
-        train_missing(runs, options.processes)
-        logs = {run.seed: read_log(run.folder) for run in runs}
-        rows, differences, text = summarise_seeds(
-            {
-                run.seed: {
-                    entry.label: read_records(run.folder, logs[run.seed], entry) for entry in logs[run.seed].entries
-                }
-                for run in runs
-            },
-            {seed: log.training.comparisons for seed, log in logs.items() if log.training},
-            same_users=len({log.provenance["store"]["fingerprint"] for log in logs.values()}) == 1,
+    runs = [
+        plan_run(
+            ["--preset", options.preset, *options.training],
+            folder=options.out / f"seed{seed}",
+            seed=seed,
+            store=find_store(options.store, options.preset, options.out, seed),
         )
+        for seed in parse_seeds(options.seeds)
+    ]
+    if options.dry_run:
+        print_results(*(line for run in runs for line in run.describe()))
+        return
+    train_missing(runs, options.processes)
+    logs = {run.seed: read_log(run.folder) for run in runs}
+    rows, differences, text = summarise_seeds(
+        {
+            run.seed: {entry.label: read_records(run.folder, logs[run.seed], entry) for entry in logs[run.seed].entries}
+            for run in runs
+        },
+        {seed: log.training.comparisons for seed, log in logs.items() if log.training},
+        same_users=len({log.provenance["store"]["fingerprint"] for log in logs.values()}) == 1,
+    )
     record = {
         "seeds": list(logs),
         "rows": rows,

@@ -13,9 +13,7 @@ from contextlib import ExitStack, nullcontext
 from types import FrameType
 from typing import Self
 
-from replay_sessions.foundation.command_line import handling
-
-STOPPED = 130  # the exit code of a command that was stopped and reported it
+from replay_sessions.foundation.command_line import STOPPED, handling
 
 
 class StopForwarder(ExitStack):

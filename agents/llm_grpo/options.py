@@ -13,7 +13,6 @@ import tyro
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import (
-    RENAMED_KEYS,
     extend_config,
     has_begun,
     load_preset,
@@ -99,7 +98,6 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     Raises:
         BadConfig: The call is wrong, or its folder holds a run that it does not go on with.
     """
-    _check_flags(words)
     options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
         if rest or options != RunOptions(resume=options.resume):
@@ -166,14 +164,6 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
         )
     return options, folder, config
-
-
-def _check_flags(words: Sequence[str]) -> None:
-    for flag in (word.partition("=")[0] for word in words if word.startswith("--")):
-        tables, _, key = flag.rpartition(".")
-        former = f"{tables.rpartition('.')[2].lstrip('-')}.{key.replace('-', '_')}"
-        if former in RENAMED_KEYS:
-            raise BadConfig(f"{flag} is now {tables}.{RENAMED_KEYS[former].replace('_', '-')}.")
 
 
 def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:

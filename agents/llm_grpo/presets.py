@@ -34,19 +34,6 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.metrics_file import METRICS_FILE
 
-# What keys were called before they took TRL's names.
-RENAMED_KEYS = {
-    "grpo.replies": "num_generations",
-    "grpo.updates": "num_iterations",
-    "grpo.clip": "epsilon",
-    "grpo.clip_high": "epsilon_high",
-    "grpo.importance_cap": "importance_sampling_cap",
-    "grpo.advantage_scale": "scale_rewards",
-    "grpo.loss_mean": "loss_type",
-    "grpo.skip_equal_groups": "filter_zero_variance",
-    "grpo.draws": "rollout_seeds",
-    "model.stretch_tokens": "chunk_tokens",
-}
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
 NUMBERS = ("sft", "grpo", "validation")  # tables of a run that a phase may override
 
@@ -85,7 +72,7 @@ def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()
     try:
         config = msgspec.convert(tables, TrainConfig)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"{source}: {what_is_wrong(error, TrainConfig, RENAMED_KEYS)}") from error
+        raise BadConfig(f"{source}: {what_is_wrong(error, TrainConfig)}") from error
     return _with_phases(config, only, source) if only else config
 
 
@@ -167,7 +154,7 @@ def read_config(folder: Path) -> TrainConfig:
     except FileNotFoundError as error:
         raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
     except (ValueError, KeyError) as error:
-        reason = what_is_wrong(error, TrainConfig, RENAMED_KEYS).rstrip(".")
+        reason = what_is_wrong(error, TrainConfig).rstrip(".")
         raise BadConfig(f"'{folder}/run.json' cannot be read: {reason}. Start a new run.") from error
 
 

@@ -14,6 +14,7 @@ python -m benchmarks.leaderboard --agents "sampled=sb3?path=runs/ppo&sample=true
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import msgspec
@@ -27,7 +28,6 @@ from stable_baselines3.common.policies import BasePolicy
 from agents.adapted import DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
-from replay_sessions.foundation.plugins import NoSuchName, load
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
@@ -136,8 +136,8 @@ def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
             "agents.sb3: give the class to load_policy(folder, policy_class)."
         )
     try:
-        policy_class = load(saved.policy)
-    except (ImportError, NoSuchName) as error:
+        policy_class = resolve_name(saved.policy)
+    except (ImportError, AttributeError) as error:
         raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which cannot be loaded: {error}") from error
     if not inspect.isclass(policy_class) or not issubclass(policy_class, BasePolicy):
         raise CheckpointMismatch(f"'{folder}' wants {saved.policy}, which is no policy of this version of SB3.")

@@ -1,6 +1,6 @@
 """A table's result for people: on the terminal, as Markdown, CSV and LaTeX (plot.py draws figure 2).
 
-TableResult ─► sections ─► table2.md, and what is printed;  ─► table2.json · table2.csv · table2.tex (· fig2.png, .svg)
+TableResult ─► sections ─► table2.md, and what is printed;  ─► table2.json · table2.csv (· fig2.png, .svg)
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,7 @@ def write(result: TableResult, table: PaperTable, folder: Path) -> list[Path]:
     data = _data_table(result)
     write_results(folder, stem.name, result, markdown(result, table))
     replace_file(stem.with_suffix(".csv"), data.csv())
-    replace_file(stem.with_suffix(".tex"), data.latex())
-    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv", ".tex")]
+    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv")]
     if table.drawn_by_temperature:
         with requires_extra("report"):
             from benchmarks.paper.plot import draw  # noqa: PLC0415 - an extra that may be missing

@@ -9,7 +9,7 @@ best, how sure that is, where it goes wrong, and every session to step through.
 The file needs no network and no other file: open it in a browser, send it to
 somebody. It holds the pages of the sessions, so it is as private as the store.
 --tables also writes paper.tex (chosen columns, the best in bold, intervals as ±),
-each table in full as CSV and LaTeX, and each plot as PNG and SVG.
+each table in full as CSV, and each plot as PNG and SVG.
 """
 
 import sys

@@ -3,9 +3,9 @@
 Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
 Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
 
-With --tables each table is also written as CSV and LaTeX, and the plots as PNG and SVG:
+With --tables each table is also written as CSV, and the plots as PNG and SVG:
 
-paper.tex   ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
+paper.tex   ranking.csv   differences.csv   outcomes.csv   confusion.csv   reward_terms.csv   …
 ranking.png .svg   calibration.png .svg   curves/PHASE.png .svg
 """
 
@@ -64,9 +64,8 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
     written = [folder / "paper.tex"]
     replace_file(written[0], paper_latex(evidence, columns))
     for table in tables:
-        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
-            written.append(folder / f"{table.name}.{ending}")
-            replace_file(written[-1], text)
+        written.append(folder / f"{table.name}.csv")
+        replace_file(written[-1], table.csv())
     with plot_style():
         written += save_plot(_ranking_plot(evidence), folder / "ranking.png", folder / "ranking.svg")
         if evidence.probabilities:

@@ -2,17 +2,30 @@
 
     rows ─► ranked agents, best figures bold; below a rule those that know the shoppers' policy ─► paper.tex
 
-The full table, with both ends of every interval, is ranking.tex.
+The full table, with both ends of every interval, is ranking.csv.
 """
 
 from collections.abc import Sequence
 
 from benchmarks.report.evidence import Evidence
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from replay_sessions.foundation.table import Column, Estimate, format_cell, latex_text
+from replay_sessions.foundation.table import Column, Estimate, format_cell, plain_text
 from shop_env.evaluation.comparing import LOWER_IS_BETTER
 from shop_env.evaluation.results import METRIC_COLUMNS, ResultRow
 
+# The replacements of what LaTeX takes for markup.
+_LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "−": "$-$",
+        "–": "--",
+        "≥": r"$\ge$",
+    }
+)
 UNEVEN = 1e-6  # an interval that a metric's bounds cut short has no ±
 
 
@@ -45,6 +58,11 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
             cells = (_cell(row.figures.get(of.name), of, row.label in best[of.name]) for of in columns)
             lines.append(" & ".join([latex_text(row.label), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def latex_text(text: str) -> str:
+    """The text on one line, with what LaTeX takes for markup escaped."""
+    return plain_text(text).translate(_LATEX)
 
 
 def _best(rows: Sequence[ResultRow], name: str) -> set[str]:

@@ -157,9 +157,6 @@ def _together(draws: Iterable[Sequence[StepRecord]]) -> list[StepRecord]:
     ]
 
 
-ESSENTIAL = ("exact_accuracy", "type_accuracy", "type_f1_macro", "nll")
-
-
 def title(table: SeriesTable) -> str:
     """The store, and what of the settings is not a leaderboard's default."""
     settings = dict(_flat(msgspec.json.decode(table.settings)))
@@ -169,9 +166,9 @@ def title(table: SeriesTable) -> str:
 
 
 def series_table(table: SeriesTable) -> Table:
-    """The rows: metrics that a row has, then what they rest on; those that say less fold away on a narrow terminal."""
+    """The rows: metrics that a row has, then what they rest on."""
     names = [name for name in METRIC_COLUMNS if any(name in row.figures for row in table.rows)]
-    columns = [msgspec.structs.replace(METRIC_COLUMNS[name], optional=name not in ESSENTIAL) for name in names]
+    columns = [METRIC_COLUMNS[name] for name in names]
     return Table(
         title=title(table),
         columns=[Column("agent"), *columns, Column("seeds × draws × steps", "count")],

@@ -9,8 +9,6 @@ What cannot be read is rejected, counted and listed in the store.
 Each importer has a --help of its own.
 """
 
-import signal
-import sys
 from collections.abc import Sequence
 from datetime import date
 from inspect import getdoc
@@ -21,7 +19,7 @@ import msgspec
 import tyro
 from rich.console import Console
 
-from replay_sessions.foundation.command_line import Terminated, choose, parse_options, terminable
+from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.importers import IMPORTERS, importer_class
@@ -33,7 +31,7 @@ from replay_sessions.store.audit.findings import LONG_SESSION_STEPS
 from replay_sessions.store.manifest import REJECTED_FILE, SplitBy, SplitPlan, format_counts
 from replay_sessions.store.work_folder import check_target
 
-STOPPED = "stopped: nothing is written"
+STOPPED = "nothing is written"
 
 OptionsT = TypeVar("OptionsT")
 
@@ -121,10 +119,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     for note in importer.notes:
         _note(note)
     try:
-        with (
-            terminable(),
-            progress_bar("importing", importer.size, importer.unit) as advance,
-        ):
+        with progress_bar("importing", importer.size, importer.unit) as advance:
             run_import(
                 importer,
                 options.out,
@@ -135,8 +130,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 on_progress=advance,
             )
     except KeyboardInterrupt as stop:
-        sys.stderr.write(f"{STOPPED}\n")
-        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+        raise KeyboardInterrupt(STOPPED) from stop
     print_contents(SessionStore.open(options.out))
     for line in importer.report:
         print(f"  {line}")

@@ -9,8 +9,7 @@ explains them. Above them the help prints the docstring of the command's module.
 
 `--help` fits one screen: it lists the command's own flags in a line each (help_text.py). `--help-all` is tyro's help.
 
-Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C. Signals that end a
-command, Ctrl-C's and SIGTERM, are handled differently for as long as `handling` or `terminable` lasts.
+Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C or SIGTERM.
 """
 
 import contextlib
@@ -37,6 +36,7 @@ _MARKERS = (
     tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
 )
 _HELP = {"-h", "--help", HELP_ALL}
+STOPPED = 130  # the exit code
 STOPS = (signal.SIGINT, signal.SIGTERM)
 Handler = Callable[[int, FrameType | None], None]
 
@@ -85,11 +85,12 @@ def program_of(run: Callable[[Sequence[str]], int | None]) -> Callable[..., int]
 def run_command(body: Callable[[], int | None]) -> int:
     """Runs a command and returns its exit code.
 
-    A ShopR1Error, and what the system refuses (a closed folder, a full disk), is one line and 2; Ctrl-C one line and
-    130.
+    A ShopR1Error, and what the system refuses (a closed folder, a full disk), is one line and 2; Ctrl-C, and SIGTERM as
+    a batch system sends it before it kills, one line and 130.
     """
     try:
-        code = body() or 0
+        with handling(signal.default_int_handler, [signal.SIGTERM]):
+            code = body() or 0
         sys.stdout.flush()
         return code
     except SystemExit as end:  # --help, or a wrong call that tyro has explained
@@ -99,7 +100,7 @@ def run_command(body: Callable[[], int | None]) -> int:
         return 2
     except KeyboardInterrupt as stop:
         sys.stderr.write(": ".join(["stopped", *map(str, stop.args)]) + "\n")
-        return 130
+        return STOPPED
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _drop_output()
         return 0
@@ -215,17 +216,6 @@ def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: An
         raise
 
 
-class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM), as a batch system does before it kills."""
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """Raises Terminated on SIGTERM while it lasts."""
-    with handling(_terminate, [signal.SIGTERM]):
-        yield
-
-
 @contextlib.contextmanager
 def handling(handler: Handler, signals: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
     """Calls `handler` for these signals while it lasts; outside the main thread none can be handled, and none is."""
@@ -241,7 +231,3 @@ def handling(handler: Handler, signals: Sequence[signal.Signals] = STOPS) -> Ite
     finally:
         for number, former in before.items():
             signal.signal(number, former)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated

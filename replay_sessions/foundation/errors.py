@@ -21,6 +21,8 @@ import difflib
 from collections.abc import Iterable
 from typing import get_args
 
+_FEW_NAMES = 40
+
 
 class ShopR1Error(Exception):
     """Every error that shop-r1 raises on purpose."""
@@ -99,8 +101,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def did_you_mean(name: str, names: Iterable[str], prefix: str = "") -> str:
-    """A hint that names the nearest known word, or all of them; `prefix` stands before each.
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them where they are few.
 
     >>> did_you_mean("radnom", ["random", "majority"])
     "Did you mean 'random'?"
@@ -108,7 +110,6 @@ def did_you_mean(name: str, names: Iterable[str], prefix: str = "") -> str:
     'Known: majority, random.'
     """
     names = sorted(names)
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
-        return f"Did you mean '{prefix}{near[0]}'?"
-    return f"Known: {', '.join(prefix + other for other in names)}."
+    if near := difflib.get_close_matches(name, names, n=1):
+        return f"Did you mean '{near[0]}'?"
+    return f"Known: {', '.join(names)}." if len(names) < _FEW_NAMES else ""

@@ -19,27 +19,13 @@ from types import ModuleType
 from typing import Any
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, did_you_mean
-from replay_sessions.foundation.packages import OUR_PACKAGES
+from replay_sessions.foundation.packages import OUR_PACKAGES, ROOT
 
-_NOT_THE_USERS = (*(f"{Path(__file__).parents[2] / package}{os.sep}" for package in OUR_PACKAGES), "<frozen ")
+_NOT_THE_USERS = (*(f"{ROOT / package}{os.sep}" for package in OUR_PACKAGES), "<frozen ")
 
 
 class NoSuchName(AttributeError):
     """A module without an attribute of that name; the message suggests the nearest."""
-
-
-def load(target: str) -> Any:
-    """What `module:Name` names.
-
-    >>> load("fractions:Fraction")
-    <class 'fractions.Fraction'>
-
-    Raises:
-        ImportError: No such module, or one that it needs is missing.
-        NoSuchName: The module has nothing of that name.
-    """
-    module, _, name = target.partition(":")
-    return member(importlib.import_module(module), name)
 
 
 def load_own(target: str, *, importable: bool = False) -> Any:
@@ -49,17 +35,21 @@ def load_own(target: str, *, importable: bool = False) -> Any:
         importable: A file is imported by its name from its folder, so that other processes can unpickle what it makes.
 
     Raises:
-        FileNotFoundError, ImportError, NoSuchName: As for `load` and `load_file`.
+        FileNotFoundError, ImportError, NoSuchName: There is no such file, module or name.
     """
     module, _, name = target.rpartition(":")
     file, folder = Path(module), Path.cwd()  # an installed command starts without the current folder
-    if module.endswith(".py"):
-        if not importable:
-            return member(load_file(file), name)
-        folder, target = file.resolve().parent, f"{file.stem}:{name}"
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
-    return load(target)
+    if module.endswith(".py") and not importable:
+        loaded = load_file(file)
+    else:
+        if module.endswith(".py"):
+            folder, module = file.resolve().parent, file.stem
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+        loaded = importlib.import_module(module)
+    if not hasattr(loaded, name):
+        raise NoSuchName(did_you_mean(name, [key for key in vars(loaded) if not key.startswith("_")]))
+    return getattr(loaded, name)
 
 
 @cache
@@ -91,8 +81,7 @@ def error_with_line(error: BaseException, place: str = "") -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
     place = lines[-1] if lines else place
-    kind = "no such name" if isinstance(error, NoSuchName) else type(error).__name__
-    return f"{kind}: {error}{place and f' ({place})'}"
+    return f"{type(error).__name__}: {error}{place and f' ({place})'}"
 
 
 def load_file(file: Path) -> ModuleType:
@@ -121,18 +110,6 @@ def load_file(file: Path) -> ModuleType:
     return module
 
 
-def member(module: ModuleType, name: str) -> Any:
-    """What a module has of a name, or NoSuchName."""
-    if not hasattr(module, name):
-        raise NoSuchName(
-            did_you_mean(
-                name,
-                [key for key, value in vars(module).items() if inspect.isclass(value) or inspect.isfunction(value)],
-            )
-        )
-    return getattr(module, name)
-
-
 @contextmanager
 def requires_extra(extra: str) -> Iterator[None]:
     """Around imports that need the packages of an extra of this project.
@@ -148,9 +125,3 @@ def requires_extra(extra: str) -> Iterator[None]:
         raise MissingExtra(
             f"this needs the package '{error.name}', which the extra '{extra}' brings: pip install 'shop-r1[{extra}]'"
         ) from error
-
-
-def load_with_extra(target: str, extra: str) -> Any:
-    """What `module:Name` of another distribution names, or MissingExtra."""
-    with requires_extra(extra):
-        return load(target)

@@ -98,8 +98,8 @@ def _machine() -> dict[str, Any]:
     machine: dict[str, Any] = {
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gib": _memory_gib(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
     }
     torch = sys.modules.get("torch")  # only where something else has loaded it: the foundation needs no torch
     if torch is not None:
@@ -115,9 +115,3 @@ def _cpu_model() -> str:
         if match := re.search(r"^model name\s*:\s*(.*\S)", cpu_info, re.IGNORECASE | re.MULTILINE):
             return match[1]
     return platform.processor() or "unknown"
-
-
-def _memory_gib() -> float | None:
-    with suppress(AttributeError, OSError, ValueError):
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    return None

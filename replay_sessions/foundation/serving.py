@@ -1,24 +1,15 @@
 """Serves an application over HTTP on this machine with uvicorn, in a thread of its own, until a signal ends it."""
 
-import hmac
-import ipaddress
-import signal
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
-from replay_sessions.foundation.command_line import Terminated, terminable
+from replay_sessions.foundation.command_line import STOPPED
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _GRACE_S = 5  # for requests that are being answered when it ends
 
@@ -76,67 +67,18 @@ class Server:
         self._thread.join()
 
 
-class Guard:
-    """ASGI middleware of servers that hold data: pages of other sites in a browser of this machine get nothing.
-
-    A browser sends the page's Origin with what can change or read something, and the name that it looked up as Host,
-    which an attacker's page can make lead here (DNS rebinding). Other programs send no Origin.
-
-    Args:
-        hosts: The names by which the server may be reached beside localhost and numeric addresses.
-        token: The first part of every path, if there is one: without it nothing is served.
-    """
-
-    def __init__(self, application: Application, *, hosts: Sequence[str] = (), token: str | None = None) -> None:
-        self._application = application
-        self._hosts = {"localhost", *hosts}
-        self._token = token
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._application(scope, receive, send)
-            return
-        path, status = str(scope["path"]), self._refusal(dict(scope["headers"]))
-        if not status and self._token is not None:
-            first, _, rest = path[1:].partition("/")
-            status = 0 if hmac.compare_digest(first.encode(), self._token.encode()) else 403
-            path = f"/{rest}"
-        if not status:
-            await self._application({**scope, "path": path, "raw_path": path.encode()}, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
-        else:
-            await send({"type": "http.response.start", "status": status, "headers": [(b"connection", b"close")]})
-            await send({"type": "http.response.body", "body": _REFUSALS[status]})
-
-    def _refusal(self, headers: Mapping[bytes, bytes]) -> int:
-        """Returns the status of a request that is refused because of its origin; 0 where it is not."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-            if name not in self._hosts:
-                ipaddress.ip_address(name)
-        except ValueError:
-            return 421
-        return 0 if not origin or origin.partition("://")[2] == host else 403
-
-
-_REFUSALS = {403: b"not for you", 421: b"this server has another name"}
-
-
 def serve(server: Server, greeting: str, summary: Callable[[], str]) -> int:
-    """Serves until a signal ends it; the exit code is that of the signal.
+    """Serves until a signal ends it, which is no failure: the exit code is 130.
 
     Args:
         greeting: Printed once it listens.
         summary: Returns one line about what was done.
     """
     try:
-        with terminable(), server:
+        with server:
             print(greeting, flush=True)  # noqa: T201 - the output of a command
             server.wait()
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt:
         print(f"stopped: {summary()}", flush=True)  # noqa: T201 - likewise
-        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+        return STOPPED
     return 1

@@ -1,6 +1,6 @@
-"""A table: built once, written for the terminal and as Markdown, CSV, LaTeX and HTML.
+"""A table: built once, written for the terminal and as Markdown and CSV.
 
-    Table(columns, rows, title, notes) ─► console.print(table) | .markdown() | .csv() | .latex() | .html()
+    Table(columns, rows, title, notes) ─► console.print(table) | .markdown() | .csv()
 
 Cells hold values, not text: a column's unit says how they are shown, so that a share reads `27.6 [17.4, 37.8]` and a
 difference `+5.2 [3.9, 6.4]` in every output, while CSV keeps all digits. Labels come from users: each output escapes
@@ -8,7 +8,6 @@ what it would take for markup.
 """
 
 import csv
-import html
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,25 +25,12 @@ if TYPE_CHECKING:
 
 Unit = Literal["text", "count", "percent", "difference", "points", "signed", "percent2", "ratio", "nats", "bits", "p"]
 MISSING = "–"
-LABEL_WIDTH = 10  # characters that a column of text keeps on a narrow terminal
 HEADING_WIDTH = 6  # a longer heading of numbers is broken into lines
+LABEL_WIDTH = 10  # characters that a column of text keeps on a narrow terminal
 
 # `percent`, `percent2` (two digits, as papers print) and `difference` hold shares and are shown times 100; `difference`
 # and `signed` always have a sign.
 _FORMATS = {"count": "z,.0f", "points": "z.1f", "percent": "z.1f", "difference": "z.1f", "bits": "z.3f", "p": ".2g"}
-# What stands before a character in LaTeX, or in its place.
-_LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "−": "$-$",
-        "–": "--",
-        "≥": r"$\ge$",
-    }
-)
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -64,13 +50,11 @@ class Column(msgspec.Struct, frozen=True):
     Attributes:
         unit: How its numbers are shown; text is aligned left, everything else right.
         name: Its heading in CSV; "": the heading.
-        optional: Left out where the terminal is too narrow for all columns.
     """
 
     heading: str
     unit: Unit = "text"
     name: str = ""
-    optional: bool = False
 
 
 def columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
@@ -83,7 +67,7 @@ class Table(Record):
     """Rows of cells under columns. Print it with `console.print(table)`.
 
     Attributes:
-        title: Above the table on a terminal, in HTML and LaTeX; Markdown leaves headings to the document.
+        title: Above the table on a terminal; Markdown leaves headings to the document.
         notes: Sentences below the table.
         name: The stem of its files.
         dim: Indices of rows that are references, shown dim on a terminal.
@@ -130,98 +114,58 @@ class Table(Record):
             import pandas  # noqa: PLC0415 - an extra that may be missing
         return pandas.read_csv(io.StringIO(self.csv()), keep_default_na=False, na_values=[""])
 
-    def _repr_html_(self) -> str:
-        return self.html()
-
-    def latex(self) -> str:
-        """A tabular with booktabs' rules, which the document has to load."""
-        rows = [" & ".join(map(latex_text, row)) + r" \\" for row in self.texts()]
-        lines = [
-            f"% {plain_text(self.title)}",
-            rf"\begin{{tabular}}{{{''.join('l' if column.unit == 'text' else 'r' for column in self.columns)}}}",
-            r"\toprule",
-            " & ".join(latex_text(column.heading) for column in self.columns) + r" \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(rf"\par{{\footnotesize {latex_text(note)}\par}}" for note in self.notes),
-        ]
-        return "\n".join(lines) + "\n"
-
-    def html(self) -> str:
-        """A <table> with its caption, then a paragraph of class `note` for each note."""
-        classes = ["" if column.unit == "text" else ' class="number"' for column in self.columns]
-        head = "".join(
-            f'<th scope="col"{of}>{_html(column.heading)}</th>'
-            for column, of in zip(self.columns, classes, strict=True)
-        )
-        cells = (
-            [f"<td{of}>{_with_small_interval(_html(text), of)}</td>" for text, of in zip(row, classes, strict=True)]
-            for row in self.texts()
-        )
-        caption = f"<caption>{_html(self.title)}</caption>" if self.title else ""
-        body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in cells)
-        notes = "".join(f'\n<p class="note">{_html(note)}</p>' for note in self.notes)
-        return (
-            f'<table class="plain" id="table-{_html(self.name)}">{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n'
-            f"{body}\n</tbody></table>{notes}"
-        )
-
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """As wide as the terminal: without optional columns, then in blocks of columns, where it is narrow."""
+        """As wide as the terminal; where that is too narrow, in blocks of columns that each begin with the first."""
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - start-up time: metrics use Estimate, and print nothing
         from rich.table import Table as Grid  # noqa: PLC0415 - the same
         from rich.text import Text  # noqa: PLC0415 - the same
 
         if self.title:
             yield Text(plain_text(self.title), style="bold")
-        cells = [
-            [_terminal(text, column) for text, column in zip(row, self.columns, strict=True)] for row in self.texts()
-        ]
-        headings, needed = [], []
-        for index, column in enumerate(self.columns):
-            is_text, heading = column.unit == "text", plain_text(column.heading).replace("_", " ")
-            width = max((_width(row[index]) for row in cells), default=0)
-            if not is_text:
-                heading = "\n".join(wrap(heading, max(width, HEADING_WIDTH), break_long_words=False))
-            headings.append(heading)
-            width = max(width, _width(heading))
-            needed.append(min(width, LABEL_WIDTH) if is_text else width)
-        for number, block in enumerate(self._blocks(needed, options.max_width)):
+        texts = [_break_lines(column, cells) for column, *cells in zip(self.columns, *self.texts(), strict=True)]
+        widths = [max(len(line) for text in column for line in text.split("\n")) for column in texts]
+        is_text = [column.unit == "text" for column in self.columns]
+        widths = [min(width, LABEL_WIDTH) if text else width for width, text in zip(widths, is_text, strict=True)]
+        for number, block in enumerate(_split_columns(widths, options.max_width)):
             if number:
                 yield ""
-            grid = Grid(
-                box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True, show_header=any(headings)
-            )
+            grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
             for index in block:
-                is_text = self.columns[index].unit == "text"
                 grid.add_column(
-                    Text(headings[index]),
-                    justify="left" if is_text else "right",
+                    Text(texts[index][0]),
+                    justify="left" if is_text[index] else "right",
                     overflow="fold",
-                    min_width=needed[index],
-                    no_wrap=not is_text,
+                    min_width=widths[index],
+                    no_wrap=not is_text[index],
                 )
-            for place, row in enumerate(cells):
+            for row in range(len(self.rows)):
                 # Text, not str: a label may hold what rich takes for markup or for an emoji.
-                grid.add_row(*(Text(row[index]) for index in block), style="dim" if place in self.dim else None)
+                cells = (Text(texts[index][row + 1]) for index in block)
+                grid.add_row(*cells, style="dim" if row in self.dim else None)
             yield grid
         for note in self.notes:
             yield Text(plain_text(note), style="dim")
 
-    def _blocks(self, needed: Sequence[int], width: int) -> Iterator[list[int]]:
-        """The columns that fit beside one another; each further block begins with the first column again."""
-        columns = list(range(len(needed)))
-        if sum(needed) + 2 * len(needed) > width + 2:
-            columns = [index for index in columns if not self.columns[index].optional]
-        block = columns[:1]
-        for index in columns[1:]:
-            if len(block) > 1 and sum(needed[other] + 2 for other in block) + needed[index] > width:
-                yield block
-                block = columns[:1]
-            block.append(index)
-        yield block
+
+def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Yields the columns that fit beside one another; each further block begins with the first column again."""
+    block = [0]
+    for index in range(1, len(widths)):
+        if len(block) > 1 and sum(widths[other] + 2 for other in block) + widths[index] > room:
+            yield block
+            block = [0]
+        block.append(index)
+    yield block
+
+
+def _break_lines(column: Column, cells: Iterable[str]) -> list[str]:
+    """Returns heading and cells for a terminal: intervals stand below their number, which saves half the width."""
+    heading, texts = plain_text(column.heading.replace("_", " ")), list(map(plain_text, cells))
+    if column.unit == "text":
+        return [heading, *texts]
+    texts = [text.replace(" [", "\n[").replace(" (", "\n(") for text in texts]
+    width = max((len(line) for text in texts for line in text.split("\n")), default=0)
+    return ["\n".join(wrap(heading, max(width, HEADING_WIDTH), break_long_words=False)), *texts]
 
 
 def print_results(*parts: Table | str) -> None:
@@ -236,7 +180,7 @@ def print_results(*parts: Table | str) -> None:
         if isinstance(part, Table):
             console.print(part)
         else:
-            console.print(Text(_printable(part)), soft_wrap=True)
+            console.print(Text("\n".join(map(_printable, part.split("\n")))), soft_wrap=True)
 
 
 def format_cell(cell: Cell, unit: Unit) -> str:
@@ -274,33 +218,7 @@ def _markdown(text: str) -> str:
     return plain_text(text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
-def latex_text(text: str) -> str:
-    """The text on one line, with what LaTeX would take for markup escaped."""
-    return plain_text(text).translate(_LATEX)
-
-
-def _html(text: str) -> str:
-    return html.escape(plain_text(text))
-
-
-def _with_small_interval(text: str, number: str) -> str:
-    value, bracket, interval = text.partition(" [")
-    return f"{value} <small>[{interval}</small>" if number and bracket else text
-
-
 def _csv(cell: float | str | None) -> float | str | None:
     """A label that a spreadsheet would take for a formula is quoted."""
     text = plain_text(cell) if isinstance(cell, str) else cell
     return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text
-
-
-def _terminal(text: str, column: Column) -> str:
-    """Intervals and remarks stand below their number, which saves half the width."""
-    text = plain_text(text)
-    return text if column.unit == "text" else text.replace(" [", "\n[").replace(" (", "\n(")
-
-
-def _width(text: str) -> int:
-    from rich.cells import cell_len  # noqa: PLC0415 - start-up time, as above
-
-    return max((cell_len(line) for line in text.split("\n")), default=0)

@@ -129,9 +129,6 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __repr__(self) -> str:
         return f"EvaluationLog({', '.join(entry.label for entry in self.entries)} on {self.table.title})"
 
-    def _repr_html_(self) -> str:
-        return self.table.html()
-
     def entry(self, label: str) -> Entry:
         """The entry of an agent by its label.
 

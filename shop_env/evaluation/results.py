@@ -48,9 +48,9 @@ COLUMNS = _by_name(
     Column("exact", "percent", "exact_accuracy"),
     Column("type", "percent", "type_accuracy"),
     Column("macro-F1", "percent", "type_f1_macro"),
-    Column("click", "percent", "exact_accuracy_click", optional=True),
-    Column("type_and_submit", "percent", "exact_accuracy_type_and_submit", optional=True),
-    Column("terminate", "percent", "exact_accuracy_terminate", optional=True),
+    Column("click", "percent", "exact_accuracy_click"),
+    Column("type_and_submit", "percent", "exact_accuracy_type_and_submit"),
+    Column("terminate", "percent", "exact_accuracy_terminate"),
     Column("reward", "points", "mean_reward"),
     Column("invalid", "percent", "invalid_rate"),
 )

@@ -182,7 +182,7 @@ def test_an_agent_that_kept_silent_is_told_and_has_no_figure(store_path: Path, t
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[runs]]\nagnts = ["random"]', "Did you mean 'runs[0].agents'?"),
+        ('[[runs]]\nagnts = ["random"]', "Did you mean 'agents'?"),
         ('[[runs]]\nagents = ["T=x.py:T?a={seed}"]', "has no seeds"),
         ('[[runs]]\nagents = ["random"]\nseeds = [1]', "for other draws give draws"),
         ('[[runs]]\nagents = ["x{seed}.py:T"]\nseeds = [1]', "give it a label"),

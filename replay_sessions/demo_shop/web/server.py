@@ -34,7 +34,8 @@ from replay_sessions.demo_shop.shop import PageSize, Shop
 from replay_sessions.demo_shop.web.dressing import study_page, web_page
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
-from replay_sessions.foundation.serving import Guard, Server
+from replay_sessions.foundation.guard import Guard
+from replay_sessions.foundation.serving import Server
 from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector

@@ -17,7 +17,8 @@ from openenv.core.env_server.types import ConcurrencyConfig
 
 import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
-from replay_sessions.foundation.serving import Guard, Server
+from replay_sessions.foundation.guard import Guard
+from replay_sessions.foundation.serving import Server
 from replay_sessions.foundation.serving import serve as serve_until_stopped
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation

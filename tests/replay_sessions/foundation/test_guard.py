@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from replay_sessions.foundation.serving import Guard
+from replay_sessions.foundation.guard import Guard
 
 TOKEN = "0123456789abcdef"
 

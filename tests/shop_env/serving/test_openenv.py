@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,6 @@ import pytest
 
 import shop_env  # noqa: F401 - registers the envs
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.plugins import load
 from replay_sessions.store import SessionStore
 from shop_env.live import visit_id
 from shop_env.prompts import render_prompt
@@ -307,7 +307,7 @@ def test_the_manifest_names_the_package_and_an_app_that_answers() -> None:
     from fastapi.testclient import TestClient  # noqa: PLC0415 - comes with OpenEnv
 
     manifest = yaml.safe_load((ROOT / "shop_env" / "serving" / "openenv.yaml").read_text(encoding="utf-8"))
-    answered = TestClient(load(manifest["app"]), base_url="http://localhost").get(f"/{manifest['name']}/splits")
+    answered = TestClient(resolve_name(manifest["app"]), base_url="http://localhost").get(f"/{manifest['name']}/splits")
     assert [split["name"] for split in answered.json()] == ["train", "validation", "test"]
 
 

@@ -117,7 +117,7 @@ def test_an_element_without_an_end_tag_is_refused_and_not_guessed(tmp_path: Path
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ('selct = "a"\ntext = "b"', "unknown key 'rule[0].selct'. Did you mean 'rule[0].select'?"),
+        ('selct = "a"\ntext = "b"', "unknown key 'rule[0].selct'. Did you mean 'select'?"),
         ('select = "a"', "does nothing: it must do one thing of text, replace, set, name, drop"),
         ('select = "a"\ntext = "b"\ndrop = true', "does text, drop: it must do one thing"),
         ('select = "[["\ntext = "b"', "'[[' is no CSS selector"),

@@ -198,7 +198,7 @@ def test_wrong_mappings_and_layouts_name_what_is_wrong(tmp_path: Path) -> None:
         load_event_mapping("cloting_shop")
     file = tmp_path / "mine.toml"
     file.write_text('description = "d"\nsource = "s"\n[session]\nsesion_id = "x"\n')
-    with pytest.raises(BadConfig, match=r"unknown key 'session.sesion_id'. Did you mean 'session.session_id'"):
+    with pytest.raises(BadConfig, match=r"unknown key 'session.sesion_id'. Did you mean 'session_id'"):
         load_event_mapping(str(file))
     with pytest.raises(
         BadConfig, match=r"\[layout\] offer: \{titel\} has no value there, but buttons, facts, name, text"

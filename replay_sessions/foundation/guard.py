@@ -1,0 +1,55 @@
+"""ASGI middleware of servers that hold data: pages of other sites in a browser of this machine get nothing."""
+
+import hmac
+import ipaddress
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+
+class Guard:
+    """Refuses requests by their Host, their Origin and, if there is one, a token.
+
+    A browser sends the page's Origin with what can change or read something, and the name that it looked up as Host,
+    which an attacker's page can make lead here (DNS rebinding). Other programs send no Origin.
+
+    Args:
+        hosts: The names by which the server may be reached beside localhost and numeric addresses.
+        token: The first part of every path, if there is one: without it nothing is served.
+    """
+
+    def __init__(self, application: ASGIApp, *, hosts: Sequence[str] = (), token: str | None = None) -> None:
+        self._application = application
+        self._hosts = {"localhost", *hosts}
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        path, status = scope["path"], self._refusal(Headers(scope=scope))
+        if not status and self._token is not None:
+            first, _, rest = path[1:].partition("/")
+            status = 0 if hmac.compare_digest(first.encode(), self._token.encode()) else 403
+            path = f"/{rest}"
+        if not status:
+            await self._application({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008)(scope, receive, send)  # before it is accepted: 403
+        else:
+            await PlainTextResponse("not for you", status, {"connection": "close"})(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> int:
+        """Returns the status of a request that is refused because of its origin; 0 where it is not."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name not in self._hosts:
+                ipaddress.ip_address(name)
+        except ValueError:
+            return 421
+        return 0 if not origin or origin.partition("://")[2] == host else 403
