@@ -20,7 +20,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.serving import serve
-from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.importer import LONGEST_SESSION_BYTES
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
@@ -40,7 +40,7 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8600
     most_batch_mib: int = 16
-    most_session_mib: int = Importer.longest_session_bytes >> 20
+    most_session_mib: int = LONGEST_SESSION_BYTES >> 20
 
     def __post_init__(self) -> None:
         check_at_least(1, most_batch_mib=self.most_batch_mib, most_session_mib=self.most_session_mib)

@@ -88,17 +88,15 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
         source: What to read.
         workers: So many processes; None: one for each core, for what takes longer than to start them.
         engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
-        max_session_mib: Sessions whose pages or lines are longer are rejected; a session is held in memory as a whole.
     """
 
     source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
     importer: Annotated[OptionsT, tyro.conf.arg(name="")]
     workers: int | None = None
     engine: Engine = "processes"
-    max_session_mib: int = Importer.longest_session_bytes >> 20
 
     def __post_init__(self) -> None:
-        check_at_least(1, workers=self.workers, max_session_mib=self.max_session_mib)
+        check_at_least(1, workers=self.workers)
 
 
 def run(words: Sequence[str]) -> int:
@@ -115,7 +113,6 @@ def run(words: Sequence[str]) -> int:
 def _import(kind: type[Importer], options: Import[Any]) -> int:
     check_target(options.out, overwrite=options.overwrite)
     importer = kind(options.source, options.importer)
-    importer.longest_session_bytes = options.max_session_mib << 20
     for note in importer.notes:
         _note(note)
     try:

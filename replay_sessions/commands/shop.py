@@ -17,7 +17,7 @@ from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import serve
-from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.importer import LONGEST_SESSION_BYTES
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
@@ -48,7 +48,7 @@ def _shop(options: Shop) -> int:
     with requires_extra("recorder"):
         from replay_sessions.demo_shop.web.server import Visits, shop_server  # noqa: PLC0415 - may be missing
     script = recorder_script()
-    with Journal(options.out, most_session_bytes=Importer.longest_session_bytes) as journal:
+    with Journal(options.out, most_session_bytes=LONGEST_SESSION_BYTES) as journal:
         server = shop_server(
             Visits(options.seed, options.page_size, options.first),
             journal,

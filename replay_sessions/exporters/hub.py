@@ -9,10 +9,12 @@ Nothing leaves the machine without `--upload`, and then it becomes a private dat
 never run: there was no network.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -21,11 +23,10 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig, ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.importers.hub.download import HUB_ID
-from replay_sessions.importers.hub.importer import ABOUT_FILE, COLUMNS, DATA_FOLDER, ROW_SCHEMA, About, rows_of
-from replay_sessions.schema import Session, Split
+from replay_sessions.importers.hub.importer import DATA_FOLDER
+from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import SPLITS, Manifest, format_counts
+from replay_sessions.store.manifest import SPLITS, format_counts
 from replay_sessions.store.work_folder import WorkFolder
 
 _EXAMPLES = """\
@@ -33,6 +34,14 @@ _EXAMPLES = """\
   shop-r1 import hub mine_for_the_hub --out stores/again
   shop-r1 export hub stores/mine --out mine_for_the_hub \\
     --upload OWNER/NAME"""
+# Column -> its type and what it holds.
+COLUMNS: dict[str, tuple[pa.DataType, str]] = {
+    name: (pa.type_for_alias(alias), text)
+    for name, (alias, text) in msgspec.toml.decode((files(__package__) / "hub_columns.toml").read_bytes()).items()
+}
+ABOUT_FILE = "shop_r1.json"  # marks a folder of these rows, and names the store that it was
+_ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _FILE_CHARACTERS = 500_000_000
 _ROW_GROUP_CHARACTERS = 32_000_000
 
@@ -55,7 +64,7 @@ class HubExporter(msgspec.Struct, frozen=True):
     upload: str | None = None
 
     def __post_init__(self) -> None:
-        if self.upload is not None and not HUB_ID.fullmatch(self.upload):
+        if self.upload is not None and not _HUB_ID.fullmatch(self.upload):
             raise BadConfig(f"--upload {self.upload!r} is no id of the hub: OWNER/NAME was expected")
 
     def export(
@@ -65,12 +74,13 @@ class HubExporter(msgspec.Struct, frozen=True):
             (work.new / DATA_FOLDER).mkdir()
             for split in SPLITS:
                 _write_split(work.new / DATA_FOLDER, split, store.sessions(split), on_progress)
-            about = About.of(store)
-            (work.new / "README.md").write_text(card(about, store.manifest, self.licence), encoding="utf-8")
-            (work.new / ABOUT_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=2) + b"\n")
+            (work.new / "README.md").write_text(card(store, self.licence), encoding="utf-8")
+            about = {"store": store.path.name, "fingerprint": store.fingerprint}
+            (work.new / ABOUT_FILE).write_bytes(msgspec.json.encode(about))
             work.commit()
+        counts = f"{store.manifest.sessions:,} sessions, {store.manifest.steps:,} rows"
         lines = [
-            f"{self.out}: {about.sessions:,} sessions, {about.steps:,} rows; read its README.md before it is shared",
+            f"{self.out}: {counts}; read its README.md before it is shared",
             f"  shop-r1 import hub {self.out} --split-by official --out STORE",
         ]
         return [*lines, _upload(self.out, self.upload)] if self.upload else lines
@@ -85,15 +95,32 @@ def _write_split(folder: Path, split: Split, sessions: Iterator[Session], on_pro
             if not files or characters > _FILE_CHARACTERS:
                 opened.close()
                 files.append(folder / f"{split}-{len(files):05}.parquet")
-                parquet = pq.ParquetWriter(files[-1], ROW_SCHEMA, compression="zstd", compression_level=3)
+                parquet = pq.ParquetWriter(files[-1], _ROW_SCHEMA, compression="zstd", compression_level=3)
                 opened.enter_context(parquet)
                 characters = 0
             rows = [row for session in group for row in rows_of(session)]
-            parquet.write_table(pa.Table.from_pylist(rows, schema=ROW_SCHEMA))
+            parquet.write_table(pa.Table.from_pylist(rows, schema=_ROW_SCHEMA))
             characters += group_characters
             on_progress(len(group))
     for number, path in enumerate(files):
         path.rename(folder / f"{split}-{number:05}-of-{len(files):05}.parquet")
+
+
+def rows_of(session: Session) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a session, in order: one a step, with what belongs to the session repeated.
+
+    Nothing of it is lost but its official split, which becomes the split that the store had put it in.
+    """
+    persona = session.persona
+    about = {
+        **msgspec.structs.asdict(session),
+        "persona": persona and persona.text,
+        "persona_traits": persona and msgspec.json.encode(persona.traits).decode(),
+    }
+    for number, step in enumerate(session.steps):
+        action = {**msgspec.structs.asdict(step.action), "action_type": action_type(step.action)}
+        values = {**about, "step": number, **msgspec.structs.asdict(step), **action}
+        yield {name: values.get(name) for name in COLUMNS}
 
 
 def _row_groups(sessions: Iterator[Session]) -> Iterator[tuple[list[Session], int]]:
@@ -125,12 +152,13 @@ def _upload(folder: Path, name: str) -> str:
     return f"  uploaded to {name}, which is private unless it was public before"
 
 
-def card(about: About, manifest: Manifest, licence: str) -> str:
-    """The README.md of the folder.
+def card(store: SessionStore, licence: str) -> str:
+    """Returns the README.md of the folder.
 
     Args:
         licence: The hub's word for it.
     """
+    manifest = store.manifest
     splits = [split for split, sessions in manifest.split_sessions.items() if sessions]
     files = "\n".join(f"  - split: {split}\n    path: {DATA_FOLDER}/{split}-*.parquet" for split in splits)
     counts = format_counts({split: manifest.split_sessions[split] for split in splits})
@@ -141,7 +169,7 @@ def card(about: About, manifest: Manifest, licence: str) -> str:
     return f"""\
 ---
 license: {licence}
-pretty_name: {about.name}
+pretty_name: {store.path.name}
 tags:
 - web-agents
 - user-simulation
@@ -152,7 +180,7 @@ configs:
 {files}
 ---
 
-# {about.name}: shopping sessions, step by step
+# {store.path.name}: shopping sessions, step by step
 
 {manifest.sessions:,} sessions of {manifest.users:,} users, {manifest.steps:,} steps ({mix}). One row is one step: the
 page as simplified HTML, and what the shopper did on it. Steps of a session follow each other.
@@ -163,7 +191,7 @@ page as simplified HTML, and what the shopper did on it. Steps of a session foll
 
 Sessions by split ({manifest.split_plan.by}): {counts}. Source: {manifest.source} (options: {options}). Events left out,
 for they are no click, typing or terminate: {left_out}. Records rejected: {manifest.rejected:,}.
-Fingerprint of the store: `{about.fingerprint}`.
+Fingerprint of the store: `{store.fingerprint}`.
 
 ## Before it is shared
 

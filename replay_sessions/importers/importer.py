@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -23,8 +23,6 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
-
-Row = TypeVar("Row")
 
 IMPORTERS = {
     "jsonl": "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping.",
@@ -55,7 +53,7 @@ _CLASSES = {
 
 
 def importer_class(name: str) -> "type[Importer]":
-    """The importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start.
+    """Returns the importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start.
 
     Raises:
         ImportFailed: A user's own cannot be loaded.
@@ -108,7 +106,7 @@ class Importer(ABC):
     Attributes:
         Options: The importer's own flags, each with a default, and what they mean.
         help_text: What `--help` says beside the summary and the options: what a source looks like, and examples.
-        name: What the sessions come from (manifest).
+        name: What the sessions come from (manifest); "": the class's name.
         settings: How they are read (manifest).
         notes: What to tell the user before reading, such as a choice that was guessed.
         report: What to tell the user when all is read, in lines.
@@ -116,20 +114,18 @@ class Importer(ABC):
         unit: What that unit is.
         batch_size: Parts are read together up to this size: pages that they share are kept, and processes are handed
             less often.
-        longest_session_bytes: A session is held in memory, so one that is longer is rejected: a crawler's, or a log's
-            whose ids do not separate visits.
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
     help_text: ClassVar[str] = ""
+    name: str = ""
     unit: ClassVar[Literal["bytes", "actions"]] = "bytes"
     batch_size: ClassVar[int] = 4 << 20
-    longest_session_bytes: int = 256 << 20  # a session of 30 pages of OPeRA's longest takes 20 MB
 
     def __init__(self, source: Path, options: Any = None) -> None:
         self.source = source
         self.options: Any = self.Options() if options is None else options
-        self.name = type(self).__name__
+        self.name = self.name or type(self).__name__
         self.settings = {"source": source.name}
         self.size: int | None = None
         self.notes: list[str] = []
@@ -152,66 +148,28 @@ class Importer(ABC):
         """Reads the source, or the content of a part of it: sessions, what was rejected and left out, in order."""
 
 
-def find_files(
-    source: Path, endings: tuple[str, ...], empty: str | None, missing: str | None = None, *, any_file: bool = False
-) -> list[Path]:
-    """The file that a source is, or the files of a folder that have one of some endings, in the order of their paths.
-
-    Args:
-        empty: What to say where there is no such file; None: nothing.
-        missing: What to say where there is no file or folder, if it is something else.
-        any_file: A source that is a file may have any ending.
-
-    Raises:
-        ImportFailed: There is none.
-    """
-    is_folder = source.is_dir()
-    paths = sorted(source.absolute().rglob("*")) if is_folder else [source.absolute()]
-    is_any = any_file and not is_folder
-    files = [path for path in paths if (is_any or path.name.lower().endswith(endings)) and path.is_file()]
-    message = missing if missing and not source.exists() else empty
-    if not files and message:
-        raise ImportFailed(message)
-    for path in files:
-        check_name(path)
-    return files
+# A session is held in memory. One that is longer is a crawler's, or of a log whose ids do not separate visits: a
+# session of 30 pages of OPeRA's longest takes 20 MB.
+LONGEST_SESSION_BYTES = 256 << 20
+TOO_LONG = f"the session is longer than {LONGEST_SESSION_BYTES >> 20} MiB"
 
 
-def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Those options of a kind that differ from its defaults."""
-    defaults = msgspec.structs.asdict(kind())
-    return {name: value for name, default in defaults.items() if (value := getattr(options, name)) != default}
+def is_too_long(size_bytes: int) -> bool:
+    return size_bytes > LONGEST_SESSION_BYTES
 
 
-def reason_of(error: Exception) -> str:
-    """An error in one line: the text of a log that it quotes may hold line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+class SessionRows:
+    """The rows of one session, gathered in the order in which they come; of one that is too long, only its length."""
 
-
-def table_of_names(texts: Mapping[str, str]) -> str:
-    """Names and what they mean, in lines for a terminal."""
-    return "\n".join(
-        fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16) for name, text in texts.items()
-    )
-
-
-class SessionRows(Generic[Row]):
-    """The rows of one session, gathered in the order in which they come; of one that is too long, only its length.
-
-    Args:
-        longest_bytes: A session of more is not held in memory.
-    """
-
-    def __init__(self, longest_bytes: int) -> None:
-        self.rows: list[Row] = []
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
         self.size_bytes = 0
-        self._longest_bytes = longest_bytes
 
     @property
     def is_too_long(self) -> bool:
-        return self.size_bytes > self._longest_bytes
+        return is_too_long(self.size_bytes)
 
-    def add(self, row: Row, size_bytes: int) -> None:
+    def add(self, row: dict[str, Any], size_bytes: int) -> None:
         self.size_bytes += size_bytes
         if self.is_too_long:
             self.rows.clear()
@@ -219,35 +177,57 @@ class SessionRows(Generic[Row]):
             self.rows.append(row)
 
 
-def too_long(longest_bytes: int) -> str:
-    """Why a session was rejected.
+def find_files(source: Path, endings: tuple[str, ...], *, any_file: bool = False) -> list[Path]:
+    """Returns the file that a source is, or the files of a folder that have one of some endings, in order.
 
-    >>> too_long(256 << 20)
-    'the session is longer than 256 MiB (--max-session-mib)'
+    Args:
+        any_file: A source that is a file may have any ending.
+
+    Raises:
+        ImportFailed: There is none.
     """
-    return f"the session is longer than {longest_bytes / (1 << 20):g} MiB (--max-session-mib)"
+    if not source.exists():
+        raise ImportFailed(f"there is no file or folder '{source}'")
+    is_folder = source.is_dir()
+    paths = sorted(source.rglob("*")) if is_folder else [source]
+    files = [path.absolute() for path in paths if path.is_file() and path.name.lower().endswith(endings)]
+    if any_file and not is_folder:
+        files = [source.absolute()]
+    if not files:
+        raise ImportFailed(f"'{source}' is no file, and holds none, that ends in {', '.join(endings)}")
+    for path in files:
+        check_name(path)
+    return files
 
 
-_MOST = 12
-_LONGEST = 60  # characters
+def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Returns those options of a kind that differ from its defaults."""
+    defaults = msgspec.structs.asdict(kind())
+    return {name: value for name, default in defaults.items() if (value := getattr(options, name)) != default}
 
 
-def quote_name(name: str) -> str:
-    r"""
-    >>> quote_name("two\nlines"), quote_name("")
-    ("'two\\nlines'", "''")
-    """
-    return repr(name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "...")
+def reason_of(error: Exception) -> str:
+    """Returns an error in one line: the text of a log that it quotes may hold line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def table_of_names(texts: Mapping[str, str]) -> str:
+    """Returns names and what they mean, in lines for a terminal."""
+    return "\n".join(
+        fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16) for name, text in texts.items()
+    )
+
+
+_MOST_LISTED = 12
+_LONGEST_NAME = 60  # characters
 
 
 def listed(names: Iterable[str]) -> str:
-    r"""The first names, bare where they are nothing but printable text.
+    r"""Returns the first names of a log in quotes.
 
-    >>> listed(["id", "two\nlines", "visit number"])
-    "id, 'two\\nlines', visit number"
+    >>> listed(["id", "two\nlines"])
+    "'id', 'two\\nlines'"
     """
-    first = list(names)[: _MOST + 1]
-    texts = [
-        name if name.strip() and name.isprintable() and len(name) <= _LONGEST else quote_name(name) for name in first
-    ]
-    return ", ".join(texts[:_MOST]) + (" ..." if len(texts) > _MOST else "")
+    names = list(names)
+    texts = [repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}...") for name in names]
+    return ", ".join(texts[:_MOST_LISTED]) + (" ..." if len(names) > _MOST_LISTED else "")

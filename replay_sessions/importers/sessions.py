@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.importer import Imported, LeftOut, too_long
+from replay_sessions.importers.importer import TOO_LONG, Imported, LeftOut, is_too_long
 from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.row_tables import Row
@@ -59,15 +59,13 @@ def build_session(
     pages: Pages,
     *,
     source: str,
-    longest_bytes: int,
-    row_prefix: str,
+    row_prefix: str = "",
     session_location: str | None = None,
     persona: Persona | None = None,
 ) -> Iterator[Imported]:
     """The session of rows in the order of time, what was left out, and what was rejected.
 
     Args:
-        longest_bytes: A session whose pages are longer is rejected.
         row_prefix: What stands before the number of a row where the user reads of it.
         session_location: How the user reads of the session; None: by its id.
         persona: Who the shopper is; None: the rows say so, as text.
@@ -81,8 +79,8 @@ def build_session(
         if isinstance(item, Step):
             steps.append(item)
             characters += len(item.page)
-            if characters > longest_bytes:
-                yield Rejected(where=location, reason=too_long(longest_bytes))
+            if is_too_long(characters):
+                yield Rejected(where=location, reason=TOO_LONG)
                 return
             continue
         if isinstance(item, LeftOut):

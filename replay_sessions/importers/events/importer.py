@@ -20,10 +20,10 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, load_event_mapping
 from replay_sessions.importers.events.screens import RenderedPages, Shop, read_templates
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, Part, table_of_names
+from replay_sessions.importers.importer import Imported, Importer, Part, find_files, table_of_names
 from replay_sessions.importers.sessions import build_session
-from replay_sessions.importers.sources.event_tables import event_table, find_event_files
-from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable
+from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
+from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
 from replay_sessions.store.manifest import Rejected
 
 _HELP = """\
@@ -62,12 +62,10 @@ class EventsImporter(Importer):
         self._mapping = load_event_mapping(options.mapping)
         self._templates = read_templates(self._mapping.layout)
         self.name = self._mapping.source
-        self._file = find_event_files(source)[0]
         self.settings["mapping"] = options.mapping
-        # Packed, in the order of time within each session.
-        self._table = event_table(
-            source.absolute(), self._mapping.row_reader(), self._mapping.split, delimiter=self._mapping.delimiter
-        )
+        files = find_files(source, RECORD_ENDINGS)
+        records = (record for file in files for record in read_records(file, self._mapping.delimiter))
+        self._table = build_table(records, source, self._mapping.rows)
         self.size = len(self._table)
         self._shop = self._build_shop(self._table)
 
@@ -84,7 +82,7 @@ class EventsImporter(Importer):
                 yield rows
             else:
                 counts.update(name for row in rows for name in _counted(row))
-                yield Part(rows, len(session), self._file)
+                yield Part(rows, len(session))
         self.report = _format_counts(counts, self._shop)
 
     def _visit(self, session: list[Row]) -> list[Row] | Rejected:
@@ -105,15 +103,13 @@ class EventsImporter(Importer):
             source,
             self._pages,
             source=self.name,
-            longest_bytes=self.longest_session_bytes,
-            row_prefix=f"{self._file.name}:",
         )
 
     def _build_shop(self, table: RowTable) -> Shop:
         """The menu, of the most frequent pages, and where events list no offers, what was clicked on each page."""
         titles: defaultdict[str, Counter[str]] = defaultdict(Counter)
         clicks: defaultdict[str, Counter[Offer]] = defaultdict(Counter)
-        for event in (event for rows in table.batches(("events",)) for row in rows for event in _decode(row["events"])):
+        for event in (event for events in table.values("events") for event in _decode(events)):
             if event.kind in ("page", "listing") and event.path:
                 titles[event.path][event.title or event.path] += 1
             elif event.kind == "select_item" and self._mapping.event.items is None:

@@ -5,37 +5,38 @@
 Paths are those of the field mappings (mapped/record_paths.py): dotted, several to choose from, or text with values.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
+from replay_sessions.foundation import records
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.foundation.records import Config, Record
+from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.mapped.record_paths import (
     OptionalPath,
     RecordPath,
     decoded,
     optional_at,
     optional_text_at,
-    plain_paths,
     text_at,
 )
-from replay_sessions.importers.sources.event_tables import iso_time, order_text
-from replay_sessions.importers.sources.row_tables import ORDER, Row
+from replay_sessions.importers.sources.record_files import Record
+from replay_sessions.importers.sources.row_tables import ORDER, ROW, Row
+from replay_sessions.importers.sources.times import moment
+from replay_sessions.store.manifest import Rejected
 
 # Views show a page; actions are done on the page that is shown.
 View = Literal["page", "listing", "product", "cart", "checkout"]
 Kind = Literal[View, "select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
 VIEWS = get_args(View)
-ValueT = TypeVar("ValueT")
-_MOST_REMEMBERED = 50_000
 
 
-class Offer(Record):
+class Offer(records.Record):
     """A product as a page offers it.
 
     Attributes:
@@ -50,7 +51,7 @@ class Offer(Record):
     details: tuple[str, ...] = ()
 
 
-class Event(Record):
+class Event(records.Record):
     """One event of a shopper.
 
     Attributes:
@@ -70,7 +71,7 @@ class Event(Record):
     offers: tuple[Offer, ...] = ()
 
 
-class SessionFields(Config):
+class SessionFields(records.Config):
     """Fields of a record that belong to its session; `events` is the list of its events, where a record has several."""
 
     session_id: RecordPath
@@ -78,7 +79,7 @@ class SessionFields(Config):
     events: str | None = None
 
 
-class EventFields(Config):
+class EventFields(records.Config):
     """Fields of an event.
 
     Attributes:
@@ -98,7 +99,7 @@ class EventFields(Config):
     items: str | None = None
 
 
-class ItemFields(Config):
+class ItemFields(records.Config):
     """Fields of an offer. `impression`: true where the page showed it, rather than that it was acted on."""
 
     id: RecordPath
@@ -109,7 +110,7 @@ class ItemFields(Config):
     details: tuple[str, ...] = ()
 
 
-class EventMapping(Config):
+class EventMapping(records.Config):
     """Where the fields of events stand in a log.
 
     Attributes:
@@ -140,46 +141,35 @@ class EventMapping(Config):
     words: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     layout: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def split(self, number: str, record: Any) -> Iterator[tuple[str, Any]]:
-        """The events of a record with their numbers; each is (what belongs to the session, the event)."""
-        path = self.session.events
-        if path is None or isinstance(record, Exception):
-            yield number, record if isinstance(record, Exception) else (record, record)
-            return
-        try:
-            for index, event in enumerate(_list_at(record, path), start=1):
-                yield f"{number}, event {index}", (record, event)
-        except BadSession as error:
-            yield number, error
+    def rows(self, record: Record) -> Iterator[Row | Rejected]:
+        """Yields the events of a record as rows of text, or which field of one is missing or of the wrong kind.
 
-    def row_reader(self) -> Callable[[tuple[Any, Any]], Row]:
-        """What makes an event a row of text, for a table that holds all of them.
-
-        It raises a BadSession where a field is missing or of the wrong kind; the message names it.
+        Raises:
+            BadSession: The record is no JSON, or its list of events is none.
         """
-        fields = self.event
-        of_events = [path for name, path in asdict(fields).items() if name not in ("timestamp", "order")]
-        read_time = _remember(
-            lambda event: iso_time(optional_text_at(self._worded(event), fields.timestamp)), _keys(fields.timestamp)
-        )
-        read_events = _remember(
-            lambda event: msgspec.json.encode(list(self._events(self._worded(event)))).decode(),
-            _keys(*of_events, *asdict(self.item).values()),
-        )
+        value = record.decode()
+        events = [(record.location, value)]
+        if self.session.events:
+            items = enumerate(_list_at(value, self.session.events), start=1)
+            events = [(f"{record.location}, event {number}", event) for number, event in items]
+        for location, event in events:
+            try:
+                yield {**self._row(value, event), ROW: location}
+            except BadSession as error:
+                yield Rejected(where=location, reason=reason_of(error))
 
-        def read(record: tuple[Any, Any]) -> Row:
-            about, event = record
-            if not isinstance(event, dict):
-                raise BadSession("the record is no JSON object")
-            return {
-                "session_id": _filled_at(about, self.session.session_id),
-                "user_id": optional_text_at(about, self.session.user_id),
-                "events": read_events(event),
-                "timestamp": read_time(event),
-                ORDER: order_text(optional_at(event, path) for path in fields.order),
-            }
-
-        return read
+    def _row(self, about: Any, event: Any) -> Row:
+        """An event as a row; `about` is the record that says of which session it is."""
+        if not isinstance(event, dict):
+            raise BadSession("the record is no JSON object")
+        fields, worded = self.event, self._worded(event)
+        return {
+            "session_id": _filled_at(about, self.session.session_id),
+            "user_id": optional_text_at(about, self.session.user_id),
+            "events": msgspec.json.encode(list(self._events(worded))).decode(),
+            "timestamp": _iso_time(optional_text_at(worded, fields.timestamp)),
+            ORDER: " ".join(str(_sort_key(optional_at(event, path))) for path in fields.order),
+        }
 
     def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
         return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
@@ -222,27 +212,6 @@ class EventMapping(Config):
                 )
 
 
-def _remember(read: Callable[[dict[str, Any]], ValueT], keys: Collection[str]) -> Callable[[dict[str, Any]], ValueT]:
-    """`read`, which reads these keys of a record, once for all records that have the same texts there."""
-    values: dict[tuple[str | None, ...], ValueT] = {}
-
-    def remembered(record: dict[str, Any]) -> ValueT:
-        texts = tuple([record.get(key) for key in keys])
-        if not all(text is None or isinstance(text, str) for text in texts):
-            return read(record)  # lists have no hash, and numbers can be equal and written otherwise
-        if texts not in values:
-            if len(values) == _MOST_REMEMBERED:
-                values.clear()
-            values[texts] = read(record)
-        return values[texts]
-
-    return remembered
-
-
-def _keys(*paths: Any) -> set[str]:
-    return {path.partition(".")[0] for of_field in paths for path in plain_paths(of_field)}
-
-
 def _list_at(record: Any, path: str | None) -> list[Any]:
     items = decoded(optional_at(record, path))
     if items is not None and not isinstance(items, list):
@@ -263,6 +232,20 @@ def _number_at(record: Any, path: OptionalPath) -> float | None:
         return float(text) if text else None
     except ValueError as error:
         raise BadSession(f"field {path!r} is {text!r}, and a number was expected") from error
+
+
+def _iso_time(text: str | None) -> str | None:
+    """A time as ISO 8601, so that pauses are measured whatever the log's unit is."""
+    time = moment(text)
+    return datetime.fromtimestamp(time, UTC).isoformat() if time is not None else text
+
+
+def _sort_key(value: Any) -> float:
+    """A number by which rows are sorted; what is none comes first."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("-inf")
 
 
 MAPPINGS = files(__package__) / "mappings"

@@ -29,7 +29,7 @@ from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
 from replay_sessions.importers.private_sessions import without_private_data, without_secrets
 from replay_sessions.importers.sessions import build_session, rows_of_session
-from replay_sessions.importers.sources.record_files import Record, first_object, read_json_lines
+from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
@@ -64,7 +64,7 @@ class MappedImporter(Importer):
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         try:
             if self._mapping is None:
-                session = msgspec.json.decode(source.line, type=Session)
+                session = source.decode(Session)
                 if self._reading.pages == "raw":
                     rows, persona, name = rows_of_session(session), session.persona, session.source
                 else:
@@ -74,26 +74,19 @@ class MappedImporter(Importer):
                         yield without_secrets(session)
                     return
             else:
-                rows, persona = self._mapping.session_rows(msgspec.json.decode(source.line)), None
+                rows, persona = self._mapping.session_rows(source.decode()), None
                 name = self.name
-        except (BadSession, ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
-            yield rejected(source, error)
+        except BadSession as error:
+            yield Rejected(where=source.location, reason=reason_of(error))
             return
         yield from build_session(
             rows,
             InlinePages(self._reading),
             source=name,
-            longest_bytes=self.longest_session_bytes,
             row_prefix=f"{source.location}, step ",
             session_location=source.location,
             persona=persona,
         )
-
-
-def rejected(record: Record, error: Exception) -> Rejected:
-    """A record that is no JSON, or no session."""
-    is_syntax = isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
-    return Rejected(where=record.location, reason=f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error))
 
 
 def parts_of_file(path: Path, records: Iterable[Record | Rejected]) -> Iterator[Part | Rejected]:
@@ -147,12 +140,12 @@ class JsonlImporter(MappedImporter):
         return _HELP.format(mappings=table_of_names(mappings))
 
     def split(self) -> Iterator[Part | Rejected]:
-        return parts_of_file(self.source, read_json_lines(self.source, self.longest_session_bytes))
+        return parts_of_file(self.source, read_records(self.source))
 
     def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
         """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
         file, mappings = self.source, built_in_mappings()
-        first = first_object(islice(read_json_lines(file, self.longest_session_bytes), 100))
+        first = first_object(islice(read_records(file), 100))
         likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)
         if name is not None:
             is_other = likely and name in mappings and not mappings[name].recognises(first)

@@ -15,18 +15,19 @@ and is not scored itself, and its page is empty.
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Part, SessionRows, find_files, listed, too_long
+from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.importers.hub.download import fetch
+from replay_sessions.importers.importer import TOO_LONG, Imported, Part, SessionRows, find_files
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
-from replay_sessions.importers.mapped.jsonl import MappedImporter, parts_of_file, rejected
-from replay_sessions.importers.mapped.record_paths import optional_text_at, plain_paths, text_at
+from replay_sessions.importers.mapped.jsonl import MappedImporter, parts_of_file
+from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.schema import Session
@@ -34,87 +35,14 @@ from replay_sessions.store.audit.findings import MOST_SHIFT
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches
 from replay_sessions.store.manifest import SPLITS, Rejected
 
-_LONGEST_FIRST_BYTES = 256 << 20
-
-
-def first_record(path: Path) -> dict[str, Any]:
-    """The first record of a file that is one.
-
-    Raises:
-        ImportFailed: There is none.
-    """
-    if not (record := first_object(read_records(path, _LONGEST_FIRST_BYTES))):
-        raise ImportFailed(f"'{path}' holds no record")
-    return record
-
-
-def read_sessions(path: Path, mapping: FieldMapping, longest_bytes: int) -> Iterator[Record | Rejected]:
-    """The sessions of a file as one record each, whichever way its records are cut.
-
-    Args:
-        longest_bytes: A session of more, as JSON, is rejected.
-    """
-    if mapping.session.steps.partition(".")[0] in first_record(path):
-        yield from read_records(path, longest_bytes)
-        return
-    steps = _read_steps(path, mapping, longest_bytes)
-    for _, group in groupby(steps, key=lambda item: item[0]):
-        records: SessionRows[dict[str, Any]] = SessionRows(longest_bytes)
-        first: Record | None = None
-        for _, record, step in group:
-            if isinstance(record, Rejected):
-                yield record
-                continue
-            first, done_bytes = first or record, record.done_bytes
-            records.add(step, len(record.line))
-        if first is not None and records.is_too_long:
-            yield Rejected(where=first.location, reason=too_long(longest_bytes))
-        elif first is not None:
-            yield Record(first.location, _join_steps(records.rows, mapping), done_bytes)
-
-
-def _read_steps(
-    path: Path, mapping: FieldMapping, longest_bytes: int
-) -> Iterator[tuple[str | None, Record | Rejected, Any]]:
-    """Records that are steps, with the ids of their sessions; one that is rejected stands with the step before it."""
-    session_id = None
-    for record in read_records(path, longest_bytes):
-        step = None
-        if isinstance(record, Record):
-            try:
-                step = msgspec.json.decode(record.line)
-                session_id = text_at(step, mapping.session.session_id)
-            except (ValueError, RecursionError) as error:  # a BadSession among them
-                record = rejected(record, error)
-        yield session_id, record, step
-
-
-def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> bytes:
-    """One line of what the steps' records say of their session, taken from the first, and of each step."""
-    ordered = in_time_order(steps, lambda step: optional_text_at(step, mapping.step.timestamp))
-    session_keys, step_keys = (
-        {path.partition(".")[0] for path in paths_of(fields)} for fields in (mapping.session, mapping.step)
-    )
-    line = {key: value for key, value in ordered[0].items() if key in session_keys}
-    *outer, last = mapping.session.steps.split(".")
-    inner = line
-    for key in outer:
-        inner = inner.setdefault(key, {})
-    inner[last] = [
-        {key: value for key, value in step.items() if key in step_keys or key not in session_keys} for step in ordered
-    ]
-    return msgspec.json.encode(line)
-
-
-HUB_ID = "NEU-HAI/ShopCART"
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]
 _SAMPLE_SESSIONS = 200
 _LEAST_SHARE = 0.5  # below it the log is mapped wrongly rather than shifted
 _OFFSET_NAMES = {-1: "one step earlier", 0: "on their own page", 1: "one step later"}
 
 _HELP = """\
-  python -m replay_sessions import shopcart ShopCART --out stores/shopcart
-  python -m replay_sessions check stores/shopcart
+  shop-r1 import shopcart ShopCART --out stores/shopcart
+  shop-r1 check stores/shopcart
 
 SOURCE is a file or folder of JSON lines or parquet, one session or one action a
 record. The pages may belong to the action before (offset -1) or to their own (0):
@@ -130,12 +58,12 @@ class ShopcartOptions(PageReading, frozen=True, kw_only=True):
         mapping: Where the fields stand: the name of a mapping or a FILE.toml.
         page_offset: The page of a step is the one logged with the step before (-1), itself (0) or the one after (1);
             None: the grounding audit decides.
-        revision: Which commit of NEU-HAI/ShopCART to fetch, where SOURCE is that id.
+        revision: Which commit to fetch, where SOURCE is the id of a data set on the hub.
     """
 
     mapping: str = "shopcart"
     page_offset: Literal[-1, 0, 1] | None = None
-    revision: str | None = None
+    revision: str = "main"
 
 
 class ShopcartImporter(MappedImporter):
@@ -148,21 +76,11 @@ class ShopcartImporter(MappedImporter):
     def __init__(self, source: Path, options: ShopcartOptions | None = None) -> None:
         super().__init__(source, options)
         options = self.options
-        if is_hub_id(source) and options.revision is None:
-            by_hand = how_to_fetch(str(source), "COMMIT", _PATTERNS, "shopcart")
-            raise ImportFailed(
-                f"'{source}' is no file or folder here, and to fetch it from the hub a commit is needed, so that "
-                "others can fetch the same: look it up on its page (and its licence, which this project could not "
-                f"establish) and give --revision COMMIT; or {by_hand}"
-            )
-        source = download(source, revision=options.revision or "", patterns=_PATTERNS, importer="shopcart")
-        empty = f"'{source}' holds no file that ends in .jsonl, .jsonl.gz or .parquet"
-        missing = f"there is no file or folder '{source}'"
-        self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), empty, missing, any_file=True)
+        folder = fetch(source, options.revision, _PATTERNS)
+        self._files = find_files(folder, (".jsonl", ".jsonl.gz", ".parquet"), any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
         mapping = _shift_pages(load_mapping(options.mapping), 0)
         self._set_mapping(mapping, options)
-        self._check_fields()
         offset: int | None = options.page_offset
         if offset is None and self._reading.pages == "raw":
             raise ImportFailed(
@@ -173,6 +91,7 @@ class ShopcartImporter(MappedImporter):
             self.notes.append(f"page offset {offset:+d}: {reason}")
         self._set_mapping(_shift_pages(mapping, offset), options)
         self.settings |= {
+            "source": folder.name,
             "mapping": options.mapping,
             "page_offset": f"{offset:+d}",
             "page_offset_decided_by": "grounding audit" if self.notes else "the command",
@@ -181,7 +100,7 @@ class ShopcartImporter(MappedImporter):
 
     def split(self) -> Iterator[Part | Rejected]:
         for path in self._files:
-            yield from parts_of_file(path, self._sessions_of(path))
+            yield from parts_of_file(path, read_sessions(path, self._mapping))
 
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         split = next((split for split in SPLITS if source.location.startswith(split)), None)  # of the file's name
@@ -190,27 +109,62 @@ class ShopcartImporter(MappedImporter):
             yield msgspec.structs.replace(item, official_split=split) if is_unsplit else item
 
     def _sample(self) -> Iterator[Session]:
-        """Some sessions of each file, with the pages as they were logged."""
+        """Yields some sessions of each file, with the pages as they were logged."""
         each = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
-            records = (record for record in self._sessions_of(path) if isinstance(record, Record))
+            records = (record for record in read_sessions(path, self._mapping) if isinstance(record, Record))
             items = (item for record in records for item in self.read(record, self.options))
             yield from islice((item for item in items if isinstance(item, Session)), each)
 
-    def _sessions_of(self, path: Path) -> Iterator[Record | Rejected]:
-        return read_sessions(path, self._mapping, self.longest_session_bytes)
 
-    def _check_fields(self) -> None:
-        record = first_record(self._files[0])
-        fields = self._mapping.session
-        is_session = fields.steps.partition(".")[0] in record
-        paths = list(plain_paths(fields.session_id if is_session else self._mapping.step.page))
-        if paths and not any(path.partition(".")[0] in record for path in paths):
-            raise ImportFailed(
-                f"the first record of '{self._files[0]}' has no field {paths[0]!r}, but {listed(record)}: "
-                "copy replay_sessions/importers/mapped/mappings/shopcart.toml, change its paths, "
-                "give it as --mapping"
-            )
+def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Rejected]:
+    """Yields the sessions of a file as one record each, whichever way its records are cut."""
+    if mapping.session.steps.partition(".")[0] in first_object(read_records(path)):
+        yield from read_records(path)
+        return
+    for _, group in groupby(_read_steps(path, mapping), key=itemgetter(0)):
+        session, first = SessionRows(), None
+        for _, record, step in group:
+            if isinstance(record, Rejected):
+                yield record
+                continue
+            first, done_bytes = first or record, record.done_bytes
+            session.add(step, record.size_bytes)
+        if first is not None and session.is_too_long:
+            yield Rejected(where=first.location, reason=TOO_LONG)
+        elif first is not None:
+            yield Record(first.location, _join_steps(session.rows, mapping), done_bytes)
+
+
+def _read_steps(path: Path, mapping: FieldMapping) -> Iterator[tuple[str | None, Record | Rejected, Any]]:
+    """Records that are steps, with the ids of their sessions; one that is rejected stands with the step before it."""
+    session_id = None
+    for record in read_records(path):
+        step = None
+        if isinstance(record, Record):
+            try:
+                step = record.decode()
+                session_id = text_at(step, mapping.session.session_id)
+            except BadSession as error:
+                record = Rejected(where=record.location, reason=str(error))
+        yield session_id, record, step
+
+
+def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> dict[str, Any]:
+    """One record of what the steps' records say of their session, taken from the first, and of each step."""
+    ordered = in_time_order(steps, lambda step: optional_text_at(step, mapping.step.timestamp))
+    session_keys, step_keys = (
+        {path.partition(".")[0] for path in paths_of(fields)} for fields in (mapping.session, mapping.step)
+    )
+    session = {key: value for key, value in ordered[0].items() if key in session_keys}
+    *outer, last = mapping.session.steps.split(".")
+    inner = session
+    for key in outer:
+        inner = inner.setdefault(key, {})
+    inner[last] = [
+        {key: value for key, value in step.items() if key in step_keys or key not in session_keys} for step in ordered
+    ]
+    return session
 
 
 def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
@@ -224,6 +178,8 @@ def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
         ImportFailed: No offset explains them.
     """
     matches = [count_matches(session) for session in sample]
+    if not matches:
+        return 0, "no session could be read"
     counts = dict.fromkeys(OFFSETS, (0, 0))
     counts |= add_counts((offset, count) for steps in matches for (_, offset), count in steps.items())
     shares = {offset: hits / max(1, targets) for offset, (hits, targets) in counts.items()}

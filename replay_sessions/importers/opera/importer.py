@@ -23,9 +23,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.hub.download import download, how_to_fetch, is_hub_id
-from replay_sessions.importers.importer import Imported, Importer, Part, SessionRows, too_long
+from replay_sessions.importers.hub.download import fetch
+from replay_sessions.importers.importer import TOO_LONG, Imported, Importer, Part, SessionRows
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.opera.tables import (
     OperaSession,
@@ -83,6 +82,7 @@ class OperaImporter(Importer):
     """Reads OPeRA; see the module."""
 
     Options = OperaOptions
+    name = "opera"
     help_text = _HELP
     unit = "actions"
     batch_size = 1  # a part is large enough
@@ -91,7 +91,6 @@ class OperaImporter(Importer):
         super().__init__(source, options)
         options = self.options
         version = options.version
-        self.name = "opera"
         self.settings |= {
             "version": version,
             "interviews": str(not options.no_interviews).lower(),
@@ -100,13 +99,9 @@ class OperaImporter(Importer):
         options.recipe_rules()  # a recipe of no such name is reported now
         # Without the screenshots, which are tens of gigabytes.
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
-        by_hand = how_to_fetch(HUB_ID, options.revision, patterns, "opera")
-        if is_hub_id(source):
-            source = download(source, revision=options.revision, patterns=patterns, importer="opera")
-            self.settings["revision"] = source.name
-        elif not source.is_dir():
-            raise ImportFailed(f"there is no folder '{source}', and a copy of OPeRA was expected; {by_hand}")
-        self._tables = find_tables(source.absolute(), version, by_hand)  # other machines read it too
+        folder = fetch(source, options.revision, patterns)
+        self.settings["source"] = folder.name
+        self._tables = find_tables(folder.absolute(), version)  # other machines read it too
         if not self._tables["user"]:
             self.notes.append("no user table was found: sessions come without personas")
         if not self._tables["session"]:
@@ -125,25 +120,24 @@ class OperaImporter(Importer):
 
     def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
         """Reads some sessions together, which may share groups of rows."""
-        for entry, session in zip(source, _read_rows(source, self.longest_session_bytes), strict=True):
+        for entry, session in zip(source, _read_rows(source), strict=True):
             if session.is_too_long:
-                yield Rejected(where=entry.session_id, reason=too_long(self.longest_session_bytes))
+                yield Rejected(where=entry.session_id, reason=TOO_LONG)
                 continue
             rows = [_row(row, entry) for row in in_time_order(session.rows, lambda row: row["timestamp"])]
             yield from build_session(
                 number_actions(rows),
                 InlinePages(options),
                 source=self.name,
-                longest_bytes=self.longest_session_bytes,
                 row_prefix=f"{entry.session_id}, step ",
                 persona=entry.persona,
             )
 
 
-def _read_rows(entries: list[OperaSession], longest_bytes: int) -> list[SessionRows[ActionRow]]:
+def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:
     """The action rows of each session, in the order of the files."""
-    sessions: list[SessionRows[ActionRow]] = [SessionRows(longest_bytes) for _ in entries]
-    by_group: defaultdict[RowGroup, dict[str | None, SessionRows[ActionRow]]] = defaultdict(dict)
+    sessions = [SessionRows() for _ in entries]
+    by_group: defaultdict[RowGroup, dict[str | None, SessionRows]] = defaultdict(dict)
     for entry, session in zip(entries, sessions, strict=True):
         for group in entry.row_groups:
             by_group[group][entry.session_id] = session

@@ -48,11 +48,8 @@ class OperaSession(Record):
     persona: Persona | None
 
 
-def find_tables(folder: Path, version: OperaVersion, by_hand: str) -> OperaTables:
+def find_tables(folder: Path, version: OperaVersion) -> OperaTables:
     """The files of a version below the data set's folder (or the version's own); a split may lack some.
-
-    Args:
-        by_hand: How to get the data, for the error message.
 
     Raises:
         ImportFailed: There are no actions of this version, or some of their files are missing.
@@ -63,7 +60,8 @@ def find_tables(folder: Path, version: OperaVersion, by_hand: str) -> OperaTable
     tables = {table: _files_by_split(root / table) for table in ("action", "session", "user")}
     if not tables["action"]:
         raise ImportFailed(
-            f"'{folder}' holds no OPeRA actions: 'OPeRA_{version}/action/train-*.parquet' was expected in it; {by_hand}"
+            f"'{folder}' holds no OPeRA actions: 'OPeRA_{version}/action/train-*.parquet' was expected in it; "
+            "`import opera --help-all` says how to fetch them"
         )
     return tables
 

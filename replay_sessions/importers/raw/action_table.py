@@ -1,15 +1,13 @@
 """The table of actions beside raw pages: its columns, and what is wrong with those of another table."""
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow.compute
-
-from replay_sessions.foundation.errors import ImportFailed, did_you_mean
-from replay_sessions.importers.importer import listed, quote_name
-from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table, read_rows, without_endless
-from replay_sessions.store.manifest import Rejected
+from replay_sessions.foundation.errors import BadSession, ImportFailed, did_you_mean
+from replay_sessions.importers.importer import listed
+from replay_sessions.importers.sources.record_files import Record, read_records
+from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
 
 # Column -> what it holds. This table is the importer's documentation too (`import raw --help-all`).
 REQUIRED_COLUMNS = {
@@ -46,35 +44,30 @@ def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> RowTable:
     Raises:
         ImportFailed: It cannot be read, lacks a column, or has one that is neither known nor ignored.
     """
-    rejected: list[Rejected] = []
-    header: list[str] = []
-    rows = read_rows(path, "actions", header=header)
-    table = build_table(rows, path, rejected, _text_cells, header)
-    _check_columns(path, table.column_names, ignored)
-    table = table.select([name for name in table.column_names if name in COLUMNS or name == ROW])
-    has_id = table.column("session_id").is_valid()
-    without = table.filter(pyarrow.compute.invert(has_id)).column(ROW).to_pylist()
-    rejected += [Rejected(where=f"{path.name}:{row}", reason="session_id is empty") for row in without]
-    return without_endless(table.filter(has_id), rejected, path)
 
-
-def _check_columns(path: Path, columns: list[str], ignored: frozenset[str]) -> None:
-    if missing := [name for name in REQUIRED_COLUMNS if name not in columns]:
-        raise ImportFailed(
-            f"'{path}' has no column {missing[0]!r}, but {listed(columns)}; `import raw --help-all` lists them all"
-        )
-    for name in columns:
-        if name not in (*COLUMNS, *ignored, ROW):
+    def rows(record: Record) -> Iterator[Row]:
+        row = _text_cells(record.decode())
+        for name in row.keys() - COLUMNS.keys() - ignored:
             raise ImportFailed(
-                f"'{path}' has a column {quote_name(name)} that is not known. {did_you_mean(name, COLUMNS)} If it is "
+                f"'{path}' has a column {listed([name])} that is not known. {did_you_mean(name, COLUMNS)} If it is "
                 f"not wanted, say so: --ignore-columns {shlex.quote(name) if name.isprintable() else '...'}"
             )
+        if not row.get("session_id"):
+            raise BadSession("session_id is empty")
+        yield {**{name: text for name, text in row.items() if name in COLUMNS}, ROW: record.location}
+
+    table = build_table(read_records(path), path, rows)
+    if missing := [name for name in REQUIRED_COLUMNS if name not in table.columns]:
+        raise ImportFailed(
+            f"'{path}' has no column {missing[0]!r}, but {listed(table.columns)}; `import raw --help-all` lists all"
+        )
+    return table
 
 
-def _text_cells(record: Any) -> Row:
+def _text_cells(record: object) -> Row:
     if not isinstance(record, dict):
-        raise ValueError("the line is no JSON object")
+        raise BadSession("the line is no JSON object")
     for key, value in record.items():
         if isinstance(value, dict | list):
-            raise ValueError(f"field {key!r} is {type(value).__name__}, and text was expected")
+            raise BadSession(f"field {key!r} is {type(value).__name__}, and text was expected")
     return {key: None if value is None or value == "" else str(value) for key, value in record.items()}

@@ -78,6 +78,7 @@ class RawImporter(Importer):
     """Reads raw pages and a table of actions; see the module."""
 
     Options = RawOptions
+    name = "raw"
     unit = "actions"
     batch_size = 64
 
@@ -86,7 +87,6 @@ class RawImporter(Importer):
         options = self.options
         if not source.is_dir():
             raise ImportFailed(f"'{source}' is no folder, and one of pages was expected")
-        self.name = "raw"
         self._root = source.absolute()
         self._actions = (options.actions or _find_actions(source)).absolute()
         check_name(self._root)
@@ -137,8 +137,6 @@ class RawImporter(Importer):
                 rows,
                 self._pages,
                 source=self.name,
-                longest_bytes=self.longest_session_bytes,
-                row_prefix=f"{self._actions.name}:",
             )
 
 

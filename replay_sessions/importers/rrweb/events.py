@@ -188,7 +188,7 @@ class Unpacker:
         content = stream.decompress(packed, self._left + 1)
         self._left -= len(content)
         if self._left < 0:
-            raise BadSession(f"it unpacks to more than {self._longest_bytes >> 20} MiB (--max-session-mib)")
+            raise BadSession(f"it unpacks to more than {self._longest_bytes >> 20} MiB")
         if not stream.eof:
             raise zlib.error("it ends too early")
         return content

@@ -12,13 +12,15 @@ from pathlib import Path
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import (
+    LONGEST_SESSION_BYTES,
+    TOO_LONG,
     Imported,
     Importer,
     Part,
     changed_options,
     find_files,
+    is_too_long,
     listed,
-    too_long,
 )
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import Recording, recordings_in
@@ -49,22 +51,19 @@ class RrwebImporter(Importer):
     """Reads recordings; see the module."""
 
     Options = RrwebOptions
+    name = "rrweb"
     help_text = _HELP
 
     def __init__(self, source: Path, options: RrwebOptions | None = None) -> None:
         super().__init__(source, options)
-        endings = ", ".join(_ENDINGS)
-        empty = f"'{source}' holds no file that ends in {endings}"
-        missing = f"there is no file or folder '{source}', and a recording or a folder of them was expected"
-        self._files = find_files(source, _ENDINGS, empty, missing, any_file=True)
+        self._files = find_files(source, _ENDINGS, any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
         self._recipe = load_recipe(self.options.recipe) if self.options.recipe else None
-        self.name = "rrweb"
         self.settings |= {name: str(value) for name, value in changed_options(self.options, RrwebOptions).items()}
         passed_over = {path for path in source.absolute().rglob("[!.]*") if path.is_file()} - set(self._files)
         if passed_over:
             names = listed(sorted(path.name for path in passed_over))
-            self.notes.append(f"files that end in none of {endings} are passed over: {names}")
+            self.notes.append(f"files that end in none of {', '.join(_ENDINGS)} are passed over: {names}")
         leaving = ("leave_selector", "leave_url", "idle_minutes", "terminate_at_end")
         if not any(getattr(self.options, name) for name in leaving):
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in leaving)
@@ -80,10 +79,10 @@ class RrwebImporter(Importer):
         root = self.source.absolute()
         path = source.relative_to(root if root.is_dir() else root.parent)
         name, location = _without_endings(path).as_posix(), path.as_posix()
-        unpacker = Unpacker(self.longest_session_bytes)
+        unpacker = Unpacker(LONGEST_SESSION_BYTES)
         try:
-            if source.stat().st_size > self.longest_session_bytes:
-                raise BadSession(too_long(self.longest_session_bytes))
+            if is_too_long(source.stat().st_size):
+                raise BadSession(TOO_LONG)
             recordings = recordings_in(source.read_bytes(), unpacker)
         except (BadSession, OSError) as error:
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
@@ -104,7 +103,6 @@ class RrwebImporter(Importer):
             self._recipe,
             (options.purchase_selector, options.leave_selector),
             private_data=not options.keep_private_data,
-            longest_bytes=self.longest_session_bytes,
         )
         timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())
         yield from read_sessions(timeline, options, reader, session_id=session_id, location=location)

@@ -8,7 +8,7 @@ import msgspec
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.importer import too_long
+from replay_sessions.importers.importer import TOO_LONG, is_too_long
 from replay_sessions.importers.logged_pages import Target, Unresolved
 from replay_sessions.importers.rrweb.page_writer import MARK
 from replay_sessions.simplify import Recipe, SimplifiedPage
@@ -65,13 +65,9 @@ class PageReader:
 
     Args:
         selectors: CSS selectors to be tried on what was acted on; None among them is passed over.
-        longest_bytes: How long the simplified pages may be together.
     """
 
-    def __init__(
-        self, recipe: Recipe | None, selectors: tuple[str | None, ...] = (), *, private_data: bool, longest_bytes: int
-    ) -> None:
-        self.longest_bytes = longest_bytes
+    def __init__(self, recipe: Recipe | None, selectors: tuple[str | None, ...] = (), *, private_data: bool) -> None:
         self._recipe = recipe
         self._selectors = [selector for selector in selectors if selector is not None]
         self._private_data = private_data
@@ -92,8 +88,8 @@ class PageReader:
             except BadSession as error:
                 view.page = str(error)
             view.html = ""
-            if self._length > self.longest_bytes:
-                raise BadSession(too_long(self.longest_bytes))
+            if is_too_long(self._length):
+                raise BadSession(TOO_LONG)
         return view.page
 
 

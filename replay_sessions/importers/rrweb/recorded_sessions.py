@@ -97,7 +97,6 @@ def read_sessions(
             [{**row, **shared, "page": page} for row, page in rows],
             _RecordedPages(private_data=not options.keep_private_data),
             source="rrweb",
-            longest_bytes=reader.longest_bytes,
             row_prefix=f"{location}:",
         )
 

@@ -1,15 +1,15 @@
-"""Files of records, JSON lines (also gzip'd) or parquet, as rows or as a stream of lines of JSON.
+"""Files of records, JSON lines (also gzip'd), parquet, CSV or TSV: record by record.
 
-Whatever is wrong with one is one line that names it. Our own shards have checksums (shards.py). Other people's parquet
-files have none, so damage shows only when values are decoded: as an error of Arrow's, as a system error, or as text
-that is no Unicode.
+Whatever is wrong with a file is one line that names it. Other people's parquet files have no checksums, so damage shows
+only when values are decoded: as an error of Arrow's, as a system error, or as text that is no Unicode.
 """
 
+import csv
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,15 +17,94 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.foundation.errors import ImportFailed, first_line
-from replay_sessions.importers.importer import too_long
+from replay_sessions.foundation.durable_files import open_unpacked
+from replay_sessions.foundation.errors import BadSession, ImportFailed, first_line
+from replay_sessions.importers.importer import LONGEST_SESSION_BYTES, TOO_LONG, reason_of
 from replay_sessions.store.manifest import Rejected
 
+_TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+RECORD_ENDINGS = (*_TABLE_ENDINGS, *_JSON_ENDINGS, ".parquet")
 _BATCH_ROWS = 64  # pages of 100 kB
+_LONGEST_CELL = 16 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK_BYTES = 16 << 20
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A record of a file.
+
+    Attributes:
+        location: Where it stands, for a message.
+        content: A line of JSON, or the columns of a row.
+        done_bytes: How much of the file was read so far.
+    """
+
+    location: str
+    content: bytes | dict[str, Any]
+    done_bytes: int = 0
+
+    def decode(self, kind: Any = Any) -> Any:
+        """Returns the value of the record, which must be of a kind.
+
+        Raises:
+            BadSession: It is none, or no JSON.
+        """
+        try:
+            if isinstance(self.content, bytes):
+                return msgspec.json.decode(self.content, type=kind)
+            return msgspec.convert(self.content, kind)
+        except (ValueError, RecursionError) as error:
+            is_syntax = not isinstance(error, msgspec.ValidationError)
+            raise BadSession(f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error)) from error
+
+    @property
+    def size_bytes(self) -> int:
+        """About how long it is."""
+        if isinstance(self.content, bytes):
+            return len(self.content)
+        return sum(len(value) for value in self.content.values() if isinstance(value, str))
+
+
+def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected]:
+    """Yields the records of a file, whose ending says what it is; one that is too long is rejected.
+
+    Args:
+        delimiter: Of CSV.
+
+    Raises:
+        ImportFailed: The file cannot be read.
+    """
+    with _reporting(path):
+        if path.suffix == ".parquet":
+            yield from _read_parquet(path)
+        elif path.name.endswith(_TABLE_ENDINGS):
+            yield from _read_csv(path, "\t" if ".tsv" in path.name else delimiter)
+        else:
+            yield from _read_json_lines(path)
+
+
+def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
+    """Returns the first record that is an object; an empty one where there is none."""
+    for record in records:
+        with suppress(BadSession):
+            if isinstance(record, Record) and isinstance(fields := record.decode(), dict):
+                return fields
+    return {}
+
+
+@contextmanager
+def _reporting(path: Path) -> Iterator[None]:
+    """Tells what is wrong with a file, such as bad text, or times beyond all calendars, as ImportFailed."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, csv.Error, pa.ArrowException, ValueError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(first_line(error).split())
+        raise ImportFailed(f"'{path}' cannot be read, or is damaged ({reason}): nothing was imported") from error
 
 
 class ParquetSource:
-    """A file whose rows are read as dicts.
+    """A parquet file whose rows are read as dicts.
 
     Raises:
         ImportFailed: It is damaged, now or while it is read.
@@ -33,7 +112,7 @@ class ParquetSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._reporting():
+        with _reporting(path):
             self._parquet = pq.ParquetFile(path)
             self.columns: list[str] = self._parquet.schema_arrow.names
             self.row_count: int = self._parquet.metadata.num_rows
@@ -42,7 +121,7 @@ class ParquetSource:
     def rows(
         self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Rows in order. Columns that the file lacks are None.
+        """Yields rows in order. Columns that the file lacks are None.
 
         Args:
             columns: Those to read; None reads all.
@@ -51,23 +130,15 @@ class ParquetSource:
         present = None if columns is None else [name for name in columns if name in self.columns]
         lacking = dict.fromkeys(name for name in columns or () if name not in self.columns)
         groups = range(self.row_groups) if row_groups is None else row_groups
-        with self._reporting():
+        with _reporting(self.path):
             for batch in self._parquet.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
                 for row in _plain(batch).to_pylist():
                     yield {**row, **lacking}
 
     def texts(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> Iterator[dict[str, str | None]]:
-        """Some columns of rows in order, whatever their types are, as text."""
+        """Yields some columns of rows in order, whatever their types are, as text."""
         for row in self.rows(columns, row_groups):
             yield {name: None if value is None else str(value) for name, value in row.items()}
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException, ValueError, OverflowError) as error:  # bad text, times beyond all calendars
-            reason = " ".join(first_line(error).split())
-            raise ImportFailed(f"'{self.path}' is damaged ({reason}): nothing was imported; fetch it again") from error
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -79,65 +150,46 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_CHUNK_BYTES = 16 << 20
+def _read_parquet(path: Path) -> Iterator[Record]:
+    source = ParquetSource(path)
+    size = path.stat().st_size
+    for number, row in enumerate(source.rows(), start=1):
+        content = msgspec.to_builtins(row, enc_hook=str)
+        yield Record(f"{path.name}:{number}", content, size * number // source.row_count)
 
 
-class Record(msgspec.Struct, frozen=True):
-    """A record as a line of JSON, where it stands in the source, and how much of the file was read so far."""
-
-    location: str
-    line: bytes
-    done_bytes: int
-
-
-def read_lines(raw: BufferedReader, path: Path, longest_bytes: int) -> Iterator[bytes | None]:
-    """Lines of a plain or gzip file; None for one that is too long.
-
-    Raises:
-        ImportFailed: The file is damaged.
-    """
-    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw  # type: ignore[assignment]
-    try:
-        while line := file.readline(longest_bytes + 1):
-            if len(line) > longest_bytes and not line.endswith(b"\n"):
-                del line
-                while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
-                    pass
-                yield None
+def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
+    """The header is row 1; a row is a line where no text holds line breaks."""
+    csv.field_size_limit(_LONGEST_CELL)
+    with open_unpacked(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        rows = filter(None, csv.reader(text, delimiter=delimiter))  # blank lines are none
+        names = next(rows, [])
+        for number, cells in enumerate(rows, start=2):
+            location = f"{path.name}:{number}"
+            if len(cells) == len(names):
+                yield Record(location, dict(zip(names, cells, strict=True)))
             else:
-                yield line
-    except (OSError, EOFError, zlib.error) as error:
-        raise ImportFailed(f"'{path}' is damaged ({error}): nothing was imported; fetch the file again") from error
+                yield Rejected(where=location, reason=f"{len(cells)} columns where {len(names)} were expected")
 
 
-def read_json_lines(path: Path, longest_bytes: int) -> Iterator[Record | Rejected]:
-    """The lines of a file that are not blank; one that is too long is rejected."""
+def _read_json_lines(path: Path) -> Iterator[Record | Rejected]:
     with path.open("rb") as raw:
-        for number, line in enumerate(read_lines(raw, path, longest_bytes), start=1):
+        for number, line in enumerate(_read_lines(raw), start=1):
             location = f"{path.name}:{number}"
             if line is None:
-                yield Rejected(where=location, reason=too_long(longest_bytes))
+                yield Rejected(where=location, reason=TOO_LONG)
             elif line.strip():
                 yield Record(location, line, raw.tell())
 
 
-def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
-    """The first record that is an object; an empty one where there is none."""
-    for record in records:
-        with suppress(ValueError, RecursionError):
-            if isinstance(record, Record) and isinstance(fields := msgspec.json.decode(record.line), dict):
-                return fields
-    return {}
-
-
-def read_records(path: Path, longest_bytes: int) -> Iterator[Record | Rejected]:
-    """The records of a file, whose ending says what it is."""
-    if path.suffix != ".parquet":
-        yield from read_json_lines(path, longest_bytes)
-        return
-    source = ParquetSource(path)
-    size = path.stat().st_size
-    for number, row in enumerate(source.rows(), start=1):
-        line = msgspec.json.encode(row, enc_hook=str)
-        yield Record(f"{path.name}:{number}", line, size * number // source.row_count)
+def _read_lines(raw: BufferedReader) -> Iterator[bytes | None]:
+    """Yields the lines of a plain or gzip file; None for one that is too long."""
+    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw  # type: ignore[assignment]
+    while line := file.readline(LONGEST_SESSION_BYTES + 1):
+        if len(line) > LONGEST_SESSION_BYTES and not line.endswith(b"\n"):
+            del line
+            while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+                pass
+            yield None
+        else:
+            yield line

@@ -13,10 +13,8 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
 from replay_sessions.__main__ import main
-from replay_sessions.exporters.hub import HubExporter
-from replay_sessions.foundation.errors import BadSession, ImportFailed
-from replay_sessions.importers.hub.importer import HubImporter
-from replay_sessions.importers.importer import Importer
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.importers.importer import TOO_LONG, Importer
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.mapped.shopcart import ShopcartImporter, ShopcartOptions
 from replay_sessions.importers.opera.importer import OperaImporter
@@ -77,38 +75,18 @@ def opera(folder: Path) -> Importer:
     return OperaImporter(write_opera(folder / "OPeRA", rows))
 
 
-def hub(folder: Path) -> Importer:
-    with StoreWriter(folder / "source", source="test") as writer:
-        for number, steps in enumerate((3, 20, 4)):
-            writer.write(msgspec.structs.replace(long_session(number, steps), user_id="one"))
-    HubExporter(folder / "exported").export(SessionStore.open(folder / "source"))
-    return HubImporter(folder / "exported")
-
-
-@pytest.mark.parametrize("make", [jsonl, single_steps, raw, opera, hub])
+@pytest.mark.parametrize("make", [jsonl, single_steps, raw, opera])
 def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
-    tmp_path: Path, make: Callable[[Path], Importer]
+    tmp_path: Path, make: Callable[[Path], Importer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     importer = make(tmp_path)
-    importer.longest_session_bytes = LONGEST
+    for module in ("importer", "sources.record_files"):
+        monkeypatch.setattr(f"replay_sessions.importers.{module}.LONGEST_SESSION_BYTES", LONGEST)
     run_import(importer, tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
     assert store.session_ids() == ["session-0000", "session-0002"]
     [line] = (store.path / "rejected.jsonl").read_text().splitlines()
-    assert "the session is longer than 0.0953674 MiB (--max-session-mib)" in json.loads(line)["reason"]
-    importer.longest_session_bytes = 10 * LONGEST
-    run_import(importer, tmp_path / "whole")
-    assert len(SessionStore.open(tmp_path / "whole")) == 3
-
-
-def test_how_long_a_session_may_be_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_bytes(msgspec.json.encode(make_session(1)) + b"\n" + msgspec.json.encode(long_session(2, 150)))
-    words = ["import", "jsonl", str(log), "--max-session-mib", "1", "--out"]
-    assert main([*words, str(tmp_path / "store")]) == 0
-    assert SessionStore.open(tmp_path / "store").session_ids() == ["session-0001"]
-    assert main([*words[:-2], "0", "--out", str(tmp_path / "other")]) == 2
-    assert "at least 1 was expected" in capsys.readouterr().err
+    assert json.loads(line)["reason"] == TOO_LONG
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,14 +192,3 @@ class TestUnpacking:
         assert main(["show", str(bomb), *options]) == 2
         assert sum(read) == 5_000_001
         assert "is longer than 5,000,000 bytes, which no page is" in capsys.readouterr().err
-
-    def test_a_table_of_actions_that_unpacks_without_end_is_told(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        visits = tmp_path / "visits"
-        visits.mkdir()
-        with gzip.open(visits / "actions.csv.gz", "wb", 1) as file:
-            file.write(b"session_id,page,type\n" + b"v1,home.html,click\n" * 2_000_000)
-        monkeypatch.setattr("replay_sessions.importers.sources.row_tables._MOST_UNPACKED_BYTES", 20_000_000)
-        with pytest.raises(ImportFailed, match="unpacked they are more than 20,000,000 bytes; split the table"):
-            RawImporter(visits)

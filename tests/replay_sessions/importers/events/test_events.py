@@ -189,7 +189,7 @@ def test_a_split_by_date_reads_the_times_of_the_log(tmp_path: Path, test_from: s
 
 
 def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ImportFailed, match=r"no event that the mapping can read, the first for: export.jsonl:1: field"):
+    with pytest.raises(ImportFailed, match=r"no row that can be read, the first for: export.jsonl:1: field"):
         imported(tmp_path, [{"event_name": "page_view"}])
 
 

@@ -228,7 +228,7 @@ class TestRefusals:
 
     def test_a_form_that_nothing_recognises(self, tmp_path: Path) -> None:
         path = write_lines(tmp_path / "log.jsonl", {"visit": 1, "clicks": []})
-        with pytest.raises(ImportFailed, match=r"of no known form \(first line: visit, clicks\): give --mapping"):
+        with pytest.raises(ImportFailed, match=r"of no known form \(first line: 'visit', 'clicks'\): give --mapping"):
             JsonlImporter(path)
 
     @pytest.mark.parametrize("content", ["", "\n\n", "{broken\n"])

@@ -174,15 +174,8 @@ class TestRecords:
         assert (last.page, last.gap) == (page(0, 3), 1)  # the page that the left-out step led to
 
     def test_other_field_names_are_told(self, tmp_path: Path) -> None:
-        source = write_lines(tmp_path / "log.jsonl", [{"sid": 1, "events": []}])
-        with pytest.raises(ImportFailed, match=r"has no field 'parsed_context', but sid, events: copy .*shopcart.toml"):
-            ShopcartImporter(source)
-
-    def test_the_hub_needs_a_revision(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["import", "shopcart", "NEU-HAI/ShopCART", "--out", str(tmp_path / "store")]) == 2
-        told = capsys.readouterr().err
-        assert "--revision COMMIT" in told
-        assert "hf download NEU-HAI/ShopCART" in told
+        with pytest.raises(ImportFailed, match="'session_id' is missing"):
+            imported(write_lines(tmp_path / "log.jsonl", [{"sid": 1, "events": []}]))
 
 
 def test_the_reported_shares_are_found_again_and_decide(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def recorded(html: str) -> Tree:
 
 
 def acted_page(written: str) -> ActedPage:
-    page = PageReader(None, private_data=True, longest_bytes=10_000_000).read(View(written))
+    page = PageReader(None, private_data=True).read(View(written))
     assert isinstance(page, ActedPage)
     return page
 
