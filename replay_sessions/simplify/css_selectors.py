@@ -7,14 +7,14 @@ by that. It also has its specificity, which lexbor does not give.
 A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. A field is
 invalid if it is required and has no value, else valid: patterns, and the other buttons of a radio group, are not looked
 at. `:default` knows no submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`,
-`:host`, `:host-context()`, `::slotted()`, `::part()`; they are written as what it has.
+`:host`, `::slotted()`; they are written as what it has.
 What neither knows raises an error when it is searched for, and is then not understood.
 """
 
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import tinycss2
 from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBracketsBlock
@@ -22,7 +22,6 @@ from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBrack
 from replay_sessions.simplify.media import split
 
 SHADOW_ROOT = "shadow-root"  # the element that stands for one
-CONTEXT = "data-shop-r1-context"  # the attribute of a shadow root that says which `:host-context()` hold
 _BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
 _NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
 _ANY = f":not([{_NEVER}])"
@@ -67,8 +66,7 @@ _REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
     ":valid": f"{_ANY}:where({_VALIDATED}:not({_NOT_VALID}))",
 }
 _PSEUDO = re.compile(
-    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:]):host-context\((?P<context>(?:[^()]|\([^()]*\))+)\)|"
-    r"(?<!\\)::part\((?P<part>[\w\s-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
+    r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
     re.IGNORECASE,
 )
 # Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
@@ -77,12 +75,7 @@ _NESTING = re.compile(r"(\\.|\"(?:[^\"\\]|\\.)*\")|&", re.DOTALL)  # not the `&`
 _INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
 _PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
-_CONTEXT_RULE = re.compile(
-    r":host-context\(((?:[^()]|\([^()]*\))+)\)(?=[^{}]*\{[^}]*(?:display|visibility))", re.IGNORECASE
-)
-
 Specificity = tuple[int, int, int]
-Reach = Literal["tree", "slotted", "part"]
 
 
 class Selector(NamedTuple):
@@ -96,7 +89,7 @@ class Selector(NamedTuple):
         around: Tags, `#id`s and `.class`es that the elements around its element must have among them.
         bits: Theirs.
         is_simple: Whether `tag`, `id` and `classes` say all of it.
-        reach: Whether it is about its own tree, what stands in the slots of a shadow root, or parts of a shadow tree.
+        is_slotted: Whether it is about what stands in the slots of a shadow tree, not about the tree itself.
     """
 
     text: str
@@ -108,11 +101,7 @@ class Selector(NamedTuple):
     around: frozenset[str]
     bits: int
     is_simple: bool
-    reach: Reach
-
-    def tags(self) -> list[str]:
-        """The tags that a page must have for it to match."""
-        return [self.tag, *[word for word in self.around if word[0] not in ".#"]]
+    is_slotted: bool = False
 
 
 Parents = tuple[Selector, ...]
@@ -135,10 +124,9 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
     selectors: list[Selector] = []
     for part in split(tinycss2.parse_component_value_list(text, skip_comments=True)):
         tokens = part
-        reach: Reach = "tree"
+        raw = ""
         if is_rewritten:
             raw = tinycss2.serialize(part)
-            reach = "slotted" if "::slotted" in raw else "part" if "::part(" in raw else "tree"
             written = _PSEUDO.sub(_replace, raw)
             if parents is not None and all(found[1] for found in _NESTING.finditer(written)):
                 written = f"& {written}"
@@ -146,7 +134,7 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
             if written != raw:
                 tokens = tinycss2.parse_component_value_list(written)
         if (selector := _read(tokens)) is not None:
-            selectors.append(selector._replace(reach=reach) if reach != "tree" else selector)
+            selectors.append(selector._replace(is_slotted=True) if "::slotted" in raw else selector)
     return tuple(selectors)
 
 
@@ -164,25 +152,9 @@ def get_bits(words: Iterable[str]) -> int:
     return bits
 
 
-def contexts_in(css: str) -> dict[str, str]:
-    """What a sheet asks of the elements around its shadow root by `:host-context()`: value of CONTEXT -> selector."""
-    return {_context_key(selector): selector for selector in _CONTEXT_RULE.findall(css)}
-
-
-def _context_key(selector: str) -> str:
-    tokens = tinycss2.parse_component_value_list(selector, skip_comments=True)
-    return f"h{tinycss2.serialize(tokens).strip().encode().hex()}"
-
-
 def _replace(pseudo: re.Match[str]) -> str:
     if lang := pseudo["lang"]:
         return f":is([lang|={lang}], [lang|={lang}] *)"
-    if pseudo["context"]:  # with the weight of a pseudo-class and its argument
-        return SHADOW_ROOT + 2 * f"[{CONTEXT}~={_context_key(pseudo['context'])}]"
-    if pseudo["part"]:
-        is_after_host = pseudo.string[: pseudo.start()][-1:] not in ("", " ", ">", "+", "~")
-        parts = "".join(f"[part~={name}]" for name in pseudo["part"].split())
-        return f"{'' if is_after_host else '*'} > {SHADOW_ROOT} {parts}"
     if not pseudo["name"]:  # `slot::slotted(p)` or `::slotted(p)`
         is_after_slot = pseudo.start() > 0 and not pseudo.string[pseudo.start() - 1].isspace()
         return f"{'' if is_after_slot else 'slot'} > :is"
@@ -227,7 +199,7 @@ class _Compound:
     def words(self) -> tuple[str, ...]:
         """What its elements are filed under: what is rarest."""
         if self.classes or self.id:
-            return (f".{min(self.classes)}" if self.classes else f"#{self.id}",)
+            return (f"#{self.id}" if self.id else f".{min(self.classes)}",)
         choices = [choice for choice in self.choices if "*" not in choice]
         if choices:
             return min(choices, key=len)
@@ -286,5 +258,5 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
     own = (compound.tag, compound.id, frozenset(compound.classes))
     is_whole = bool(text) and not combinator.strip() and not colons
     return Selector(
-        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple, "tree"
+        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple
     ) if is_whole else None  # fmt: skip

@@ -9,7 +9,7 @@ others it is estimated to be as wide.
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import tinycss2
@@ -45,7 +45,9 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _MEDIA_TYPES = {"all": True, "and": True, "only": True, "screen": True}
-_VALUES = {  # what a usual browser says of a usual screen; "none", "no-preference" and 0 are false where alone
+_VALUES: dict[
+    str, float | str
+] = {  # what a usual browser says of a usual screen; "none", "no-preference" and 0 are false where alone
     "prefers-color-scheme": "light",
     "prefers-reduced-motion": "no-preference",
     "prefers-reduced-data": "no-preference",
@@ -68,11 +70,9 @@ _OTHER_VENDORS = ("-moz-", "-ms-", "-o-", "-khtml-")
 # Of WebKit alone; Chromium has the others that begin with -webkit-.
 _APPLE = frozenset({"-webkit-overflow-scrolling", "-webkit-touch-callout"})
 
-_WIDTHS = {"width": "width", "inline-size": "width"} | {
-    f"{bound}-{name}": f"{bound}-width" for bound in ("min", "max") for name in ("width", "inline-size")
-}  # of a container, and what a window calls it
 _CONTAINER_STEP = 64  # a condition is tried at widths so far apart
 
+Features = Mapping[str, float | str]  # numbers can be compared
 Evaluate = Callable[[list[Node]], bool | None]
 
 
@@ -86,7 +86,7 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
     >>> matches_media("print and screen", phone)
     False
     """
-    evaluate = functools.partial(_media_feature, viewport)
+    evaluate = functools.partial(_feature, _features_of(viewport))
     results = [_query(query, evaluate) for query in split(_tokens(queries))]
     return _any(results) if results else True
 
@@ -102,7 +102,10 @@ def matches_container(query: str, viewport: Viewport) -> tuple[bool | None, bool
     if tokens and isinstance(tokens[0], IdentToken) and not _is_not(tokens[0]):
         del tokens[0]  # the name of the container
     widths = [viewport.width, *range(0, int(viewport.width), _CONTAINER_STEP)]
-    results = [_condition(tokens, functools.partial(_container_feature, width)) for width in widths]
+    results = [
+        _condition(tokens, functools.partial(_feature, dict.fromkeys(("width", "inline-size"), width)))
+        for width in widths
+    ]
     return results[0], len(set(results)) == 1
 
 
@@ -178,15 +181,26 @@ def _supports_feature(words: list[Node]) -> bool | None:
     return None if not name else not (name.startswith(_OTHER_VENDORS) or name in _APPLE)
 
 
-def _container_feature(width: float, words: list[Node]) -> bool | None:
-    names = [word.lower_value for word in words if isinstance(word, IdentToken)]
-    if len(names) != 1 or names[0] not in _WIDTHS:
-        return None
-    named = [IdentToken(0, 0, _WIDTHS[names[0]]) if isinstance(word, IdentToken) else word for word in words]
-    return _media_feature(Viewport(width, 1), named)
+def _features_of(viewport: Viewport) -> Features:
+    ratio = viewport.width / viewport.height
+    resolution = 3.0 if viewport.is_touch else 1.0
+    return _VALUES | {
+        "width": viewport.width,
+        "height": viewport.height,
+        "device-width": viewport.width,
+        "device-height": viewport.height,
+        "aspect-ratio": ratio,
+        "device-aspect-ratio": ratio,
+        "resolution": resolution,
+        "-webkit-device-pixel-ratio": resolution,
+        "color": 8.0,
+        "orientation": "portrait" if ratio <= 1 else "landscape",
+        **dict.fromkeys(("hover", "any-hover"), "none" if viewport.is_touch else "hover"),
+        **dict.fromkeys(("pointer", "any-pointer"), "coarse" if viewport.is_touch else "fine"),
+    }
 
 
-def _media_feature(viewport: Viewport, words: list[Node]) -> bool | None:
+def _feature(features: Features, words: list[Node]) -> bool | None:
     """What stands in one pair of brackets: `name`, `name: value`, `name >= value`, `value <= name < value`."""
     parts: list[str | float | None] = []  # names, numbers, and comparisons
     for word in words:
@@ -194,34 +208,29 @@ def _media_feature(viewport: Viewport, words: list[Node]) -> bool | None:
             parts.append(word.lower_value)
         elif isinstance(word, LiteralToken) and parts and word.value == "=" and parts[-1] in ("<", ">"):
             parts[-1] = f"{parts[-1]}="
-        elif isinstance(word, LiteralToken) and word.value != "/":
-            parts.append(word.value)
         elif isinstance(word, LiteralToken):
-            parts.append("/")
+            parts.append(word.value)
         else:
-            parts.append(_number(word))
-    if "/" in parts:
-        place = parts.index("/")
-        above, below = parts[place - 1], parts[place + 1] if place + 1 < len(parts) else None
-        parts[place - 1 : place + 2] = [above / below if _are_numbers(above, below) and below else None]  # type: ignore[operator]
+            number = _number(word)
+            if len(parts) > 1 and parts[-1] == "/":
+                parts.pop()
+                above = parts.pop()
+                number = above / number if isinstance(above, float) and number else None
+            parts.append(number)
     match parts:
         case [str(name)]:
-            return _alone(name, viewport)
+            value = features.get(name)
+            return _unknown(name) if value is None else value not in _FALSE
         case [str(name), ":", value]:
-            return _plain(name, value, viewport)
+            return _compare_plain(features, name, value)
         case [str(name), str(comparison), value]:
-            return _compare(name, comparison, value, viewport)
+            return _compare(features, name, comparison, value)
         case [value, str(comparison), str(name)]:
-            return _compare(name, _MIRRORED.get(comparison, ""), value, viewport)
+            return _compare(features, name, _MIRRORED.get(comparison, ""), value)
         case [low, str(first), str(name), str(second), high]:
-            return _all([
-                _compare(name, _MIRRORED.get(first, ""), low, viewport), _compare(name, second, high, viewport),
-            ])  # fmt: skip
+            is_above = _compare(features, name, _MIRRORED.get(first, ""), low)
+            return _all([is_above, _compare(features, name, second, high)])
     return None
-
-
-def _are_numbers(*values: object) -> bool:
-    return all(isinstance(value, float) for value in values)
 
 
 def _number(token: Node) -> float | None:
@@ -234,57 +243,20 @@ def _number(token: Node) -> float | None:
     return token.value * scale if scale else None
 
 
-def _measure(name: str, viewport: Viewport) -> float | None:
-    """The value of a feature that can be compared."""
-    return {
-        "width": viewport.width,
-        "height": viewport.height,
-        "device-width": viewport.width,
-        "device-height": viewport.height,
-        "aspect-ratio": viewport.width / viewport.height,
-        "device-aspect-ratio": viewport.width / viewport.height,
-        "resolution": 3.0 if viewport.is_touch else 1.0,
-        "-webkit-device-pixel-ratio": 3.0 if viewport.is_touch else 1.0,
-        "color": 8.0,
-    }.get(name)
-
-
-def _word(name: str, viewport: Viewport) -> str | None:
-    """The value of a feature that is a word."""
-    if name == "orientation":
-        return "portrait" if viewport.height >= viewport.width else "landscape"
-    if name in ("hover", "any-hover"):
-        return "none" if viewport.is_touch else "hover"
-    if name in ("pointer", "any-pointer"):
-        return "coarse" if viewport.is_touch else "fine"
-    return _VALUES.get(name)
-
-
-def _alone(name: str, viewport: Viewport) -> bool | None:
-    if _measure(name, viewport) is not None:
-        return True
-    word = _word(name, viewport)
-    return _unknown(name) if word is None else word not in _FALSE
-
-
-def _plain(name: str, value: str | float | None, viewport: Viewport) -> bool | None:
-    word = _word(name, viewport)
-    if word is not None:
-        return word == (f"{value:g}" if isinstance(value, float) else value)
-    webkit, plain_name = ("-webkit-", name[8:]) if name.startswith("-webkit-m") else ("", name)
+def _compare_plain(features: Features, name: str, value: str | float | None) -> bool | None:
     for bound, comparison in (("min-", ">="), ("max-", "<=")):
-        if plain_name.startswith(bound):
-            return _compare(webkit + plain_name[4:], comparison, value, viewport)
-    return _compare(name, "=", value, viewport)
+        if name.startswith((bound, f"-webkit-{bound}")):
+            return _compare(features, name.replace(bound, "", 1), comparison, value)
+    return _compare(features, name, "=", value)
 
 
-def _compare(name: str, comparison: str, value: str | float | None, viewport: Viewport) -> bool | None:
-    measure = _measure(name, viewport)
-    if measure is None:
+def _compare(features: Features, name: str, comparison: str, value: str | float | None) -> bool | None:
+    actual = features.get(name)
+    if actual is None:
         return _unknown(name)
-    if not isinstance(value, float) or comparison not in _COMPARISONS:
-        return None
-    return _COMPARISONS[comparison](measure, value)
+    if isinstance(actual, str):
+        return actual == (f"{value:g}" if isinstance(value, float) else value) if comparison == "=" else None
+    return _COMPARISONS[comparison](actual, value) if isinstance(value, float) and comparison in _COMPARISONS else None
 
 
 def _unknown(name: str) -> bool | None:

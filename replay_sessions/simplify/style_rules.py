@@ -14,15 +14,14 @@ import tinycss2
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from tinycss2.ast import FunctionBlock, IdentToken
 
-from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Entry, Keys, Rank, Side, cascade_of
-from replay_sessions.simplify.css_selectors import Reach, Selector, get_bits, own_words
-from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, declared_in, outcome_of
+from replay_sessions.simplify.cascade import STYLED, UNLAYERED, Attributes, Fitting, Rank, cascade_of
+from replay_sessions.simplify.css_selectors import Selector, get_bits, own_words
+from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, Declared, declared_in, outcome_of
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
 from replay_sessions.simplify.style_sheets import sheets_of
 
 _MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
 _MANY_SELECTORS = 200  # more are searched for by their tags
-_MANY_ENTRIES = 10  # of more, those that may match are chosen once for all elements with the same around them
 _MANY_TESTS = 50  # after which all elements that a selector matches are searched for
 _MAX_SUBSTITUTIONS = 20
 _NOWHERE: Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
@@ -32,12 +31,12 @@ HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "sty
 
 
 class StyleRules:
-    """The rules of one tree of a page, a document or a shadow tree; read as far as an element asks for them.
+    """The rules of one tree of a page, a document or a shadow tree.
 
     Args:
         styles: The tree's `<style>` elements.
         root: Where selectors are searched for.
-        reach: Which rules count: those about the tree itself, its slots, or the parts of its shadow trees.
+        is_slotted: The rules count that are about what stands in the tree's slots, not those about the tree.
 
     Attributes:
         ids, attribute_names: The ids and attributes that hiding rules are about.
@@ -50,45 +49,19 @@ class StyleRules:
         root: LexborHTMLParser | LexborNode | None = None,
         viewport: Viewport = DESKTOP,
         *,
-        reach: Reach = "tree",
+        is_slotted: bool = False,
     ) -> None:
-        self._cascade = cascade_of(sheets_of(styles, viewport), reach)
+        self._cascade = cascade_of(sheets_of(styles, viewport), is_slotted=is_slotted)
         self._root = root
         self._tests: dict[str, int] = {}
         self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
         self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
-        self._allowed: dict[
-            tuple[bool, Keys, str, int], tuple[int, list[Entry]]
-        ] = {}  # with how often it was asked for
         self._revealed = 0
-        self._passed = 0  # the bits of the triggers that were passed
-        self._waiting = self._cascade.searched
         self.ids = self._cascade.ids
-        self.attribute_names = self._cascade.hiding_attributes
+        self.attribute_names = self._cascade.attribute_names
         self.table = self._cascade.table
-        self.trigger(0)
-
-    def trigger(self, triggers: int) -> None:
-        """Searches for what some selectors hide, since words that they ask for were passed; marks what is found.
-
-        These have neither class nor id, so any element would have to be asked about. Most ask for a class or an id
-        around theirs that no element of the page has.
-
-        Args:
-            triggers: The bits of the words that were passed; all of them, -1, for a tree that is not walked.
-        """
-        if not self._waiting or (triggers and triggers & ~self._passed == 0):
-            return
-        self._passed |= triggers
-        ready = [selector for selector, needed in self._waiting if needed & self._passed == needed]
-        if ready and self._root is not None:
-            self._waiting = [waiting for waiting in self._waiting if waiting[1] & self._passed != waiting[1]]
-            texts = [selector.text for selector in ready]
-            if len(ready) > _MANY_SELECTORS:
-                tags = {"", *[(node.tag or "").lower() for node in self._root.css("*")]}
-                texts = _by_tag([selector for selector in ready if tags.issuperset(selector.tags())])
-            for node in search(self._root, texts):
-                node.attrs[STYLED] = ""
+        if root is not None and self._cascade.searched:
+            _mark_styled(root, self._cascade.searched)
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
         """Whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
@@ -99,67 +72,49 @@ class StyleRules:
             return True
         tag = node.tag or ""
         by_default = "hidden" in attributes or "popover" in attributes or (tag == "dialog" and "open" not in attributes)
+        fitting = self._cascade.fitting[self._cascade.keys(tag, attributes)]
         style = attributes.get("style")
-        if attributes.get("id") in self._cascade.trigger_ids:
-            self.trigger(self._cascade.triggers[f"#{attributes['id']}"])
-        keys = self._cascade.keys(tag, attributes)
-        hiding = self._cascade.hiding.fitting[keys]
-        if not (hiding or by_default or (style and declared_in(style))):
+        if not (fitting or by_default or style):
             return False
-        if self._compute("display", node, keys, style, by_default=by_default) == HIDE:
+        own = declared_in(style) if style else ()
+        if self._hides("display", node, fitting, own, by_default=by_default):
             return True
-        return self._compute("visibility", node, keys, style) == HIDE and not self._reveal(node)
+        return self._hides("visibility", node, fitting, own) and not self._reveal(node)
 
-    def compute(self, name: str, node: LexborNode) -> str:
+    def _hides(
+        self, name: str, node: LexborNode, fitting: dict[str, Fitting], own: Sequence[Declared], *,
+        by_default: bool = False,
+    ) -> bool:  # fmt: skip
+        """Whether a property hides an element; what else is said of it counts only where something does."""
+        is_hidden = by_default or any(item.name == name for item in own)
+        for _, selector, value in () if is_hidden or name not in fitting else fitting[name][1]:
+            if self._is_match(selector, node) and self._resolve(name, value, node) == HIDE:
+                is_hidden = True
+                break
+        return is_hidden and self.compute(name, node, by_default=by_default) == HIDE
+
+    def compute(self, name: str, node: LexborNode, *, by_default: bool = False) -> str:
         """The value that wins for an element: HIDE, SHOW, INHERIT or, of a custom property, what is written.
 
         "" if nothing but the browser says anything.
-        """
-        attributes = node.attributes
-        keys = self._cascade.keys(node.tag or "", attributes)
-        return self._compute(name, node, keys, attributes.get("style"), is_asked=True)
-
-    def _compute(
-        self, name: str, node: LexborNode, keys: Keys, style: str | None, *, by_default: bool = False,
-        is_asked: bool = False,
-    ) -> str:  # fmt: skip
-        """The value that wins.
 
         Args:
             by_default: Whether the browser hides it.
-            is_asked: Whether other values than HIDE count where nothing hides it; else it is "" then.
         """
-        rank, value = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
-        for entry in self._entries(self._cascade.hiding, keys, name, node):
-            if self._is_match(entry[1], node) and self._resolve(name, entry[2], node) == HIDE:
-                rank, value = entry[0], HIDE
+        attributes = node.attributes
+        rank, own = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
+        for item in declared_in(style) if (style := attributes.get("style")) else ():
+            own_rank: Rank = (item.is_important, True, (UNLAYERED,), (0, 0, 0), 0, 0)
+            if item.name == name and own_rank >= rank:
+                rank, own = own_rank, self._resolve(name, item.value, node)
+        fitting = self._cascade.fitting[self._cascade.keys(node.tag or "", attributes)]
+        for entry_rank, selector, value in fitting[name][0] if name in fitting else ():
+            if entry_rank < rank:
                 break
-        for item in declared_in(style) if style else ():
-            own: Rank = (item.is_important, True, (UNLAYERED,), (0, 0, 0), 0, 0)
-            if item.name == name and own >= rank:
-                rank, value = own, self._resolve(name, item.value, node)
-        if value == HIDE or is_asked:
-            for entry in self._entries(self._cascade.others, keys, name, node):
-                if entry[0] < rank:
-                    break
-                if self._is_match(entry[1], node) is not False:
-                    other = self._resolve(name, entry[2], node)
-                    if other != HIDE:
-                        return other
-        return value
-
-    def _entries(self, side: Side, keys: Keys, name: str, node: LexborNode) -> Sequence[Entry]:
-        """The declarations that may be about an element; of many, those that what is around it allows."""
-        entries = side.fitting[keys].get(name, ())
-        if len(entries) < _MANY_ENTRIES:
-            return entries
-        bits = self._bits_around(node.parent)
-        key = (side.is_hiding, keys, name, bits)
-        uses, allowed = self._allowed.get(key) or (0, [entry for entry in entries if entry[1].bits & ~bits == 0])
-        if uses == 2 * _MANY_TESTS:  # most were searched for by now: what matches nothing on the page is left out
-            allowed = [entry for entry in allowed if self._matches.get(entry[1].text) != frozenset()]
-        self._allowed[key] = uses + 1, allowed
-        return allowed
+            is_match = self._is_match(selector, node)
+            if is_match is not False and (value := self._resolve(name, value, node)) and (is_match or value != HIDE):
+                return value
+        return own
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
         """Whether an element that has what a selector says of it is matched; None if that is not understood."""
@@ -259,13 +214,23 @@ class StyleRules:
         return bool(visible)
 
 
-def _by_tag(selectors: Iterable[Selector]) -> list[str]:
-    """One selector for each tag: an element is compared only with those about its tag, not with all."""
-    by_tag: dict[str, list[str]] = {}
-    for selector in selectors:
-        tag = selector.tag if selector.tag.isalnum() else "*"  # `o\\:p` would have to be escaped
-        by_tag.setdefault(tag, []).append(selector.text)
-    return [f"{tag}:is({', '.join(texts)})" for tag, texts in by_tag.items()]
+def _mark_styled(root: LexborHTMLParser | LexborNode, selectors: list[Selector]) -> None:
+    """Marks what selectors without class, id and attribute hide: any element would have to be asked about them."""
+    texts = [selector.text for selector in selectors]
+    if len(texts) > _MANY_SELECTORS:
+        words: set[str] = set()
+        for node in root.css("*"):
+            attributes = node.attributes
+            words.update(own_words(node.tag or "", attributes.get("id"), (attributes.get("class") or "").split()))
+        by_tag: dict[str, list[str]] = {}
+        for selector in selectors:
+            if words.issuperset(selector.around):
+                tag = selector.tag if selector.tag.isalnum() else "*"  # `o\\:p` would have to be escaped
+                by_tag.setdefault(tag, []).append(selector.text)
+        # An element is compared only with those about its tag, not with all.
+        texts = [f"{tag}:is({', '.join(alike)})" for tag, alike in by_tag.items() if tag == "*" or tag in words]
+    for node in search(root, texts):
+        node.attrs[STYLED] = ""
 
 
 def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:

@@ -12,10 +12,9 @@ cached by their content; a block's selectors are parsed when an element asks for
 """
 
 import functools
-import itertools
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -23,7 +22,7 @@ from replay_sessions.simplify.css_selectors import Parents, parse_selectors
 from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, Declared, declared_in, variables_in
 from replay_sessions.simplify.media import Viewport, matches_container, matches_media, supports
 
-_MOST_CACHED = 48_000_000  # characters of the sheets that are cached, and of those that are read together
+_SHEETS_KEPT = 1_000
 
 _OPAQUE = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|/\*.*?(?:\*/|\Z)|\\[{};\"']", re.DOTALL)
 _ESCAPES = {"{": r"\7b ", "}": r"\7d ", ";": r"\3b "}
@@ -94,27 +93,26 @@ class Sheet:
     """The blocks of one style sheet that count.
 
     Attributes:
-        length: How many characters it has.
         layers: In the order in which they are first named.
-        hiding, others: Word (`Selector.words`) -> the blocks that may hide, and those that may do something else.
+        filed: Word (`Selector.words`) -> its blocks.
+        hiding: The words of those that may hide.
         variables: The custom properties that values ask for.
     """
 
     def __init__(self, written: str, applies: bool | None, viewport: Viewport, names: frozenset[str]) -> None:
-        self.length = len(written)
         self.layers: dict[Layer, None] = {}
-        self.hiding: dict[str, list[Block]] = {}
-        self.others: dict[str, list[Block]] = {}
+        self.filed: dict[str, list[Block]] = {}
+        self.hiding: set[str] = set()
         self._viewport = viewport
         self._names = names
         self.variables: set[str] = set()
         for block in self._blocks(_flatten(written), _Context(applies, (), None)):
             self.variables.update(name for item in block.declared for name in variables_in(item.value))
-            sides = [self.hiding] if block.may_hide else []
-            if any(item.value != HIDE for item in block.declared):
-                sides.append(self.others)
-            for word, filed in itertools.product(set(block.words()), sides):
-                filed.setdefault(word, []).append(block)
+            words = set(block.words())
+            for word in words:
+                self.filed.setdefault(word, []).append(block)
+            if block.may_hide:
+                self.hiding |= words
 
     def _is_wanted(self, css: str) -> bool:
         if "display" in css or "visibility" in css:
@@ -219,32 +217,10 @@ def _word(selector: str) -> str:
     classes = [name for mark, name in words if mark == "."]
     ids = [name for mark, name in words if mark == "#"]
     tags = [name.lower() for mark, name in words if not mark]
-    return f".{min(classes)}" if classes else f"#{ids[-1]}" if ids else tags[0] if tags else "*"
+    return f"#{ids[-1]}" if ids else f".{min(classes)}" if classes else tags[0] if tags else "*"
 
 
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
-
-
-class Cache(Generic[_Key, _Value]):
-    """What was asked for last, as much as is not too long together."""
-
-    def __init__(self) -> None:
-        self._entries: dict[_Key, tuple[_Value, int]] = {}  # with its length; the one used last at the end
-        self._length = 0
-
-    def get(self, key: _Key, length: int, make: Callable[[], _Value]) -> _Value:
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            entry = make(), length
-            self._length += length
-            while self._length > _MOST_CACHED and self._entries:
-                self._length -= self._entries.pop(next(iter(self._entries)))[1]
-        self._entries[key] = entry
-        return entry[0]
-
-
-_SHEETS: Cache[tuple[str, bool | None, Viewport, frozenset[str]], Sheet] = Cache()
+_sheet = functools.lru_cache(_SHEETS_KEPT)(Sheet)
 
 
 def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, ...]:
@@ -264,7 +240,7 @@ def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, 
             for text, applies in written
             if any(map(text.__contains__, (*PROPERTIES, "@layer", *names)))
         ]
-        sheets = tuple([_SHEETS.get(key, len(key[0]), functools.partial(Sheet, *key)) for key in keys])
+        sheets = tuple([_sheet(*key) for key in keys])
         wanted = frozenset[str]().union(*(sheet.variables for sheet in sheets))
         if wanted <= names:
             return sheets

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from replay_sessions.simplify.css_selectors import CONTEXT, SHADOW_ROOT, contexts_in, parse_selectors
+from replay_sessions.simplify.css_selectors import SHADOW_ROOT
 from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
 from replay_sessions.simplify.hidden import hide_closed_details
 from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.parsing import Landmarks, check_bounds, find_landmarks, parse_document
-from replay_sessions.simplify.style_rules import StyleRules, search
+from replay_sessions.simplify.style_rules import StyleRules
 
 _FRAME = (300, 150)  # the size of a frame that says nothing of its own
 _WRITTEN = {
@@ -42,19 +42,12 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
     if landmarks.shadow_roots or landmarks.frames:
         _inline(rules, document.css("*"))
         hosts: set[int] = set()
-        templates: list[tuple[LexborNode, int | None]] = [(template, None) for template in landmarks.shadow_roots]
-        scopes: dict[int, int | None] = {}  # shadow root -> the one whose tree its host is of, None for the document
-        trees: list[tuple[list[LexborNode], LexborHTMLParser | LexborNode]] = [(landmarks.styles, document)]
+        templates = list(landmarks.shadow_roots)
         while templates:
-            template, scope = templates.pop()
+            template = templates.pop()
             if template.parent is not None and template.parent.mem_id not in hosts:
                 hosts.add(template.parent.mem_id)
-                root, inner = _open_shadow_tree(document, template, template.parent, viewport)
-                scopes[root.mem_id] = scope
-                templates += [(inner_template, root.mem_id) for inner_template in inner.shadow_roots]
-                trees.append((inner.styles, root))
-        for styles, root_or_document in reversed(trees):  # what outer trees say is stronger
-            _inline_parts(styles, root_or_document, scopes, viewport)
+                templates += _open_shadow_tree(document, template, template.parent, viewport)
         for frame in landmarks.frames:
             _open_frame(document, frame, viewport)
         landmarks = find_landmarks(document)
@@ -65,7 +58,6 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
 
 def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = False) -> None:
     """Writes what rules say into the `style` of elements; weak rules are silent where it says something already."""
-    rules.trigger(-1)
     for node in nodes:
         style = node.attributes.get("style") or ""
         values: list[str] = []
@@ -81,8 +73,8 @@ def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = F
 
 def _open_shadow_tree(
     document: LexborHTMLParser, template: LexborNode, host: LexborNode, viewport: Viewport
-) -> tuple[LexborNode, Landmarks]:
-    """Puts a shadow tree into its host, and returns its root and what is in it."""
+) -> list[LexborNode]:
+    """Puts a shadow tree into its host, and returns the templates of the shadow trees in it."""
     root = document.create_node(SHADOW_ROOT)
     for name, value in host.attributes.items():
         if name != "style":
@@ -91,7 +83,6 @@ def _open_shadow_tree(
     while (child := fragment.first_child) is not None:
         root.insert_child(child, move=True)
     landmarks = find_landmarks(root)
-    root.attrs[CONTEXT] = _contexts(document, landmarks.styles, host)
     _inline(StyleRules(landmarks.styles, root, viewport), root.css("*"))
     if root.attrs.get("style"):
         host_style = host.attributes.get("style") or ""
@@ -103,50 +94,10 @@ def _open_shadow_tree(
         del root.attrs[name]
     assigned = _fill_slots(root, host)
     host.insert_child(root, move=True)
-    _inline(StyleRules(landmarks.styles, root, viewport, reach="slotted"), assigned, is_weak=True)
+    _inline(StyleRules(landmarks.styles, root, viewport, is_slotted=True), assigned, is_weak=True)
     for frame in landmarks.frames:
         _open_frame(document, frame, viewport)
-    return root, landmarks
-
-
-def _contexts(document: LexborHTMLParser, styles: Iterable[LexborNode], host: LexborNode) -> str:
-    """The `:host-context()` of a shadow tree that hold: the host or an element around it is matched."""
-    around: set[int] = set()
-    outer: LexborNode | None = host
-    while outer is not None:
-        around.add(outer.mem_id)
-        outer = outer.parent
-    contexts = {key: selector for style in styles for key, selector in contexts_in(style.text()).items()}
-    return " ".join(
-        key
-        for key, selector in contexts.items()
-        if not around.isdisjoint(
-            [node.mem_id for node in search(document, [item.text for item in parse_selectors(selector)])]
-        )
-    )
-
-
-def _inline_parts(
-    styles: list[LexborNode], root: LexborHTMLParser | LexborNode, scopes: dict[int, int | None], viewport: Viewport
-) -> None:
-    """Writes what a tree's sheets say of the parts of the shadow trees in it: it is stronger than their `style`.
-
-    A host in a slot stands in the shadow tree of that, but is of the tree around it (`scopes`).
-    """
-    if not any("::part(" in style.text() for style in styles):
-        return
-    rules = StyleRules(styles, root, viewport, reach="part")
-    own = root.mem_id if isinstance(root, LexborNode) else None
-    for node in root.css(f"{SHADOW_ROOT} [part]"):
-        outer = node.parent
-        while outer is not None and outer.tag != SHADOW_ROOT:
-            outer = outer.parent
-        if outer is None or scopes.get(outer.mem_id, -1) != own:
-            continue  # a part of a tree further in
-        style = node.attributes.get("style") or ""
-        node.attrs["style"] = ""
-        _inline(rules, [node])
-        node.attrs["style"] = f"{style};{node.attributes.get('style') or ''}"
+    return landmarks.shadow_roots
 
 
 def _fill_slots(root: LexborNode, host: LexborNode) -> list[LexborNode]:

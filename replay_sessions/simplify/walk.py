@@ -66,9 +66,7 @@ class Walk(ElementWriter):
                     kind = INLINE  # a map or a menu that is drawn
                 attributes = node.attributes
                 classes = attributes.get("class")
-                may_hide, triggers = by_classes[classes]
-                if triggers:
-                    styles.trigger(triggers)
+                may_hide = by_classes[classes]
                 is_told = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )

@@ -2,8 +2,7 @@
 
 import pytest
 
-from replay_sessions.simplify import cascade, simplify, style_sheets
-from replay_sessions.simplify.style_sheets import Cache
+from replay_sessions.simplify import cascade, simplify
 
 SHEET = "<style>.menu .item { display: none } #late { display: none }</style>"
 
@@ -32,18 +31,3 @@ def test_pages_are_the_same_when_too_much_was_remembered(monkeypatch: pytest.Mon
     monkeypatch.setattr(cascade, "_MEMO_LIMIT", 2)
     assert [simplify(page).html for page in pages] == first
     assert all("seen" in html and "secret" not in html for html in first)
-
-
-def test_what_was_asked_for_last_is_kept_as_far_as_it_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style_sheets, "_MOST_CACHED", 10)
-    made: list[str] = []
-
-    def make(name: str) -> str:
-        made.append(name)
-        return name
-
-    cache: Cache[str, str] = Cache()
-    for name in ("a", "b", "a", "c", "a", "b"):
-        assert cache.get(name, 5, lambda name=name: make(name)) == name  # type: ignore[misc]
-    assert made == ["a", "b", "c", "b"]
-    assert cache.get("longer", 20, lambda: make("longer")) == "longer"
