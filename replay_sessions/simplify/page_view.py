@@ -32,7 +32,6 @@ from types import MappingProxyType
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.simplify.page_layout import find_cards, unsaid_words
 
 _CARDS, _MARKS = ((files("replay_sessions.simplify") / f"page_{of}.css").read_text("utf-8") for of in ("view", "marks"))
 
@@ -68,7 +67,7 @@ _ATTRIBUTES = _words(
     "aria-valuenow aria-valuetext checked class colspan contenteditable data-letter dir disabled for id lang max min "
     "name placeholder readonly role rows rowspan scope span start step title value"
 )
-_PARTS = {"body": "body", "select": "select"}  # for the style sheet, what a tag that is replaced was
+_PARTS = frozenset({"body", "select"})  # tags that are replaced and that the style sheet knows
 _INPUT_TYPES = _words(
     "button checkbox color date datetime-local email hidden month number password radio range reset search submit tel "
     "text time url week"
@@ -128,8 +127,6 @@ class _Writer:
         self._root = root
         self._acts = {element.name: element.accepts for element in elements}
         self._marks = marks
-        self._cards = set() if root is None else find_cards(root, self._acts)
-        self._unsaid = {} if root is None else unsaid_words(root.text(deep=True, separator=" "), elements)
 
     def pieces(self) -> Iterator[str]:
         """What is inside the root; keeps its own stack, since pages may nest deeper than Python does."""
@@ -179,26 +176,21 @@ class _Writer:
             return self._start("span", {"role": "img", **attributes}, part="image") + _escaped(alt), "</span>", True
         if tag in ("option", "optgroup"):
             return self._option(node, tag, attributes)
-        return self._plain(node, tag, attributes, is_foreign)
+        return self._plain(tag, attributes, is_foreign)
 
-    def _plain(
-        self, node: LexborNode, tag: str, attributes: Mapping[str, str | None], is_foreign: bool
-    ) -> tuple[str, str, bool]:
+    def _plain(self, tag: str, attributes: Mapping[str, str | None], is_foreign: bool) -> tuple[str, str, bool]:
         """An element that is written as it is, or as the plain box that takes its place."""
         written = _REPLACED.get(tag, tag if tag in _KEPT else "span")
         if is_foreign:
             written = "span"  # table parts, for one, would be ignored where there is no table
-        part = "card" if node.mem_id in self._cards and tag != "select" else _PARTS.get(tag)
-        start = self._start(written, attributes, part)
+        start = self._start(written, attributes, tag if tag in _PARTS else None)
         if written == "details":
             start = start[:-1] + " open>"
         elif written == "pre":
             start += "\n"  # the first line break in it is no text
         if written in _VOID:
             return start, "", True
-        unsaid = self._unsaid.pop(attributes.get("name") or "", None)
-        only_named = "" if unsaid is None else f' <small data-part="name">{_escaped(unsaid)}</small>'
-        return start, f"{only_named}</{written}>", True
+        return start, f"</{written}>", True
 
     def _option(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> tuple[str, str, bool]:
         """A choice of a list, which is shown in the open, or a group of them with its label."""

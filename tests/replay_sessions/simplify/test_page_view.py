@@ -164,20 +164,6 @@ def test_what_a_browser_would_hold_back_is_shown() -> None:
     assert [one.tag for one in elements_of(document) if "open" in one.attrib] == ["details"]
 
 
-def test_boxes_whose_names_begin_alike_are_cards() -> None:
-    card = '<div><p><a name="results.{0}.view">View {0}</a></p><button name="results.{0}.buy">Buy</button></div>'
-    page = f'<div><div>{card.format("tent")}</div>{card.format("lamp")}<a name="results.next">Next</a></div>'
-    cards = [one for one in elements_of(page_document(page)) if one.get("data-part") == "card"]
-    assert ["".join(card.itertext()) for card in cards] == ["View tentBuy", "View lampBuy"]
-
-
-def test_what_only_a_name_says_is_shown_beside_it() -> None:
-    page = '<a name="results.red_tent.view_product">view</a><a name="results.view">view</a>'
-    document = page_document(page)
-    body = next(element for element in elements_of(document) if element.tag == "body")
-    assert "".join(body.itertext()) == "view red tent · view productview"
-
-
 def test_pages_nest_deeper_than_python_does() -> None:
     document = page_document("<div>" * 20_000 + '<a name="deep">x')
     assert document.count("<div>") == 20_000
