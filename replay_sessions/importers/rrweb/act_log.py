@@ -5,6 +5,8 @@ A click into a field that is then typed into is no act of its own, nor are the c
 
 from typing import TypeGuard
 
+import msgspec
+
 from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import PageReader, View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
@@ -40,7 +42,7 @@ class ActLog:
             self.leave("click", event.number, window.missing(node_id))
             return
         outward = press.path.index(node_id) if node_id in press.path else 0
-        view = View(press.view.html, press.view.viewport, outward) if outward and press.view.html else press.view
+        view = msgspec.structs.replace(press.view, outward=outward)
         if not by_pointer:
             if self._is_sent(window, press.node):
                 return
@@ -51,7 +53,7 @@ class ActLog:
         window.clicked_at = event.timestamp
         act = self._act("click", event, window, press.node, view)
         act.form_id, act.is_submit = press.form_id, press.is_submit  # what was pressed may be gone
-        self._add(act)
+        self.timeline.append(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:
         """Whether a click without a press is the return key in the field that is typed into; notes it there."""
@@ -71,7 +73,7 @@ class ActLog:
             typing = self._act("type_and_submit", event, window, node)
             typing.is_secret = attribute(node, "type").lower() == "password"
             typing.field_name = attribute(node, "name")
-            self._add(typing)
+            self.timeline.append(typing)
             window.typing = typing
         if not data.text and len(typing.text) > 1:
             return  # all at once: a page empties its field when it has taken the text
@@ -89,7 +91,7 @@ class ActLog:
             return
         act = self._act("click", event, window, chosen)
         act.is_masked = is_hidden
-        self._add(act)
+        self.timeline.append(act)
 
     def leave(self, name: str, number: int, reason: str = "") -> None:
         """Notes what was done and is no action."""
@@ -100,12 +102,6 @@ class ActLog:
         if getattr(self._last(), "name", None) != name:
             self.leave(name, number)
 
-    def settle(self) -> None:
-        """Has the page of the last act simplified: what came next has not shown that it is none."""
-        act = next((entry for entry in reversed(self.timeline) if isinstance(entry, Act)), None)
-        if act is not None:
-            self._reader.read(act.view)
-
     def _act(self, kind: str, event: Event, window: Window, node: Node, view: View | None = None) -> Act:
         return Act(
             kind=kind,  # type: ignore[arg-type]
@@ -113,15 +109,11 @@ class ActLog:
             number=event.number,
             timestamp=event.timestamp,
             href=window.href,
-            view=view or window.view(node),
+            page=self._reader.read(view or window.view(node)),
             node_id=node.id,
             form_id=window.form_of(node),
             is_submit=submit_button(node) is not None,
         )
-
-    def _add(self, act: Act) -> None:
-        self.settle()
-        self.timeline.append(act)
 
     def _typing(self, window: Window) -> Act | None:
         """The text that is being typed in a window, if nothing but clicks into its field came after it."""

@@ -64,10 +64,10 @@ class RrwebImporter(Importer):
         if passed_over:
             names = listed(sorted(path.name for path in passed_over))
             self.notes.append(f"files that end in none of {', '.join(_ENDINGS)} are passed over: {names}")
-        leaving = ("leave_selector", "leave_url", "idle_minutes", "terminate_at_end")
-        if not any(getattr(self.options, name) for name in leaving):
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in leaving)
-            self.notes.append(f"no session ends in a terminate: {flags} say where the shopper leaves")
+        if self.options.idle_minutes is None and not self.options.terminate_at_end:
+            self.notes.append(
+                "no session ends in a terminate: --idle-minutes and --terminate-at-end say where the shopper leaves"
+            )
         if self.options.keep_private_data:
             self.notes.append("private data stays in pages, typed text and rationales")
 
@@ -101,7 +101,7 @@ class RrwebImporter(Importer):
         options = self.options
         reader = PageReader(
             self._recipe,
-            (options.purchase_selector, options.leave_selector),
+            options.purchase_selector,
             private_data=not options.keep_private_data,
         )
         timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())

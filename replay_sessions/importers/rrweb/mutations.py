@@ -6,14 +6,14 @@ html element or doctype takes the place of the first, a document that of the one
 textarea that of the other. The children that an added element may bring are passed over: rrweb's recorder brings them
 one by one, and its player looks at nothing else.
 
-Recordings of 2018 and 2019 say -1 for a sibling that was to come; such a node waits until that one names it.
+Recordings of 2018 and 2019 name the sibling before a node too, and say -1 for one that is to come.
 """
 
 import re
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Add, Mutation, Node, NodeType
-from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree
 from replay_sessions.simplify.media import DESKTOP, Viewport
 
 _TO_COME = -1
@@ -26,7 +26,6 @@ class Page(Tree):
     def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
         super().__init__(root, viewport)
         self._waiting: dict[int, list[Add]] = {}  # by the id of what they wait for
-        self._siblings: dict[int, tuple[Node, Add]] = {}  # -1: by their own ids
 
     def apply(self, mutation: Mutation) -> None:
         """Applies an event."""
@@ -89,20 +88,12 @@ class Page(Tree):
             return
         node.childNodes.clear()
         self.take_in(node)
-        if add.nextId == _TO_COME or add.previousId == _TO_COME:
-            self._siblings[node.id] = (node, add)
-            return
         if parent.type == NodeType.DOCUMENT or parent.tagName == "textarea":
             self._make_room(parent, node)
-        self._put(parent, node, add)
-        if self._siblings:
-            self._bring_siblings(node, add)
-
-    def _put(self, parent: Node, node: Node, add: Add) -> None:
-        for neighbour in (add.previousId, add.nextId):
+        for neighbour, is_next in ((add.previousId, True), (add.nextId, False)):
             sibling = self.nodes.get(neighbour or 0)
             if sibling is not None and sibling.parent is not None and _host(sibling.parent) is parent:
-                self._insert_beside(sibling, node, is_next=neighbour == add.previousId)
+                self.insert(sibling.parent, node, sibling.parent.childNodes.index(sibling) + is_next)
                 return
         self.append(parent, node)
 
@@ -112,23 +103,6 @@ class Page(Tree):
         for child in list(parent.childNodes):
             if child.type == node.type and (node.type == single or node.tagName == "html"):
                 self.remove(child)
-
-    def _bring_siblings(self, node: Node, add: Add) -> None:
-        """Puts nodes that waited for a neighbour to name them beside it."""
-        named = [(node, add)]
-        while named:
-            node, add = named.pop()
-            for neighbour, is_next in ((add.previousId, False), (add.nextId, True)):
-                sibling, its_add = self._siblings.pop(neighbour or 0, (None, None))
-                if sibling is None or its_add is None or node.parent is None or sibling in ancestors(node):
-                    continue
-                if self.nodes.get(sibling.id) is sibling:
-                    self._insert_beside(node, sibling, is_next=is_next)
-                    named.append((sibling, its_add))
-
-    def _insert_beside(self, sibling: Node, node: Node, *, is_next: bool) -> None:
-        assert sibling.parent is not None
-        self.insert(sibling.parent, node, sibling.parent.childNodes.index(sibling) + is_next)
 
     def _set(self, node: Node, name: str, value: Any) -> None:
         if isinstance(value, dict):

@@ -14,7 +14,6 @@ wrappings.
 """
 
 import zlib
-from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw
@@ -31,8 +30,6 @@ from replay_sessions.importers.rrweb.events import (
 from replay_sessions.importers.sources.times import in_time_order
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
-_BATCH = frozenset({"window_id", "number", "data"})
-_DEEPEST_WRAPPER = 6
 _GZIP = b"\x1f\x8b"
 
 
@@ -48,16 +45,11 @@ class Recording(msgspec.Struct):
         return in_time_order(self.events, lambda event: event.timestamp)
 
 
-def joined(recordings: Iterable[Recording]) -> Recording:
-    """Pieces of one recording."""
-    return Recording([event for recording in recordings for event in recording.events])
-
-
 def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
     """The recordings of a file.
 
     Raises:
-        BadSession: It holds no event, or too many, or unpacks to too much.
+        BadSession: It holds no event, or unpacks to too much.
     """
     if content[:2] == _GZIP:
         try:
@@ -66,31 +58,25 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
             raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
     content = replace_lone_surrogates(content.removeprefix(b"\xef\xbb\xbf").strip())
     reader = _Reader(unpacker)
-    if _is_one_document(content):
-        for piece in _pieces(Raw(content)):
-            reader.begin()
-            reader.read(piece)
-    else:
-        reader.begin()
-        for line in content.split(b"\n"):
-            if line := line.strip():
-                reader.read(Raw(line))
+    for values in _json_values(content):
+        reader.recordings.append(Recording())
+        for value in values:
+            reader.read(value)
     reader.end()
     recordings = [recording for recording in reader.recordings if recording.events]
-    if not all(recording.has_page() for recording in recordings):
-        recordings = [joined(recordings)]
-    events = joined(recordings).events
+    events = [event for recording in recordings for event in recording.events]
     if not any(isinstance(event, Event) for event in events):
-        raise BadSession("; ".join(["it holds no rrweb event", *(event.reason for event in events[:1])]))  # type: ignore[union-attr]
-    return recordings
+        reasons = (event.reason for event in events if isinstance(event, Unread))
+        raise BadSession(f"it holds no rrweb event: {next(reasons, 'it is empty')}")
+    return recordings if all(recording.has_page() for recording in recordings) else [Recording(events)]
 
 
-def _is_one_document(content: bytes) -> bool:
+def _json_values(content: bytes) -> list[list[Raw]]:
+    """The JSON values of each recording in a file: one, or one a line."""
     try:
-        msgspec.json.decode(content, type=Raw)
+        return [[piece] for piece in _pieces(msgspec.json.decode(content, type=Raw))]
     except (ValueError, RecursionError):
-        return False
-    return True
+        return [[Raw(line) for line in map(bytes.strip, content.split(b"\n")) if line]]
 
 
 def _pieces(document: Raw) -> list[Raw]:
@@ -111,6 +97,14 @@ def _first(raw: Raw) -> str:
     return chr(memoryview(raw)[0])
 
 
+class _Batch(msgspec.Struct):
+    """Of our own collector."""
+
+    window_id: str
+    number: int
+    data: Raw
+
+
 class _Reader:
     """Goes through wrappings down to events."""
 
@@ -119,23 +113,18 @@ class _Reader:
         self._unpacker = unpacker
         self._batches: dict[str, dict[int, Raw]] = {}  # by window and number
 
-    def begin(self) -> None:
-        self.recordings.append(Recording())
-
-    def read(self, raw: Raw, window: str = "", depth: int = 0) -> None:
+    def read(self, raw: Raw, window: str = "") -> None:
         """Appends the events in a JSON value to the last recording."""
         try:
-            if depth > _DEEPEST_WRAPPER:
-                raise ValueError(f"events inside more than {_DEEPEST_WRAPPER} wrappings")
             first = _first(raw)
             if first == "[":
                 items = msgspec.json.decode(raw, type=list[Raw])
                 if _is_window_row(items):
                     window = msgspec.json.decode(items.pop(0), type=str)
                 for item in items:
-                    self.read(item, window, depth + 1)
+                    self.read(item, window)
             elif first == "{":
-                self._read_object(raw, window, depth)
+                self._read_object(raw, window)
             elif first == '"':
                 self._add(self._unpacker.decode(raw, Event), window)
             else:
@@ -159,28 +148,24 @@ class _Reader:
                 if number > expected:
                     which = f"batch {expected}" if number == expected + 1 else f"batches {expected} to {number - 1}"
                     self._add(Unread(f"{which} of window {window} never came", window))
-                self.read(batches[number], window, 1)
+                self.read(batches[number], window)
                 expected = number + 1
         for event in lost:
             self._add(event)
 
-    def _read_object(self, raw: Raw, window: str, depth: int) -> None:
-        try:
+    def _read_object(self, raw: Raw, window: str) -> None:
+        fields = msgspec.json.decode(raw, type=dict[str, Raw])
+        wrapped = next((fields[key] for key in _WRAPPERS if key in fields), None)
+        if fields.keys() == {"segment_id"}:
+            return
+        if fields.keys() == {"window_id", "number", "data"}:
+            batch = msgspec.json.decode(raw, type=_Batch)
+            self._batches.setdefault(batch.window_id, {}).setdefault(batch.number, batch.data)
+        elif wrapped is None or "type" in fields:
             self._add(msgspec.json.decode(raw, type=Event), window)
-        except msgspec.ValidationError as error:
-            fields = msgspec.json.decode(raw, type=dict[str, Raw])
-            if fields.keys() == {"segment_id"}:
-                return
-            if fields.keys() == _BATCH:
-                named, number = (msgspec.json.decode(fields[key]) for key in ("window_id", "number"))
-                if isinstance(named, str) and isinstance(number, int):
-                    self._batches.setdefault(named, {}).setdefault(number, fields["data"])
-                    return
-            wrapped = next((fields[key] for key in _WRAPPERS if key in fields and "type" not in fields), None)
-            if wrapped is None:
-                raise ValueError(f"no event: {error}") from error
+        else:
             around = fields.get("window_id") or fields.get("windowId")
-            self.read(wrapped, msgspec.json.decode(around, type=str) if around else window, depth + 1)
+            self.read(wrapped, msgspec.json.decode(around, type=str) if around else window)
 
     def _add(self, event: Event | Unread, window: str = "") -> None:
         events = self.recordings[-1].events

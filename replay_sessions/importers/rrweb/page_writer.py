@@ -16,6 +16,7 @@ The mark is a class: another attribute could make something to act on of an `<a>
 
 import re
 from collections.abc import Collection, Mapping
+from html import escape
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Node, NodeType
@@ -56,7 +57,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
         if isinstance(node, str):
             pieces.append(node)
         elif node.type == NodeType.TEXT:
-            pieces.append(_escaped(node.textContent or ""))
+            pieces.append(escape(node.textContent or "", quote=False))
         elif node.type != NodeType.ELEMENT or node.tagName in _SKIPPED:
             continue
         elif node.tagName == "style" or "_cssText" in node.attributes:
@@ -113,7 +114,7 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
         if name == "src" and text[:5] == "data:":
             continue
         if text or name not in _SAY_NOTHING:
-            written.append(f' {name}="{_quoted(text)}"' if text else f" {name}")
+            written.append(f' {name}="{escape(text)}"' if text else f" {name}")
     written.append(">\n" if tag in _EATS_NEWLINE else ">")
     return "".join(written)
 
@@ -126,11 +127,3 @@ def _sheet(node: Node) -> str:
         return ""
     media = str(node.attributes.get("media") or "")
     return f"{_start('style', {'media': media} if media else {})}{_STYLE_END.sub('', css)}</style>"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
-def _quoted(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;")

@@ -23,12 +23,12 @@ class ActedPage(msgspec.Struct, frozen=True):
     Attributes:
         name: None where the mark stands on nothing that can be acted on.
         is_hidden: Whether what is marked is hidden, as far as the page says.
-        matched: The selectors that match what was acted on or something in it.
+        buys: Whether the selector of purchases matches what was acted on or something in it.
     """
 
     page: SimplifiedPage
     name: str | None
-    matched: frozenset[str]
+    buys: bool
     is_hidden: bool = False
 
     def find(self, target: Target, *, typed: bool) -> str:
@@ -44,32 +44,32 @@ class ActedPage(msgspec.Struct, frozen=True):
         return self.name
 
 
-class View(msgspec.Struct, eq=False):
+class View(msgspec.Struct, frozen=True):
     """A page at one moment.
 
     Attributes:
-        html: With a mark on what was acted on; "" once it is simplified.
+        html: With a mark on what was acted on.
         viewport: The window.
         outward: How many elements further out than the mark the click landed.
-        page: The simplified page once it is there, or why there is none.
+        lost: Why there is no page.
     """
 
     html: str
     viewport: Viewport = DESKTOP
     outward: int = 0
-    page: ActedPage | str = ""
+    lost: str = ""
 
 
 class PageReader:
-    """Simplifies the pages of one recording, each once.
+    """Simplifies the pages of one recording.
 
     Args:
-        selectors: CSS selectors to be tried on what was acted on; None among them is passed over.
+        purchase_selector: A click on what this CSS selector matches buys.
     """
 
-    def __init__(self, recipe: Recipe | None, selectors: tuple[str | None, ...] = (), *, private_data: bool) -> None:
+    def __init__(self, recipe: Recipe | None, purchase_selector: str | None, *, private_data: bool) -> None:
         self._recipe = recipe
-        self._selectors = [selector for selector in selectors if selector is not None]
+        self._purchase_selector = purchase_selector
         self._private_data = private_data
         self._length = 0
 
@@ -79,21 +79,20 @@ class PageReader:
         Raises:
             BadSession: The pages so far are too long together.
         """
-        if view.html:
-            try:
-                content = view.html.encode("utf-8", "replace")
-                located = locate(content, self._recipe, private_data=self._private_data, viewport=view.viewport)
-                view.page = _acted_page(located, view.outward, self._selectors)
-                self._length += len(view.page.page.html)
-            except BadSession as error:
-                view.page = str(error)
-            view.html = ""
-            if is_too_long(self._length):
-                raise BadSession(TOO_LONG)
-        return view.page
+        if view.lost:
+            return view.lost
+        content = view.html.encode("utf-8", "replace")
+        try:
+            located = locate(content, self._recipe, private_data=self._private_data, viewport=view.viewport)
+        except BadSession as error:
+            return str(error)
+        self._length += len(located.page.html)
+        if is_too_long(self._length):
+            raise BadSession(TOO_LONG)
+        return _acted_page(located, view.outward, self._purchase_selector)
 
 
-def _acted_page(located: LocatedPage, outward: int, selectors: list[str]) -> ActedPage:
+def _acted_page(located: LocatedPage, outward: int, purchase_selector: str | None) -> ActedPage:
     elements = {element.name for element in located.page.elements}  # other names are only lent to what is inside
 
     def name_around(node: LexborNode | None) -> str | None:
@@ -112,9 +111,6 @@ def _acted_page(located: LocatedPage, outward: int, selectors: list[str]) -> Act
         node = node.parent
     if is_hidden and can_act:
         name = None
-    matched = frozenset(
-        selector
-        for selector in selectors
-        if name and any(name_around(match) == name for match in located.document.css(selector))
-    )
-    return ActedPage(located.page, name, matched, is_hidden and can_act)
+    purchases = located.document.css(purchase_selector) if name and purchase_selector else ()
+    buys = any(name_around(match) == name for match in purchases)
+    return ActedPage(located.page, name, buys, is_hidden and can_act)

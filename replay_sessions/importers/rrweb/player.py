@@ -187,7 +187,6 @@ class Player:
     def _pause(self, last: Event, *, is_end: bool) -> None:
         """Notes a pause on the page where something was done last, as it is before the next event."""
         window = self._active or Window("")
-        self._log.settle()
         self._log.timeline.append(Pause(window.view(None), last.number, last.timestamp, window.href, is_end))
         self._active_at = None
 

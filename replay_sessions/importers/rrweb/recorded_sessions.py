@@ -1,8 +1,7 @@
 """A recording's timeline -> rows as the importer `raw` reads them -> sessions.
 
-A session ends with a purchase; where the shopper leaves, by a click on what `leave_selector` matches or to an address
-that holds `leave_url`; in a pause of `idle_minutes`, after which another begins; or where the recording ends, if
-`terminate_at_end` says so. A terminate stands on the page that was shown then.
+A session ends with a purchase; in a pause of `idle_minutes`, after which another begins; or where the recording ends,
+with a terminate if `terminate_at_end` says so. A terminate stands on the page that was shown then.
 """
 
 import re
@@ -29,7 +28,7 @@ from replay_sessions.importers.rrweb.timeline import (
     Timeline,
 )
 from replay_sessions.importers.rrweb.typed_texts import learn_from
-from replay_sessions.importers.sessions import build_session
+from replay_sessions.importers.sessions import PURCHASE, build_session
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.store.manifest import Rejected
 
@@ -47,22 +46,14 @@ class RrwebOptions(Endings, frozen=True, kw_only=True):
     Attributes:
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
         purchase_url: The last click before an address that holds this text buys, and is the last.
-        leave_selector: A click on what this CSS selector matches becomes a terminate action.
-        leave_url: The last click before an address that holds this text becomes a terminate action.
         idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
         terminate_at_end: A terminate where a recording ends otherwise.
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         keep_private_data: Do not take names, addresses and numbers out.
     """
 
-    leave_selector: str | None = None
-    leave_url: str | None = None
     recipe: str | None = None
     keep_private_data: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        Endings(purchase_selector=self.leave_selector)  # the same check
 
 
 def read_sessions(
@@ -82,7 +73,7 @@ def read_sessions(
         yield Rejected(where=location, reason=f"{masked:.0%} of the letters on its pages are masked (***)")
         return
     about: dict[str, str] = {}
-    parts: list[_Rows] = []
+    parts: list[list[Row]] = []
     for part in _read_parts(timeline, options, reader):
         about |= part.about
         parts += [part.rows] if part.rows else []
@@ -92,9 +83,8 @@ def read_sessions(
         yield Rejected(where=location, reason="nothing was done in it: neither a click nor a typed text")
     for number, rows in enumerate(parts, start=1):
         own_id = first_id if number == 1 else f"{first_id} ({number})"
-        shared = {"session_id": own_id, "user_id": user_id, **about}
         yield from build_session(
-            [{**row, **shared, "page": page} for row, page in rows],
+            [row | about | {"session_id": own_id, "user_id": user_id} for row in rows],
             _RecordedPages(private_data=not options.keep_private_data),
             source="rrweb",
             row_prefix=f"{location}:",
@@ -108,27 +98,24 @@ def _masked_share(pages: list[ActedPage]) -> float:
     return masked / (sum(len("".join(text.split())) for text in texts) or 1)
 
 
-_Rows = list[tuple[Row, ActedPage | str]]  # the page of each row, or why there is none
-
-
 def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -> Iterator["_Part"]:
     """What was done between two pauses."""
     part = _Part()
     for entry in timeline:
         match entry:
             case Act():
-                part.do(entry, options)
+                part.do(entry)
             case NoAction():
                 part.done.append(entry)
             case Address():
-                part.go(entry, options)
+                part.go(entry, options.purchase_url)
             case Remark():
                 part.remark(entry)
             case Pause():
                 part.add_rows()
                 if part.is_open and (options.terminate_at_end or not entry.is_end):
                     # Where the end could not be read there is no page, and so no terminate: it is counted as left out.
-                    part.rows.append((_row("terminate", entry), reader.read(entry.view)))
+                    part.rows.append(_row("terminate", entry, reader.read(entry.view)))
                 yield part
                 part = _Part()
 
@@ -140,29 +127,27 @@ class _Part:
         self.done: list[Act | NoAction] = []
         self.acts: list[Act] = []
         self.about: dict[str, str] = {}
-        self.rows: _Rows = []
+        self.rows: list[Row] = []  # with the page of each, or why there is none
         self._since_address: dict[str, list[Act]] = {}
 
     @property
     def is_open(self) -> bool:
         """Whether something was done, and nothing of it ends the session."""
         is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self.acts)
-        return is_any and not self._has_ended()
+        return is_any and not self._has_bought()
 
-    def do(self, act: Act, options: RrwebOptions) -> None:
+    def do(self, act: Act) -> None:
         self.done.append(act)
         self.acts.append(act)
         self._since_address.setdefault(act.window, []).append(act)
-        if act.kind == "click" and isinstance(act.page, ActedPage) and not self._has_ended():
-            act.buys = options.purchase_selector in act.page.matched
-            act.leaves = not act.buys and options.leave_selector in act.page.matched
+        if act.kind == "click" and isinstance(act.page, ActedPage) and act.page.buys:
+            act.buys = not self._has_bought()
 
-    def go(self, address: Address, options: RrwebOptions) -> None:
+    def go(self, address: Address, purchase_url: str | None) -> None:
         """Adds what an address shows to the acts before it."""
         click = self._last_click(address.window)
-        if click is not None and not self._has_ended():
-            click.buys = bool(options.purchase_url and options.purchase_url in address.href)
-            click.leaves = bool(not click.buys and options.leave_url and options.leave_url in address.href)
+        if click is not None and purchase_url and purchase_url in address.href:
+            click.buys = click.buys or not self._has_bought()
         learn_from(address, self._since_address.pop(address.window, []))
 
     def remark(self, remark: Remark) -> None:
@@ -171,7 +156,7 @@ class _Part:
         here = [act for act in acts if act.window == remark.window] or acts
         click = self._last_click(remark.window)
         if remark.tag == PURCHASE_TAG and click is not None:
-            click.buys = not self._has_ended()
+            click.buys = click.buys or not self._has_bought()
         elif remark.tag == RATIONALE and here:
             here[-1].rationale = remark.payload.text
         elif remark.tag == PERSONA and remark.payload.text:
@@ -181,20 +166,17 @@ class _Part:
 
     def add_rows(self) -> None:
         """Makes rows of what was done."""
-        has_left = False
         for entry in self.done:
             if isinstance(entry, NoAction):
-                self.rows.append(({"type": entry.name, "row": str(entry.number)}, entry.reason))
+                self.rows.append({"type": entry.name, "row": str(entry.number), "page": entry.reason})
             elif not entry.is_part:
-                kind = f"{_kind(entry)} after leaving" if has_left else "terminate" if entry.leaves else _kind(entry)
-                has_left = has_left or entry.leaves
                 page = entry.page
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
                     page = msgspec.structs.replace(page, name="")  # which option it was is unknown
-                self.rows.append((_row(kind, entry), page))
+                self.rows.append(_row(_kind(entry), entry, page))
 
-    def _has_ended(self) -> bool:
-        return any(act.buys or act.leaves for act in self.acts)
+    def _has_bought(self) -> bool:
+        return any(act.buys for act in self.acts)
 
     def _last_click(self, window: str) -> Act | None:
         """The last click in a window; where there is none, in any."""
@@ -215,9 +197,6 @@ class _RecordedPages(Pages):
             raise Unresolved(page, "without a page")
         return page
 
-    def is_purchase(self, row: Row, page: ActedPage, name: str) -> bool:
-        return bool(row.get("buys"))
-
 
 def _kind(act: Act) -> str:
     """What an act is, in the words of `raw`; another word is counted as no action."""
@@ -225,23 +204,23 @@ def _kind(act: Act) -> str:
         is_on_nothing = (
             isinstance(act.page, ActedPage) and act.page.name is None and not (act.is_masked or act.page.is_hidden)
         )
-        return _NOTHING_THERE if is_on_nothing else "click"
+        return _NOTHING_THERE if is_on_nothing else PURCHASE if act.buys else "click"
     if not act.text:
         return _TAKEN_BACK
     return "type_and_submit" if act.submitted else "input"
 
 
-def _row(kind: str, act: Act | Pause) -> Row:
+def _row(kind: str, act: Act | Pause, page: ActedPage | str) -> Row:
     row: Row = {
         "type": kind,
         "row": str(act.number),
+        "page": page,
         "url": act.href or None,
         "timestamp": _time(act.timestamp),
     }
     if isinstance(act, Act):
         row["text"] = None if act.is_masked or act.is_secret else act.text
         row["rationale"] = act.rationale
-        row["buys"] = act.buys
     return row
 
 

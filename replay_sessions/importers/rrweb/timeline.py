@@ -36,7 +36,7 @@ class Act(msgspec.Struct, eq=False):
     """A click or a typed text.
 
     Attributes:
-        view: The page; its simplified page is there once the recording is played.
+        page: The simplified page, or why there is none.
         node_id, form_id: What was acted on, and the form that it belongs to.
         text: What was typed.
         is_masked: Whether the recorder hid what was typed or chosen.
@@ -51,7 +51,7 @@ class Act(msgspec.Struct, eq=False):
     number: int
     timestamp: float
     href: str
-    view: View
+    page: ActedPage | str
     node_id: int
     form_id: int | None = None
     text: str = ""
@@ -63,12 +63,6 @@ class Act(msgspec.Struct, eq=False):
     rationale: str | None = None
     is_part: bool = False  # of the submission before it, so no action of its own
     buys: bool = False
-    leaves: bool = False
-
-    @property
-    def page(self) -> ActedPage | str:
-        """The simplified page, or why there is none."""
-        return self.view.page
 
 
 class NoAction(msgspec.Struct, frozen=True):

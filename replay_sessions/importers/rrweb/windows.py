@@ -166,7 +166,7 @@ class Window(msgspec.Struct, eq=False):
     def view(self, acted_on: Node | None) -> View:
         """The page as it is, with a mark on what is acted on."""
         if self.page is None or self.lost:
-            return View("", page=self.lost)
+            return View("", lost=self.lost)
         return View(write_page(self.page, acted_on), self.page.viewport)
 
     def begin_press(self, node_id: int, at: float, *, is_touch: bool) -> None:

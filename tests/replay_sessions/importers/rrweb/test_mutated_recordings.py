@@ -23,9 +23,7 @@ PAGE = """<title>Shop</title><style>.m {display: none}</style>
 <form role="search"><input id="q" name="q"><button id="go">Go</button></form>
 <label id="l"><input type="checkbox" id="c">Blue</label><select id="s"><option id="o" value="1">S<option>L</select>
 <textarea id="t">x</textarea><iframe id="f"></iframe><ul id="ul"><li><a id="a" href="/a">Kettle</a></ul>"""
-OPTIONS = RrwebOptions(
-    purchase_selector="#go", purchase_url="/thanks", leave_url="/bye", idle_minutes=30, terminate_at_end=True
-)
+OPTIONS = RrwebOptions(purchase_selector="#go", purchase_url="/thanks", idle_minutes=30, terminate_at_end=True)
 
 
 def made() -> Recorded:

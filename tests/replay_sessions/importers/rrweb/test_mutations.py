@@ -147,16 +147,6 @@ def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Page, dic
     assert [child.id for child in built_page.nodes[ids["list"]].childNodes] == [ids["a"], ids["b"], 61, 62, 63]
 
 
-def test_a_node_that_waits_for_a_sibling_inside_itself_makes_no_circle(page: tuple[Page, dict[str, int]]) -> None:
-    built_page, ids = page
-    apply(
-        built_page,
-        adds=[add(ids["list"], node(61, "li"), -1), add(61, node(62, "b"), 61), add(61, node(63, "b"), None)],
-    )
-    apply(built_page, adds=[add(61, node(64, "b"), None, previousId=61)])
-    assert 61 not in [inside.id for inside in subtree(built_page.nodes[64])]
-
-
 def test_random_mutations_give_the_page_of_the_slow_program() -> None:
     for seed in range(300):
         draw = Random(seed)

@@ -22,7 +22,7 @@ def recorded(html: str) -> Tree:
 
 
 def acted_page(written: str) -> ActedPage:
-    page = PageReader(None, private_data=True).read(View(written))
+    page = PageReader(None, None, private_data=True).read(View(written))
     assert isinstance(page, ActedPage)
     return page
 
@@ -102,7 +102,7 @@ def test_names_of_tags_and_attributes_that_are_none_break_nothing() -> None:
     child = {"type": 3, "id": 10, "textContent": "</p><script>alert(1)</script>"}
     document = {"type": 0, "id": 1, "childNodes": [{**bad, "childNodes": [child]}]}
     written = write_page(Tree(msgspec.convert(document, Node)))
-    assert written == '<!DOCTYPE html><div ok="&quot;>">&lt;/p>&lt;script>alert(1)&lt;/script></div>'
+    assert written == '<!DOCTYPE html><div ok="&quot;&gt;">&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;</div>'
 
 
 def test_style_rules_hold_for_the_width_of_the_window() -> None:

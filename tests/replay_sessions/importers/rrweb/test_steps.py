@@ -303,14 +303,6 @@ class TestEndings:
         store = imported(made.tab(SHOP).click("buy").note("shop_r1.purchase", {}).click("sale"), tmp_path)
         assert actions(store) == [Click(name="buy_now", click_type="purchase")]
 
-    def test_leaving_by_selector_or_address_is_a_terminate(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("buy").click("sale").click("buy")
-        store = imported(tab, tmp_path, leave_selector="#sale")
-        assert actions(store) == [Click(name="buy_now"), Terminate()]
-        assert store.manifest.left_out_steps == {"click after leaving": 1}
-        tab.go("https://elsewhere.example/", RESULTS)
-        assert actions(imported(tab, tmp_path, leave_url="elsewhere"))[-1] == Terminate()
-
     def test_a_pause_is_a_terminate_on_the_page_before_it_and_begins_another_session(
         self, made: Recorded, tmp_path: Path
     ) -> None:
@@ -335,7 +327,7 @@ class TestEndings:
         assert "Results" in store.session("visit").steps[-1].page
         assert actions(imported(tab, tmp_path)) == [Click(name="sale")]
 
-    @pytest.mark.parametrize("wrong", [{"leave_selector": "a[["}, {"idle_minutes": 0}])
+    @pytest.mark.parametrize("wrong", [{"purchase_selector": "a[["}, {"idle_minutes": 0}])
     def test_options_that_mean_nothing_are_told(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
         (tmp_path / "a.json").write_text("[]")
         with pytest.raises(BadConfig):
