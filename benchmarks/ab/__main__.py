@@ -7,12 +7,11 @@
 
 Agents learn from logs of the shop as it is (A) and walk through it and through
 each change, in the place of the same shoppers with the same needs. The demo
-shop's shoppers are known, so the true effect is too. Beside the agents stand two
-baselines: a regression of purchases on A's logs, and no effect. False alarms are
-measured on a placebo (other words, the same content) and on A against A. Intervals are over the simulated shoppers;
-those of `choice` with refits hold the uncertainty of its fit too. Writes
-ab.json, ab.md, effects.png, effects.svg and the visits to OUT; the same call
-goes on after a stop. Needs the extras baselines and report.
+shop's shoppers are known, so the true effect is too; beside the agents stands no
+effect at all. False alarms are measured on a placebo (other words, the same
+content) and on A against A. Intervals are over the simulated shoppers; those of
+`choice` with refits hold the uncertainty of its fit too. Writes ab.json, ab.md and
+the visits to OUT; the same call goes on after a stop.
 Exit codes: 0 done, 2 the call or its input was wrong.
 """
 
@@ -20,31 +19,25 @@ import sys
 
 import msgspec
 
+from benchmarks.ab import report
 from benchmarks.ab.config import LabConfig
+from benchmarks.ab.lab import run_lab
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import write_results
-from replay_sessions.foundation.locks import working_alone_in
-from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 
 
 def _run(config: LabConfig) -> None:
-    with requires_extra("baselines"):
-        from benchmarks.ab.lab import run_lab  # noqa: PLC0415 - scikit-learn may be missing
-    with requires_extra("report"):
-        from benchmarks.ab import report  # noqa: PLC0415 - matplotlib may be missing
     with working_alone_in(config.out):
         results = run_lab(config)
         record = {"results": results, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}
         write_results(config.out, "ab", record, report.markdown(results))
-        for kind in ("png", "svg"):
-            report.draw(results, config.out / f"effects.{kind}")
-    written = f"written: {config.out / 'ab.json'}, ab.md, effects.png, effects.svg"
+    written = f"written: {config.out / 'ab.json'}, ab.md"
     print_results(*report.tables(results), *report.sentences(results), written)
 
 
-main = command(LabConfig, _run, program="shop-r1 ab")
+main = command(LabConfig, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

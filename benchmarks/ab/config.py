@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
@@ -29,37 +30,32 @@ class LabConfig(Config):
     """Predicts by agents what changes of the demo shop would do, where the true effect is known.
 
     Attributes:
-        agents: Who predicts, as in a leaderboard; what learns from a store is given logs of the shop as it is.
-        variants: Which changes: prices_up, prices_down, cheapest_first, best_rated_first, no_badges, no_ratings,
-            checkout_page, free_shipping, placebo, A_again; nothing: all.
+        agents: Which agents predict, as in a leaderboard; what learns from a store is given logs of the shop as it is.
+        out: The folder for ab.json, ab.md, logs and visits.
+        variants: Which changes, separated by spaces or commas: prices_up, prices_down, cheapest_first,
+            best_rated_first, no_badges, no_ratings, checkout_page, free_shipping, placebo, A_again; nothing: all.
         visits: So many simulated visits to each variant, four to a shopper.
-        visits_of: The same for single agents, by their labels: "true policy" 1000; what is quick can walk more.
+        utility: What the shoppers choose by: `own`, the demo shop's.
         seeds: Populations of shoppers, whose visits are put together.
         true_visits: Of the known shoppers, to measure the true effect.
         logs: Sessions of the shop as it is, to learn from.
-        out: The folder for ab.json, ab.md, plots, logs and visits.
         max_steps: The most replies in one visit.
-        batch_size: How many visits an agent that answers batches walks side by side.
     """
 
     agents: tuple[str, ...]
     out: Path
     variants: tuple[str, ...] = ()
     visits: int = 400
-    visits_of: dict[str, int] = {}
+    utility: Literal["own"] = "own"
     seeds: tuple[int, ...] = (0, 1, 2)
     true_visits: int = 4000
     logs: int = 4000
     max_steps: int = 25
-    batch_size: int = 64
 
     def __post_init__(self) -> None:
-        counts = ("visits", "true_visits", "logs", "max_steps", "batch_size")
+        counts = ("visits", "true_visits", "logs", "max_steps")
         check_at_least(1, **{name: getattr(self, name) for name in counts})
-        for label, visits in self.visits_of.items():
-            if visits < 1:
-                raise BadConfig(f"--visits-of {label!r} is {visits}; it must be 1 or more")
-        for variant in self.variants:
+        for variant in self.changes:
             if variant not in VARIANTS:
                 raise BadConfig(f"Unknown variant '{variant}'. {did_you_mean(variant, VARIANTS)}")
         if not self.seeds:
@@ -68,9 +64,5 @@ class LabConfig(Config):
     @property
     def changes(self) -> list[str]:
         """The variants that are compared with A."""
-        return [name for name in (self.variants or VARIANTS) if name != A]
-
-    @property
-    def walked(self) -> list[str]:
-        """All that agents walk through."""
-        return [A, *self.changes]
+        named = [name for text in self.variants for name in text.split(",") if name]
+        return [name for name in dict.fromkeys(named or VARIANTS) if name != A]

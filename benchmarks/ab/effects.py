@@ -1,7 +1,7 @@
 """Effects of a variant: mean differences of pairs of visits, with intervals over users; how right predictions are.
 
     visits to B less the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
-    a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm, visits needed
+    a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm
 
 The true effect has an interval too: it is measured on many visits of the known shoppers. A predicted interval holds it
 where the two differ by no more than √(predicted margin² + true margin²).
@@ -17,10 +17,8 @@ interval reaches √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.ab.walks import Outcomes
 from replay_sessions.foundation.errors import BadConfig
@@ -29,7 +27,6 @@ from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.clustered_errors import ClusteredError, Codes, Floats, clustered_error, t_interval
 
 MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dollars a visit"}
-POWER = 0.84 + 1.96  # standard errors that an effect is away from 0, to be found with 80% probability at 5%
 
 
 class Effect(Record):
@@ -74,7 +71,6 @@ class Prediction(Record):
         right_direction: None where the true effect is not significant; to predict none is no direction.
         covered: Whether the predicted interval holds the true effect, as far as that is known.
         alarm: The predicted interval excludes 0.
-        visits_needed: How many simulated visits would find an effect of the true size with 80% probability.
     """
 
     effect: Effect
@@ -82,27 +78,21 @@ class Prediction(Record):
     right_direction: bool | None
     covered: bool
     alarm: bool
-    visits_needed: int | None
 
 
-def effect_of(before: Outcomes, after: Outcomes, name: str, which: NDArray[np.bool_] | bool = True) -> Effect:
+def effect_of(before: Outcomes, after: Outcomes, name: str) -> Effect:
     """The effect on a measure, of the visits of which both ends are known.
-
-    Args:
-        which: Only these visits, (visits,); True: all.
 
     Raises:
         BadConfig: The two are not of the same visits, or none is left.
     """
     if [visit.user_id for visit in before.visits] != [visit.user_id for visit in after.visits]:
         raise BadConfig("the visits to A and to B are not of the same shoppers: move them away, and walk again.")
-    compared = which & ~(before.failed | after.failed)
+    compared = ~(before.failed | after.failed)
     if not compared.any():
         raise BadConfig("no visit is left of which both ends are known.")
-    users, sides = (
-        before.users[compared],
-        [(own.measure(name)[compared], own.log_ratios[compared]) for own in (before, after)],
-    )
+    users = before.users[compared]
+    sides = [(own.measure(name)[compared], own.log_ratios[compared]) for own in (before, after)]
     lost, gained = ((value - value.mean())[:, None] * ratios for value, ratios in sides)
     refits = lost.shape[1]
     fit = ClusteredError(_fit_error(gained - lost, users), refits - 1, refits) if refits > 1 else None
@@ -151,9 +141,6 @@ def difference_error(differences: Floats, users: Codes) -> ClusteredError:
 
 def prediction(effect: Effect, true: Effect) -> Prediction:
     """How right a predicted effect is."""
-    needed = None
-    if true.sign and math.isfinite(effect.standard_error):
-        needed = math.ceil(effect.visits * (POWER * effect.standard_error / true.difference) ** 2)
     error = effect.difference - true.difference
     return Prediction(
         effect=effect,
@@ -161,12 +148,4 @@ def prediction(effect: Effect, true: Effect) -> Prediction:
         right_direction=None if true.sign == 0 else effect.difference * true.sign > 0,
         covered=abs(error) <= math.hypot(effect.margin, true.margin),
         alarm=effect.sign != 0,
-        visits_needed=needed,
     )
-
-
-def alarms_in_parts(before: Outcomes, after: Outcomes, name: str, users_each: int) -> Iterator[bool]:
-    """Whether each group of so many users alone would have raised an alarm; a rest that is smaller is left out."""
-    for first in range(0, int(before.users.max()) + 2 - users_each, users_each):
-        part = (before.users >= first) & (before.users < first + users_each)
-        yield effect_of(before, after, name, part).sign != 0

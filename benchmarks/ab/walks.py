@@ -5,19 +5,13 @@ outcomes of two variants are pairs. Outcomes are saved, file by file: those of a
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.ab.config import AGAIN, VARIANTS
-from replay_sessions.demo_shop import ShopVisit
 from replay_sessions.demo_shop.shop import PageSize
-from replay_sessions.foundation.durable_files import replace_file, writing
-from replay_sessions.foundation.errors import BadSession
 from shop_env.evaluation.free_run import LiveVisit, free_run
 from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.protocol import Agent
@@ -40,7 +34,6 @@ class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
     """
 
     user_id: str
-    traits: dict[str, str]
     bought: bool
     steps: int
     dollars: float
@@ -67,16 +60,10 @@ class Outcomes:
         """`bought`, `steps` or `dollars` of each visit, (visits,)."""
         return np.array([getattr(visit, name) for visit in self.visits], dtype=np.float64)
 
-    def traits(self, name: str) -> NDArray[np.str_]:
-        """That trait of each visit's shopper, (visits,)."""
-        return np.array([visit.traits[name] for visit in self.visits])
 
-
-def walk(
-    agent: Agent, label: str, variant: str, *, visits: int, population: int, seed: int, max_steps: int, batch_size: int
-) -> list[VisitOutcome]:
+def walk(agent: Agent, label: str, variant: str, *, visits: int, population: int, max_steps: int) -> list[VisitOutcome]:
     """An agent's visits in the place of a population's shoppers."""
-    run_seed = seed + OTHER_NUMBERS * (variant == AGAIN)
+    seed = population + OTHER_NUMBERS * (variant == AGAIN)
     if getattr(agent, "refits", 0):
         agent = _Refitted(agent)
     walked = free_run(
@@ -86,26 +73,24 @@ def walk(
         page_size=PAGE_SIZE,
         variant=VARIANTS[variant],
         max_steps=max_steps,
-        seed=run_seed,
-        batch_size=batch_size,
+        seed=seed,
         progress=f"{label}, {variant}",
     )
     return [
         VisitOutcome(
             user_id=visit.user_id,
-            traits=_traits(population, number),
             bought=visit.ending == "purchase",
             steps=len(visit.steps),
             dollars=visit.revenue_cents / 100,
             failed=visit.ending == "error",
-            log_ratios=agent.log_ratios(visit, run_seed) if isinstance(agent, _Refitted) else (),
+            log_ratios=agent.log_ratios(visit, seed) if isinstance(agent, _Refitted) else (),
         )
-        for number, visit in enumerate(walked)
+        for visit in walked
     ]
 
 
 class _Refitted:
-    """An agent that is fitted to logs, and what its refits (a bootstrap) think of its replies."""
+    """An agent that is fitted to logs, and how likely its refits (a bootstrap) make its replies."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent
@@ -120,38 +105,11 @@ class _Refitted:
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> Sequence[str]:
         replies: list[str] = self._agent.act_batch(observations, seeds=seeds)
-        self._ratios.update(
-            zip(zip(seeds, replies, strict=True), self._agent.log_ratios(observations, replies), strict=True)
-        )
+        ratios = self._agent.log_ratios(observations, replies)
+        self._ratios.update(zip(zip(seeds, replies, strict=True), ratios, strict=True))
         return replies
 
     def log_ratios(self, visit: LiveVisit, seed: int) -> tuple[float, ...]:
         """The sums over the steps of a visit, (refits,)."""
         keys = [(step_seed(seed, visit.session_id, index), step.reply) for index, step in enumerate(visit.steps)]
         return tuple(np.sum([self._ratios[key] for key in keys], axis=0).round(5).tolist())
-
-
-@cache
-def _traits(population: int, number: int) -> dict[str, str]:
-    return ShopVisit(population, number, PAGE_SIZE).persona.traits
-
-
-def write_outcomes(file: Path, outcomes: Iterable[VisitOutcome]) -> None:
-    """Writes visits, whole or not at all."""
-    with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, msgspec.json.Encoder().encode_lines(list(outcomes)))
-
-
-def read_outcomes(file: Path) -> list[VisitOutcome] | None:
-    """Visits that were written; None where there are none.
-
-    Raises:
-        BadSession: The file cannot be read.
-    """
-    if not file.exists():
-        return None
-    try:
-        return msgspec.json.Decoder(VisitOutcome).decode_lines(file.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadSession(f"visits '{file}' cannot be read ({error}): move the file away") from error

@@ -2,33 +2,28 @@
 
   shop-r1 ab pages --store stores/mine --change change.toml \\
     --agents ngram,nearest --out ab/mine --dry-run
-  shop-r1 ab pages --store stores/mine --change change.toml \\
-    --agents ngram "SFT=runs/mine-{seed}/sft" --trained-seeds 0 1 2 \\
-    --out ab/mine
   shop-r1 ab pages --store stores/mine --agents nearest \\
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"
 
-For any store, where `benchmarks.ab` knows the demo shop alone. A change is a file
+For any store, where `shop-r1 ab` knows the demo shop alone. A change is a file
 of rules, or a function from the text of a simplified page to that of B:
 
-  # change.toml; what a rule may do instead: replace = { "old" = "new" },
-  # set = { title = "…" }, name, drop = true, move_before, move_after,
-  # insert_before, insert_after
+  # change.toml; what a rule may do instead: hide = true, first = true,
+  # scale_prices = 1.1
   [[rule]]
   select = "[name$=add_to_cart]"
-  text = "Put it into my basket"
+  replace = { "Add to cart" = "Put it into my basket" }
 
-At every logged step whose page it touches, agents are evaluated on the page as it was
-(A) and as changed (B), after the same logged past and with the same seeds. The
+At every logged step whose page it touches, agents are evaluated on the page as it
+was (A) and as changed (B), after the same logged past and with the same seeds. The
 answer is what they would do next (purchase, cart, other clicks, search, leave, or
 what cannot be done there) and how far B shifts that, with intervals over users;
-beside it what blank lines alone do (placebo), and A against A with other seeds. A
-change that touches nothing, or too few users for any finding, is refused.
+beside it what blank lines alone do (placebo). A change that touches nothing, or too
+few users for any finding, is refused.
 
-Writes pages.json, pages.md, change.diff (what B looks like), shifts.png,
-shifts.svg and the answers to OUT; the same call goes on after a stop.
-Needs the extra report.
+Writes pages.json, pages.md, change.diff (what B looks like) and the answers to OUT;
+the same call goes on after a stop.
 Exit codes: 0 done, 1 an agent gave no answer at all, 2 the call or its input was
 wrong.
 """
@@ -37,47 +32,34 @@ import sys
 
 import msgspec
 
-from benchmarks.ab.pages.changed import PagesConfig
+from benchmarks.ab.pages import report
+from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import run_pages
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import write_results
-from replay_sessions.foundation.locks import working_alone_in
-from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.durable_files import working_alone_in, write_results
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 
 
 def _run(config: PagesConfig) -> int:
-    with requires_extra("report"):
-        from benchmarks.ab.pages import report  # noqa: PLC0415 - missing, it is reported before hours of work
     with working_alone_in(config.out):
         results = run_pages(config)
-        answered = [row for row in results.rows if row.shifts]
-        written = ["change.diff"]
         if not config.dry_run:
-            made_with = provenance(
-                msgspec.to_builtins(config, enc_hook=str), store=SessionStore.open(config.store), seed=config.seed
-            )
+            options = msgspec.to_builtins(config, enc_hook=str)
+            made_with = provenance(options, store=SessionStore.open(config.store), seed=config.seed)
             record = {"results": results, "provenance": made_with}
             write_results(config.out, "pages", record, report.markdown(results))
-            written = ["pages.json", "pages.md", *written]
-            for plot in ("shifts.png", "shifts.svg"):
-                (config.out / plot).unlink(missing_ok=True)  # of an earlier call
-                if answered:
-                    report.draw(results, config.out / plot)
-                    written.append(plot)
+    answered = [row for row in results.rows if row.shifts]
     for row in answered:
         print_results(report.table(results, row), "")
-    print_results(
-        *report.sentences(results),
-        *(["No agent was evaluated (--dry-run)."] if config.dry_run else [report.LEGEND, report.LIMITS]),
-        f"written: {config.out / written[0]}, {', '.join(written[1:])}".rstrip(", "),
-    )
+    notes = ["No agent was evaluated (--dry-run)."] if config.dry_run else [report.LEGEND, report.LIMITS]
+    written = "change.diff" if config.dry_run else "pages.json, pages.md, change.diff"
+    print_results(*report.sentences(results), *notes, f"written to {config.out}: {written}")
     return int(len(answered) < len(results.rows))
 
 
-main = command(PagesConfig, _run, program="shop-r1 ab pages")
+main = command(PagesConfig, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

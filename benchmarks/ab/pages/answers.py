@@ -1,158 +1,140 @@
-"""Asks one agent about the steps that a change touches, on A, on B and on the placebo, and keeps what it answers.
+"""Runs one agent on the steps that a change touches, on A, on B and on the placebo, and keeps what it answers.
 
-    ProbabilityAgent    its probabilities, once for each page: no chance is in them
-    all others          replies to each page, drawn with the same seeds on A, B and placebo; and again on A with others
+    an agent with probabilities     its probabilities, once for each page: no chance is in them
+    all others                      replies to each page, drawn with the same seeds on A, B and placebo
 
-Each version and draw has a file of steps (shop_env/evaluation/steps_file.py): nothing is run twice, and steps at which
-an agent failed are run again by the next call.
+Answers are kept as an evaluation keeps them (shop_env/evaluation/steps_file.py): nothing is run twice, and steps at
+which an agent failed are run again by the next call.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.registry import make_agent
-from benchmarks.ab.pages.changed import ChangedSteps, PagesConfig, PageVersion
+from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.shifts import Distribution, Kinds
+from benchmarks.ab.pages.touched import VERSIONS, PageVersion, TouchedSteps
 from replay_sessions.elements import page_names
-from replay_sessions.foundation.errors import AgentFailed
-from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import NO_PROBABILITIES, NOT_RUN, LazyAgent, run_missing
+from shop_env.evaluation.evaluate import LazyAgent, run_missing
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import AgentFiles
+from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.scored_steps import StepKey
-from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics.clustered_errors import Floats
-from shop_env.replies import Reply, parse_reply
+from shop_env.replies import Extraction, Reply, parse_reply
 
+DRAWS = 5  # replies to each page of an agent without probabilities
 Lines = Mapping[StepKey, StepLine]
-Side = PageVersion | Literal["A again"]
-VERSIONS: tuple[PageVersion, ...] = ("A", "B", "placebo")
-AGAIN: Side = "A again"
 
 
 class Answers(msgspec.Struct, kw_only=True):
     """What an agent answers at each touched step, as shares of kinds of action.
 
     Attributes:
-        by_probabilities: Else by replies.
-        all_shares: Of each step, (steps, kinds); not a number where there was no answer.
+        draws: Replies to each page; 0: these are probabilities.
+        shares: Of each step, (steps, kinds); not a number where there was no answer.
         first_error: What the first step without an answer said.
-        remarks: What the agent says of what it was asked now.
     """
 
-    by_probabilities: bool
-    all_shares: dict[Side, Floats] = {}
-    first_error: str | None = None
-    remarks: list[str] = []
+    draws: int
+    shares: dict[PageVersion, Floats]
+    first_error: str | None
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """Which steps were answered on every side, (steps,); the others are in no figure."""
-        complete: NDArray[np.bool_] = np.all(~np.isnan(list(self.all_shares.values())), axis=(0, 2))
+        """Which steps were answered on every version, (steps,); the others are in no figure."""
+        complete: NDArray[np.bool_] = np.all(~np.isnan(list(self.shares.values())), axis=(0, 2))
         return complete
-
-    def shares(self, side: Side) -> Floats:
-        """Of the steps that were answered on every side, (known steps, kinds)."""
-        return self.all_shares[side][self.complete]
 
 
 def ask_agent(
-    spec: AgentSpec, config: PagesConfig, store: SessionStore, changed: ChangedSteps, kinds: Kinds
+    spec: AgentSpec, config: PagesConfig, store: SessionStore, touched: TouchedSteps, kinds: Kinds
 ) -> Answers:
-    """Generates what is not cached yet."""
-    identity = reply_identity(spec, config.context, store, config.seed)  # once, since it reads the agent's code
-    agent = _Agent(spec, config, changed, kinds, identity, LazyAgent(lambda: make_agent(spec, store=store)))
-    answers = agent.answers(by_probabilities=not config.by_replies and gives_probabilities(spec))
-    answers.remarks = agent.lazy.close()
-    return answers
+    """Generates what is not there yet."""
+    agent = LazyAgent(lambda: make_agent(spec, store=store))
+    weighed = not config.draws and gives_probabilities(spec)
 
+    def run(draw: int) -> dict[PageVersion, Lines]:
+        return {version: _run(spec, config, store, touched, agent, version, draw, weighed) for version in VERSIONS}
 
-@dataclass
-class _Agent:
-    """One agent with its caches; it is built when there is something that they lack."""
-
-    spec: AgentSpec
-    config: PagesConfig
-    changed: ChangedSteps
-    kinds: Kinds
-    identity: dict[str, Any]
-    lazy: LazyAgent
-
-    def answers(self, *, by_probabilities: bool) -> Answers:
-        """Its probabilities, or replies of several draws and on A of as many more; these too where it gives none."""
-        answers = Answers(by_probabilities=by_probabilities)
-        first, draws = self.config.seed, 1 if by_probabilities else self.config.draws
-        sides: list[tuple[Side, PageVersion, int]] = [(version, version, first) for version in VERSIONS]
-        if not by_probabilities:
-            sides.append((AGAIN, "A", first + draws))
-        for side, version, seed in sides:
-            files = [self._file(version, seed + draw, by_probabilities) for draw in range(draws)]
-            for draw, file in enumerate(files):
-                with StepsFile(file) as steps:
-                    run_missing(
-                        steps,
-                        self.lazy,
-                        self.changed.keys,
-                        partial(self.changed.steps, version),
-                        seed=seed + draw,
-                        batch_size=self.config.batch_size,
-                        likelihood=by_probabilities,
-                        progress=f"{self.spec.label}, {side}",
-                    )
-            lines = [read_lines(file) for file in files]
-            answered = [line for line in lines[0].values() if line.error is None]
-            if by_probabilities and answered and all(line.probabilities is None for line in answered):
-                break
-            self._count(answers, side, version, lines)
+    try:
+        drawn = [run(0)]
+        if weighed and any(line.probabilities is not None for lines in drawn[0].values() for line in lines.values()):
+            draws = 0
         else:
-            return answers
-        return self.answers(by_probabilities=False)
-
-    def _file(self, version: PageVersion, seed: int, by_probabilities: bool) -> Path:
-        """The file of steps of a version and a draw, ready to be continued."""
-        file = AgentFiles.of(self.config.out, self.spec.label).folder / f"{version}-{seed}.jsonl"
-        pages = {} if version == "A" else {"pages": self.changed.digests[version]}
-        identity = {**self.identity, "seed": seed, "likelihood": by_probabilities, **pages}
-        prepare(file, identity, {}, fresh=False, retry_errors=True)
-        return file
-
-    def _drawn(self, draws: Sequence[Lines], key: StepKey) -> Distribution:
-        """The share of each action among the replies to a step."""
-        actions: Counter[Action | None] = Counter()
-        for lines in draws:
-            line = lines.get(key)
-            if line is None or line.reply is None:
-                raise AgentFailed(NOT_RUN if line is None else line.error or NOT_RUN)
-            read = parse_reply(line.reply, self.config.extraction)
-            actions[read.action if isinstance(read, Reply) else None] += 1
-        return {action: count / len(draws) for action, count in actions.items()}
-
-    def _count(self, answers: Answers, side: Side, version: PageVersion, draws: Sequence[Lines]) -> None:
-        answer = _weighed if answers.by_probabilities else self._drawn
-        rows = dict.fromkeys(self.changed.keys, np.full(len(self.kinds.labels), np.nan))
-        steps = track(self.changed.steps(version), f"{self.spec.label}, {version}: counting", len(rows))
-        for step in steps:
-            try:
-                rows[step.key] = self.kinds.shares(answer(draws, step.key), page_names(step.observation["page"]))
-            except AgentFailed as error:
-                answers.first_error = answers.first_error or str(error)
-        answers.all_shares[side] = np.array(list(rows.values()))
+            draws = config.draws or DRAWS
+            drawn += [run(draw) for draw in range(1, draws)]
+    finally:
+        agent.close()
+    shares, errors = {}, list[str]()
+    for version in VERSIONS:
+        rows = []
+        for step in touched.steps(version):
+            lines = [of_draw[version][step.key] for of_draw in drawn]
+            answer = _distribution(lines, config.extraction, weighed=not draws)
+            if isinstance(answer, str):
+                errors.append(answer)
+                rows.append(np.full(len(kinds.labels), np.nan))
+            else:
+                rows.append(kinds.shares(answer, page_names(step.observation["page"])))
+        shares[version] = np.array(rows)
+    return Answers(draws=draws, shares=shares, first_error=next(iter(errors), None))
 
 
-def _weighed(draws: Sequence[Lines], key: StepKey) -> Distribution:
-    [lines] = draws
-    line = lines.get(key)
-    if line is None or line.probabilities is None:
-        raise AgentFailed((line and line.error) or NO_PROBABILITIES)
-    return dict(line.probabilities)
+def _run(
+    spec: AgentSpec,
+    config: PagesConfig,
+    store: SessionStore,
+    touched: TouchedSteps,
+    agent: LazyAgent,
+    version: PageVersion,
+    draw: int,
+    weighed: bool,
+) -> Lines:
+    """One answer to each step on a version of its page."""
+    seed = config.seed + draw
+    path = config.out / "answers" / folder_name(spec.label) / f"{version}-{seed}" / "steps.jsonl"
+    identity = reply_identity(spec, config.context, store, seed)
+    identity |= {"pages": touched.digests[version], "likelihood": weighed}
+    prepare(path, identity, {}, fresh=False, retry_errors=True)
+    with StepsFile(path) as steps:
+        run_missing(
+            steps,
+            agent,
+            touched.keys,
+            partial(touched.steps, version),
+            seed=seed,
+            likelihood=weighed,
+            progress=f"{spec.label}, {version}",
+        )
+        return steps.lines
+
+
+def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed: bool) -> Distribution | str:
+    """The share of each action in the answers to a step, or why there is none."""
+    for line in lines:
+        if line.error is not None:
+            return line.error
+    if weighed:
+        probabilities = lines[0].probabilities
+        return (
+            "the agent gave probabilities at other steps, and none here"
+            if probabilities is None
+            else dict(probabilities)
+        )
+    actions = Counter(_actions(lines, extraction))
+    return {action: count / len(lines) for action, count in actions.items()}
+
+
+def _actions(lines: Sequence[StepLine], extraction: Extraction) -> Iterator[Action | None]:
+    for line in lines:
+        reply = parse_reply(line.reply or "", extraction)
+        yield reply.action if isinstance(reply, Reply) else None

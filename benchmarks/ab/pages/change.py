@@ -2,38 +2,30 @@
 
     [[rule]]                                  # each rule selects elements of the simplified page, and does one thing
     select = "[name$=add_to_cart]"
-    text = "Put it into my basket"
+    replace = { "Add to cart" = "Add to basket" }
 
     shop-r1 ab pages --change my_change.toml …
     shop-r1 ab pages --change my_change.py:cheaper …         def cheaper(page: str) -> str
 
-Rules are applied one after another, each to what those before it have made of the page. Names stay those of A unless a
-rule changes them: an action is counted by the name it carries, and whether an agent still knows an element by another
-name is part of what is asked.
+Rules are applied one after another, each to what those before it have made of the page. Names stay those of A: an
+action is counted by the name it carries. A parser writes both pages out, so that they differ in the change alone.
 """
 
-import html
-import inspect
-import tomllib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from benchmarks.ab.pages.source_edits import (
-    Edit,
-    ElementSpan,
-    SourcePage,
-    attribute_of,
-    replaced_in_texts,
-    spliced,
-    with_attributes,
-)
 from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error
-from replay_sessions.foundation.plugins import NoSuchName, load_own
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.foundation.records import Config
+
+PageChange = Callable[[str], str]
+_PRICE = re.compile(r"(?<=[$€£¥])(\s?)(\d[\d,]*)(\.\d+)?")
 
 
 class Rule(Config, omit_defaults=True):
@@ -41,142 +33,92 @@ class Rule(Config, omit_defaults=True):
 
     Attributes:
         select: A CSS selector on the simplified page, such as `[name$=add_to_cart]`.
-        text: What it says from now on, in place of all that is in it.
-        replace: Words in its texts, and what comes in their place.
-        set: Attributes and their values.
-        name: The last part of its name from now on, as in recipes.
-        drop: It goes, with everything inside.
-        move_before, move_after: It goes before or after the first element that this selector selects.
-        insert_before, insert_after: HTML that comes before or after it.
+        hide: They go, with everything inside.
+        first: They come before all else in the element that they are in.
+        replace: Words in their texts, and what comes in their place.
+        scale_prices: The factor by which prices in their texts are multiplied: $1,234.50 with 1.1 is $1,357.95.
     """
 
     select: str
-    text: str | None = None
-    replace: dict[str, str] | None = None
-    set: dict[str, str] | None = None
-    name: str | None = None
-    drop: bool | None = None
-    move_before: str | None = None
-    move_after: str | None = None
-    insert_before: str | None = None
-    insert_after: str | None = None
+    hide: bool = False
+    first: bool = False
+    replace: dict[str, str] = {}
+    scale_prices: float | None = None
 
-    @property
-    def operation(self) -> dict[str, Any]:
-        """The name of the operation and its value."""
-        return {name: value for name in OPERATIONS if (value := getattr(self, name)) is not None}
+    def __post_init__(self) -> None:
+        if [self.hide, self.first, bool(self.replace), self.scale_prices is not None].count(True) != 1:
+            raise BadConfig(f"the rule for {self.select!r} must do one thing: hide, first, replace or scale_prices")
 
+    def apply(self, document: LexborHTMLParser) -> None:
+        """Changes the document.
 
-OPERATIONS = tuple(name for name in Rule.__struct_fields__ if name != "select")
+        Raises:
+            BadConfig: `select` is no selector.
+        """
+        try:
+            elements = list(_outermost(document.css(self.select)))
+        except SelectolaxError as error:
+            raise BadConfig(f"{self.select!r} is no CSS selector that is understood") from error
+        for element in elements if self.first else ():
+            _move_to_front(element)
+        for element in elements if self.hide else ():
+            element.decompose()
+        for element in () if self.first or self.hide else elements:
+            for text in [node for node in element.traverse(include_text=True) if node.tag == "-text"]:
+                before = text.text_content or ""
+                if (after := self._reworded(before)) != before:
+                    text.replace_with(after)
+
+    def _reworded(self, text: str) -> str:
+        if self.scale_prices is not None:
+            return _PRICE.sub(self._scaled, text)
+        words = re.compile("|".join(re.escape(old) for old in sorted(self.replace, key=len, reverse=True)))
+        return words.sub(lambda match: self.replace[match[0]], text)
+
+    def _scaled(self, price: re.Match[str]) -> str:
+        space, whole, cents = price.groups(default="")
+        assert self.scale_prices is not None
+        amount = float(whole.replace(",", "") + cents) * self.scale_prices
+        return f"{space}{amount:{',' if ',' in whole else ''}.{max(0, len(cents) - 1)}f}"
 
 
 class _ChangeFile(Config):
-    rule: tuple[Rule, ...] = ()
+    rule: tuple[Rule, ...]
 
 
-class Change:
-    """A page of A in, the page of B out.
-
-    Attributes:
-        source: As the user named it.
-        unmatched: What of it has done nothing yet, in words.
-    """
-
-    def __init__(self, source: str, function: Callable[[str], str]) -> None:
-        self.source = source
-        self._function = function
-
-    def __call__(self, page: str) -> str:
-        """The page of B.
-
-        Raises:
-            BadConfig: The function fails, or gives no page.
-        """
-        try:
-            changed: object = self._function(page)
-        except ShopR1Error:
-            raise
-        except Exception as error:
-            raise BadConfig(f"change '{self.source}' failed: {type(error).__name__}: {error}") from error
-        if not isinstance(changed, str):
-            raise BadConfig(
-                f"change '{self.source}' gave {type(changed).__name__}, and the text of a page was expected"
-            )
-        return changed
-
-    @property
-    def unmatched(self) -> list[str]:
-        return []
-
-
-class RuleChange(Change):
-    """Rules, and how many pages each has changed."""
-
-    def __init__(self, source: str, rules: tuple[Rule, ...]) -> None:
-        super().__init__(source, self._apply)
-        self.rules = rules
-        self._pages = [0] * len(rules)
-
-    @property
-    def unmatched(self) -> list[str]:
-        return [
-            f"rule {number} of {self.source} (select = {rule.select!r}) changes no page"
-            for number, (rule, pages) in enumerate(zip(self.rules, self._pages, strict=True), 1)
-            if not pages
-        ]
-
-    def _apply(self, page: str) -> str:
-        for index, rule in enumerate(self.rules):
-            try:
-                changed = _apply_rule(page, rule)
-            except (BadConfig, BadSession) as error:
-                raise BadConfig(f"rule {index + 1} of {self.source}: {error}") from error
-            self._pages[index] += changed != page
-            page = changed
-        return page
-
-
-def load_change(source: str) -> Change:
+def load_change(source: str) -> PageChange:
     """The change that `FILE.toml`, `FILE.py:FUNCTION` or `MODULE:FUNCTION` names.
+
+    It raises a BadConfig where the function fails or gives no page.
 
     Raises:
         BadConfig: There is none, or it does not read as one.
     """
     if source.endswith(".toml"):
-        return RuleChange(source, _read_rules(Path(source)))
-    if ":" not in source:
-        raise BadConfig(f"--change {source!r}: expected FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION")
+        return partial(_apply_rules, _read_rules(Path(source)))
     try:
         function = load_own(source)
-        inspect.signature(function).bind("")
-    except NoSuchName as error:
-        module, _, name = source.rpartition(":")
-        raise BadConfig(f"no function '{name}' in '{module}'. {error}") from error
-    except (ImportError, FileNotFoundError) as error:
-        raise BadConfig(f"change '{source}' cannot be loaded: {error}") from error
-    except TypeError as error:
+    except (ImportError, AttributeError, FileNotFoundError, ValueError) as error:
         raise BadConfig(
-            f"change '{source}' takes no page alone ({error}): expected def change(page: str) -> str"
+            f"change '{source}' cannot be loaded ({error}): expected FILE.toml with rules, FILE.py:FUNCTION or "
+            "MODULE:FUNCTION"
         ) from error
-    return Change(source, function)
+
+    def change(page: str) -> str:
+        try:
+            changed: object = function(page)
+        except Exception as error:
+            raise BadConfig(f"change '{source}' failed: {error_with_line(error)}") from error
+        if not isinstance(changed, str):
+            raise BadConfig(f"change '{source}' gave {type(changed).__name__}; the text of a page was expected")
+        return changed
+
+    return change
 
 
-def _read_rules(path: Path) -> tuple[Rule, ...]:
-    try:
-        rules = msgspec.toml.decode(path.read_bytes(), type=_ChangeFile).rule
-    except OSError as error:
-        raise BadConfig(f"change '{path}' cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(f"change '{path}': {what_is_wrong(error, _ChangeFile)}") from None
-    if not rules:
-        raise BadConfig(f"change '{path}' has no rule: each begins with [[rule]] and has select = \"…\"")
-    for number, rule in enumerate(rules, 1):
-        if len(rule.operation) != 1 or rule.drop is False or rule.replace in ({}, {"": ""}) or rule.set == {}:
-            raise BadConfig(
-                f"rule {number} of '{path}' does {', '.join(rule.operation) or 'nothing'}: it must do one thing of "
-                f"{', '.join(OPERATIONS)} (one rule may follow another with the same select)"
-            )
-    return rules
+def written_out(page: str) -> str:
+    """The page as a parser writes it: what is the same in A and B is then the same in every byte."""
+    return LexborHTMLParser(page).html or ""
 
 
 def spaced(page: str) -> str:
@@ -184,50 +126,35 @@ def spaced(page: str) -> str:
     return "\n" + page.replace("\n", "\n\n") + "\n"
 
 
-def _apply_rule(page: str, rule: Rule) -> str:
-    source = SourcePage(page)
-    spans = source.select(rule.select)
-    [(operation, value)] = rule.operation.items()
-    if operation not in ("set", "name", "insert_before", "insert_after"):  # these change nothing that is inside
-        spans = _outermost(spans)
-    if operation not in ("move_before", "move_after"):
-        return spliced(page, [_edit(page, span, operation, value) for span in spans])
-    targets = source.select(value)
-    if not spans or not targets:
-        return page
-    target = targets[0]
-    if any(span.start < target.start < span.end for span in spans):
-        raise BadConfig("an element cannot be moved into what it holds")
-    at = target.start if operation == "move_before" else target.end
-    moved = "".join(page[span.start : span.end] for span in spans)
-    return spliced(page, [(at, at, moved), *((span.start, span.end, "") for span in spans)])
+def _read_rules(path: Path) -> tuple[Rule, ...]:
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_ChangeFile).rule
+    except OSError as error:
+        raise BadConfig(f"change '{path}' cannot be read: {error.strerror}") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise BadConfig(f"change '{path}': {what_is_wrong(error, _ChangeFile)}") from None
 
 
-def _edit(page: str, span: ElementSpan, operation: str, value: Any) -> Edit:
-    start, inner, inner_end, end = span
-    tag = page[start:inner]
-    match operation:
-        case "set":
-            return start, inner, with_attributes(tag, value)
-        case "name":
-            before, dot, _ = (attribute_of(tag, "name") or "").rpartition(".")
-            return start, inner, with_attributes(tag, {"name": before + dot + value})
-        case "insert_before":
-            return start, start, value
-        case "insert_after":
-            return end, end, value
-        case "drop":
-            return start, end, ""
-        case "replace":
-            return inner, inner_end, replaced_in_texts(page[inner:inner_end], value)
-    if inner == end:
-        raise BadConfig(f"{tag!r:.80} holds no text: set = {{value = …}} changes what a field says")
-    return inner, inner_end, html.escape(value, quote=False)
+def _apply_rules(rules: tuple[Rule, ...], page: str) -> str:
+    document = LexborHTMLParser(page)
+    for rule in rules:
+        rule.apply(document)
+    return document.html or ""
 
 
-def _outermost(spans: list[ElementSpan]) -> list[ElementSpan]:
-    outermost: list[ElementSpan] = []
-    for span in spans:
-        if not outermost or span.start >= outermost[-1].end:
-            outermost.append(span)
-    return outermost
+def _move_to_front(element: LexborNode) -> None:
+    first = element.parent.first_child if element.parent else None
+    if first is not None and first.mem_id != element.mem_id:
+        first.insert_before(element)  # a copy
+        element.decompose()
+
+
+def _outermost(elements: list[LexborNode]) -> Iterator[LexborNode]:
+    """Those that lie in no other of them."""
+    selected = {element.mem_id for element in elements}
+    for element in elements:
+        around = element.parent
+        while around is not None and around.mem_id not in selected:
+            around = around.parent
+        if around is None:
+            yield element

@@ -11,25 +11,17 @@ have is `impossible`: who clicks a button that B has taken away does not buy on 
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import assert_never
 
 import numpy as np
 
 from benchmarks.ab.effects import Effect, difference_error, paired_effect
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
-from replay_sessions.schema import Action, Terminate, TypeAndSubmit
-from shop_env.metrics.clustered_errors import (
-    NO_SPREAD,
-    ClusteredError,
-    Codes,
-    Floats,
-    holm,
-    smallest_difference,
-    t_p_value,
-)
-from shop_env.metrics.over_seeds import OverSeeds, pooled_over_seeds
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.metrics.clustered_errors import NO_SPREAD, Codes, Floats, holm, smallest_difference, t_p_value
 
 LEVEL = 0.05
 
@@ -39,8 +31,6 @@ class Difference(Record):
 
     Attributes:
         effect: The mean difference of the steps and its 95% interval over users.
-        users: On whose steps it was measured.
-        degrees_of_freedom: That its standard error is known with.
         p_value: Of the t test over users (CR2).
         holm_p_value: The same, adjusted for all kinds.
         could_be_seen: What difference would have been found with 80% probability, going by how much users differed
@@ -48,8 +38,6 @@ class Difference(Record):
     """
 
     effect: Effect
-    degrees_of_freedom: float
-    users: int
     p_value: float
     holm_p_value: float
     could_be_seen: float | None
@@ -67,22 +55,12 @@ def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]
     return [
         Difference(
             effect=effect,
-            degrees_of_freedom=error.degrees_of_freedom,
-            users=error.clusters,
             p_value=p_value,
             holm_p_value=adjusted,
             could_be_seen=smallest_difference(error) if NO_SPREAD < error.standard_error < math.inf else None,
         )
         for effect, error, p_value, adjusted in zip(effects, errors, p_values, holm(p_values), strict=True)
     ]
-
-
-def pooled(differences: Sequence[Difference]) -> OverSeeds:
-    """The differences of several trainings, of the same kind and of the same users, as one."""
-    errors = [
-        ClusteredError(shift.effect.standard_error, shift.degrees_of_freedom, shift.users) for shift in differences
-    ]
-    return pooled_over_seeds([shift.effect.difference for shift in differences], errors, same_users=True)
 
 
 def users_needed(kinds: int) -> int:
@@ -96,12 +74,7 @@ def users_needed(kinds: int) -> int:
 
 Distribution = Mapping[Action | None, float]  # None: a reply that cannot be read
 
-CLICKS = (
-    "purchase=*buy_now*|*checkout*|*place_order*|*purchase*",
-    "cart=*add_to_cart*|*add_to_basket*|*add_to_bag*",
-)
 OTHER, SEARCH, LEAVE, IMPOSSIBLE = "other clicks", "search", "leave", "impossible"
-LONGEST_HINT = 300
 
 
 class Kinds:
@@ -126,13 +99,17 @@ class Kinds:
         >>> kinds.of(Click(name="gone.add_to_cart"), {"tea.add_to_cart"})
         'impossible'
         """
-        if isinstance(action, Terminate):
-            return LEAVE
-        if action is None or action.name not in names:
+        if action is None or (not isinstance(action, Terminate) and action.name not in names):
             return IMPOSSIBLE
-        if isinstance(action, TypeAndSubmit):
-            return SEARCH
-        return next((label for label, patterns in self.clicks.items() if _fits(action.name, patterns)), OTHER)
+        match action:
+            case Terminate():
+                return LEAVE
+            case TypeAndSubmit():
+                return SEARCH
+            case Click(name=name):
+                return next((label for label, patterns in self.clicks.items() if _fits(name, patterns)), OTHER)
+            case _:
+                assert_never(action)
 
     def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
         """How much of a distribution each kind has, (kinds,)."""
@@ -142,36 +119,20 @@ class Kinds:
         return shares_of_kinds
 
 
-def kinds_of(clicks_option: Sequence[str] | None, names: Iterable[str]) -> tuple[Kinds, list[str]]:
-    """The kinds that `--clicks` names, of which some element of the pages is one.
-
-    Args:
-        given: As LABEL=PATTERN|PATTERN; None: purchase and cart.
-        names: Of all elements of the pages.
-
-    Returns:
-        The kinds, and which labels are left out because no element has such a name.
+def parse_kinds(clicks_option: Sequence[str]) -> Kinds:
+    """The kinds that `--clicks` names, each as LABEL=PATTERN|PATTERN.
 
     Raises:
-        BadConfig: They do not read, or one that was given fits no name.
+        BadConfig: They do not read.
     """
     clicks: dict[str, list[str]] = {}
-    for text in CLICKS if clicks_option is None else clicks_option:
-        label, _, fitting = (part.strip() for part in text.partition("="))
-        if not label or not fitting or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
-            wrong = f"'{label}' is taken" if label and fitting else "expected LABEL=PATTERN|PATTERN"
+    for text in clicks_option:
+        label, _, patterns = (part.strip() for part in text.partition("="))
+        if not label or not patterns or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
+            wrong = f"'{label}' is taken" if label and patterns else "expected LABEL=PATTERN|PATTERN"
             raise BadConfig(f"--clicks {text!r}: {wrong}, for example cart=*add_to_cart*")
-        clicks[label] = [pattern.strip() for pattern in fitting.split("|")]
-    page_names = set(names)
-    absent = [label for label, patterns in clicks.items() if not any(_fits(name, patterns) for name in page_names)]
-    if clicks_option is not None and absent:
-        patterns = clicks[absent[0]]
-        hint = did_you_mean(patterns[0].strip("*"), {name.rpartition(".")[2] for name in page_names})
-        raise BadConfig(
-            f"--clicks {absent[0]}={'|'.join(patterns)}: no element of these pages has such a name. "
-            f"{hint:.{LONGEST_HINT}}"
-        )
-    return Kinds({label: patterns for label, patterns in clicks.items() if label not in absent}), absent
+        clicks[label] = [pattern.strip() for pattern in patterns.split("|")]
+    return Kinds(clicks)
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:

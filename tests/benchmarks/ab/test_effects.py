@@ -8,16 +8,15 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import stats
 
-from benchmarks.ab.effects import Effect, alarms_in_parts, effect_of, paired_effect, prediction
-from benchmarks.ab.walks import Outcomes, VisitOutcome, read_outcomes, write_outcomes
-from replay_sessions.foundation.errors import BadConfig, BadSession
+from benchmarks.ab.effects import Effect, effect_of, paired_effect, prediction
+from benchmarks.ab.walks import Outcomes, VisitOutcome
+from replay_sessions.foundation.errors import BadConfig
 
 
 def outcomes(bought: list[int], *, failed: tuple[int, ...] = (), users_of: int = 2) -> Outcomes:
     return Outcomes(
         VisitOutcome(
             user_id=f"u{number // users_of:03}",
-            traits={"price": "thrifty" if number % 2 else "fair"},
             bought=bool(value),
             steps=3 + value,
             dollars=10.0 * value,
@@ -54,13 +53,6 @@ def test_visits_of_which_an_end_is_unknown_are_in_no_effect() -> None:
     assert found.before == pytest.approx(2 / 5)
 
 
-def test_an_effect_of_some_shoppers_alone() -> None:
-    before, after = outcomes([0, 0, 0, 0, 1, 1]), outcomes([0, 1, 0, 1, 1, 1])
-    thrifty = before.traits("price") == "thrifty"
-    assert effect_of(before, after, "bought", thrifty).difference == pytest.approx(2 / 3)
-    assert effect_of(before, after, "dollars", ~thrifty).difference == 0
-
-
 def test_other_visits_are_no_pairs() -> None:
     with pytest.raises(BadConfig, match="not of the same shoppers"):
         effect_of(outcomes([0, 1, 1, 0]), outcomes([0, 1, 1, 0], users_of=1), "bought")
@@ -80,34 +72,13 @@ def test_what_a_prediction_is_worth() -> None:
     right = prediction(effect(-0.2, -0.08, 0.04), true)
     assert (right.right_direction, right.covered, right.alarm) == (True, True, False)
     assert right.error == pytest.approx(0.02)
-    # SE 0.06 over 400 visits; 2.8 standard errors are to be 0.10: 400 · (2.8 · 0.06 / 0.10)² visits.
-    assert right.visits_needed == math.ceil(400 * (2.8 * 0.06 / 0.10) ** 2)
     wrong = prediction(effect(0.01, 0.05, 0.09), true)
     assert (wrong.right_direction, wrong.covered, wrong.alarm) == (False, False, True)
     for true_effect in (true, effect(0.08, 0.10, 0.12)):
         assert prediction(effect(0.0, 0.0, 0.0), true_effect).right_direction is False
     # Both margins count: 0.03 and 0.02 reach 0.036 far, so an error of 0.035 is covered and one of 0.037 is not.
     assert [prediction(effect(at - 0.03, at, at + 0.03), true).covered for at in (-0.065, -0.063)] == [True, False]
-    unsure = prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01))
-    assert (unsure.right_direction, unsure.visits_needed) == (None, None)
-
-
-def test_small_tests_of_the_same_shop_are_told_group_by_group() -> None:
-    before = outcomes([0] * 16)
-    after = outcomes([1] * 7 + [0] + [0] * 8)
-    assert list(alarms_in_parts(before, after, "bought", 4)) == [True, False]
-    assert list(alarms_in_parts(before, after, "bought", 3)) == [True, False]  # the last two users are too few
-
-
-def test_outcomes_survive_their_file_and_a_broken_one_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    file = tmp_path / "agent" / "A-0.jsonl"
-    assert read_outcomes(file) is None
-    visits = outcomes([0, 1, 1]).visits
-    write_outcomes(file, visits)
-    assert read_outcomes(file) == visits
-    file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(BadSession, match=r"A-0\.jsonl"):
-        read_outcomes(file)
+    assert prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01)).right_direction is None
 
 
 def test_the_interval_holds_what_refits_would_have_bought_without_their_walking() -> None:
@@ -137,6 +108,6 @@ def test_refits_add_nothing_where_they_differ_by_the_sampling_of_visits_alone() 
 
 def outcomes_of(bought: NDArray[np.bool_], log_ratios: NDArray[np.float64]) -> Outcomes:
     return Outcomes(
-        VisitOutcome(user_id=f"u{n:05}", traits={}, bought=bool(b), steps=1, dollars=0, log_ratios=tuple(own.tolist()))
+        VisitOutcome(user_id=f"u{n:05}", bought=bool(b), steps=1, dollars=0, log_ratios=tuple(own.tolist()))
         for n, (b, own) in enumerate(zip(bought, log_ratios, strict=True))
     )
