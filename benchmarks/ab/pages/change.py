@@ -59,7 +59,7 @@ class Rule(Config, omit_defaults=True):
             elements = list(_outermost(document.css(self.select)))
         except SelectolaxError as error:
             raise BadConfig(f"{self.select!r} is no CSS selector that is understood") from error
-        for element in elements if self.first else ():
+        for element in reversed(elements) if self.first else ():  # each before the one that went ahead
             _move_to_front(element)
         for element in elements if self.hide else ():
             element.decompose()
