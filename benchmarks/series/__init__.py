@@ -1,1 +1,0 @@
-"""Many agents, stores, trained seeds and decoding draws from one file: leaderboards, filled and pooled."""

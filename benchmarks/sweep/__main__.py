@@ -1,0 +1,63 @@
+"""Makes the runs that a file describes, seed by seed, and one table of all seeds.
+
+  shop-r1 sweep mine.toml --out runs/mine
+  shop-r1 sweep shop_r1_table2 --out runs/paper --dry-run
+  shop-r1 sweep shop_r1_table2 --out runs/paper -- --evaluation.sessions 200
+  shop-r1 sweep customer_r1_table4 --preset smollm2_cpu --seeds 0 \\
+    --store stores/mine --out runs/customer
+
+A file names runs (trainings, or agents to rank), seeds and a store:
+
+  title = "The tiny policy on three shops"
+  seeds = [101, 102, 103]
+  store = "demo"           # a shop of each seed's own; or a path with {seed}
+  compare = [["SFT, T 0.6", "majority"]]
+  [[run]]
+  preset = "tiny_cpu"
+  flags = ["--evaluation.sessions", "600"]
+  [[run]]
+  name = "agents"
+  agents = ["choice", "SFT=runs/seed{seed}/sft"]
+
+A figure is the mean over seeds, with a 95% interval over users and seeds. The
+tables of the papers are such files, with the published values beside ours:
+shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8. Tables of one paper
+share their runs in OUT. Nothing is trained or evaluated twice, also after a stop;
+a training of another preset, store or flags is refused. OUT holds NAME.json, .md,
+.csv and .tex, and of figure 2 a plot.
+"""
+
+import sys
+
+from benchmarks.sweep.file import load_sweep
+from benchmarks.sweep.result import sweep_result
+from benchmarks.sweep.runs import SweepOptions, plan, run_missing
+from benchmarks.sweep.written import sections, write
+from replay_sessions.foundation.command_line import command, terminable
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.table import print_results
+
+
+def _run(options: SweepOptions) -> None:
+    sweep = load_sweep(options.sweep)
+    with terminable():
+        planned = plan(sweep, options)
+        runs = [run for of_name in planned.values() for run in of_name]
+        if options.dry_run:
+            print_results(sweep.title, *(line for run in runs for line in run.describe()))
+            return
+        if sweep.by_temperature:
+            with requires_extra("report"):  # reported before hours of work, not after
+                import benchmarks.sweep.plot  # noqa: F401, PLC0415 - matplotlib may be missing
+        run_missing(runs, options.processes)
+        result = sweep_result(sweep, planned, options)
+        paths = write(result, sweep, options.out)
+    for section in sections(result, sweep, full=False):
+        print_results(*(section.lstrip("# ").splitlines() if isinstance(section, str) else [section]), "")
+    print_results(f"Written: {', '.join(map(str, paths))}")
+
+
+main = command(SweepOptions, _run)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""A sweep file: which runs, on which seeds and stores, and which rows and columns their table has.
+
+    title = "The tiny policy on three shops"
+    seeds = [101, 102, 103]
+    store = "demo"                 # a demo shop of each seed's own; or a path, in which {seed} stands for the seed
+    compare = [["Shop-R1", "SFT"]]
+    [[run]]                        # a training: `shop-r1 train`
+    preset = "tiny_cpu"
+    flags = ["--evaluation.sessions", "600"]
+    [[run]]                        # agents: `shop-r1 rank`; {seed} stands for the seed
+    name = "agents"
+    agents = ["choice", "SFT=runs/seed{seed}/sft"]
+    flags = ["--sessions", "600"]
+
+Without [[row]] and [[column]] the table has every agent and policy of the runs. The papers' tables are such files too
+(papers/*.toml): a row there is a phase of a run, with the published values beside it.
+"""
+
+import math
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.records import Config
+
+PAPERS: Any = resources.files("benchmarks.sweep") / "papers"
+
+
+class RunSpec(Config):
+    """One command for each seed.
+
+    Attributes:
+        name: Its folder in OUT.
+        preset: Of a training.
+        rows_file: Of a training: whose phases it has in place of the preset's (agents/llm_grpo/presets/rows).
+        agents: In place of a training, these agents, as in a leaderboard.
+        flags: Further words of the command.
+        flags_of: Further words for single presets, by their names: a run that has these needs those of its preset.
+    """
+
+    name: str = "run"
+    preset: str = "tiny_cpu"
+    rows_file: str | None = None
+    agents: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    flags_of: dict[str, tuple[str, ...]] = {}
+
+
+class ColumnSpec(Config):
+    """A figure.
+
+    Attributes:
+        metric: Its name in shop_env.metrics or benchmarks/sweep/type_shares.py; {} stands for the row's kind.
+        signed: A difference, of which the sign is compared with the paper's; else the order of rows is.
+    """
+
+    metric: str
+    heading: str
+    signed: bool = False
+
+
+class RowSpec(Config):
+    """A row.
+
+    Attributes:
+        phase: Whose policy it is.
+        run: The name of its run; None: the first.
+        temperature: At which it is evaluated; None: as the preset says.
+        kind: The type of action that stands for {} in the metrics' names.
+        published: For each model of the paper its figures in percent, in the order of the columns, `nan` where it gives
+            none; nothing for a row that the paper does not have.
+    """
+
+    label: str
+    phase: str
+    run: str | None = None
+    temperature: float | None = None
+    kind: str = ""
+    published: dict[str, list[float]] = {}
+
+    def metrics(self, columns: list[ColumnSpec]) -> list[str]:
+        """The names of its figures."""
+        return [column.metric.format(self.kind) for column in columns]
+
+    def share(self, model: str, index: int) -> float | None:
+        """The published figure of a model in a column, as a share; None where the paper gives none."""
+        percent = self.published[model][index] if model in self.published else math.nan
+        return None if math.isnan(percent) else round(percent / 100, 6)
+
+
+class Sweep(Config):
+    """A whole file.
+
+    Attributes:
+        seeds: Each run is made once for each.
+        store: Where the runs' sessions are from.
+        metrics: Whose choices the figures are counted by (shop_env/metrics/choices.py).
+        by_temperature: Also a plot of the figures over the rows' temperatures.
+        compare: Pairs of rows by label whose difference is printed.
+        notes: What else a reader should know.
+    """
+
+    title: str
+    run: list[RunSpec]
+    seeds: tuple[int, ...] = (0, 1, 2)
+    store: str = "demo"
+    metrics: str = "shop_r1"
+    column: list[ColumnSpec] = [
+        ColumnSpec(metric="exact_accuracy", heading="exact"),
+        ColumnSpec(metric="type_accuracy", heading="type"),
+        ColumnSpec(metric="type_f1_macro", heading="type macro-F1"),
+    ]
+    row: list[RowSpec] = []
+    by_temperature: bool = False
+    compare: list[tuple[str, str]] = []
+    notes: list[str] = []
+
+    def __post_init__(self) -> None:
+        names, labels = ([one.name for one in self.run], [row.label for row in self.row])
+        for kind, values in (("runs", names), ("rows", labels)):
+            if twice := [value for value, count in Counter(values).items() if count > 1]:
+                raise BadConfig(f"two {kind} are called '{twice[0]}'.")
+        for row in self.row:
+            if row.run is not None and row.run not in names:
+                raise BadConfig(f"row '{row.label}' is of run '{row.run}'. {did_you_mean(row.run, names)}")
+            for model, figures in row.published.items():
+                if len(figures) != len(self.column):
+                    raise BadConfig(f"row '{row.label}', {model}: {len(figures)} values, {len(self.column)} columns.")
+        if labels and (unknown := [label for pair in self.compare for label in pair if label not in labels]):
+            raise BadConfig(f"compare: no row '{unknown[0]}'. {did_you_mean(unknown[0], labels)}")
+        if not self.run or not self.seeds:
+            raise BadConfig("a sweep needs a [[run]] and a seed.")
+
+    @property
+    def by_kind(self) -> bool:
+        """Whether the rows are types of action, all of one policy."""
+        return any(row.kind for row in self.row)
+
+    @property
+    def models(self) -> list[str]:
+        """The paper's models, the one with most rows first."""
+        counts = Counter(model for row in self.row for model in row.published)
+        return [model for model, _ in counts.most_common()]
+
+    def rows_of(self, run: RunSpec) -> list[RowSpec]:
+        """The rows of a run."""
+        return [row for row in self.row if (row.run or self.run[0].name) == run.name]
+
+
+def paper_names() -> list[str]:
+    """The papers' tables."""
+    return sorted(file.name.removesuffix(".toml") for file in PAPERS.iterdir())
+
+
+def load_sweep(name: str) -> Sweep:
+    """The sweep of a .toml FILE, or a paper's table by name.
+
+    Raises:
+        BadConfig: There is none, or it does not read as one.
+    """
+    if not name.endswith(".toml") and name not in paper_names():
+        hint = did_you_mean(name, paper_names())
+        raise BadConfig(f"Unknown sweep '{name}'. {hint} Or give a .toml FILE of your own.")
+    source = Path(name) if name.endswith(".toml") else PAPERS / f"{name}.toml"
+    try:
+        return msgspec.toml.decode(source.read_bytes(), type=Sweep)
+    except OSError as error:
+        raise BadConfig(f"'{name}' cannot be read: {error.strerror}") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise BadConfig(f"'{name}': {what_is_wrong(error, Sweep)}") from error

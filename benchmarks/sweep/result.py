@@ -1,0 +1,197 @@
+"""A sweep's result: our figures over all seeds, beside the published ones where there are any.
+
+records of all seeds ─► Measured ─► View (one for each decoding of a paper's rows) ─► SweepResult ─► written.py
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from agents.llm_grpo.config import Decoding
+from benchmarks.sweep.file import RowSpec, Sweep
+from benchmarks.sweep.orders import Order, compare_rows, find_orders
+from benchmarks.sweep.runs import PlannedRun, SweepOptions, steps_file
+from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
+from replay_sessions.foundation.provenance import provenance
+from replay_sessions.foundation.records import Record
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.comparing import Measured, Pooled, Tested
+from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
+from shop_env.metrics import StepRecord
+
+ORACLE = "oracle"
+Records = dict[str, list[StepRecord]]  # by the row's label
+
+
+class TableRow(Record):
+    """A row.
+
+    Attributes:
+        figures: In the order of the columns; None where no step stands for one.
+        published: For each model of the paper the same; empty where the paper has no such row.
+        predicted: How often each type of action is predicted; `other` is a reply that cannot be read.
+        beside: It is no row of the paper's table, but a baseline or a ceiling beside it.
+    """
+
+    label: str
+    figures: list[Pooled | None]
+    published: dict[str, list[float | None]] = {}
+    predicted: dict[str, Pooled | None] = {}
+    beside: bool = False
+
+
+class View(Record):
+    """All rows, decoded one way.
+
+    Attributes:
+        orders: Of the rows that the paper has.
+        compared: What else is compared.
+    """
+
+    decoding: str
+    rows: list[TableRow]
+    orders: list[Order]
+    compared: list[Order]
+
+
+class SweepResult(Record):
+    """Everything that is written; shares are shares.
+
+    Attributes:
+        columns: Their headings.
+        models: The paper's, by which `published` figures are named.
+        phases, cost, runs: By run: what each phase took, wall time, the provenance of its results.
+    """
+
+    name: str
+    title: str
+    seeds: list[int]
+    columns: list[str]
+    models: list[str]
+    metrics: str
+    notes: list[str]
+    tested: Tested
+    views: list[View]
+    phases: dict[str, Any]
+    cost: dict[str, Any]
+    versions: dict[str, int]
+    runs: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+class FinishedRun:
+    """A run's log, and the records of its rows."""
+
+    def __init__(self, run: PlannedRun) -> None:
+        self.run = run
+        self.log: EvaluationLog = read_log(run.folder, trusted=True)
+        self.entries = {entry.steps: entry for entry in self.log.entries}
+        self._store = SessionStore.open(str(run.store))
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of an agent by its label, or of a policy by its file name."""
+        return self.entries.get(steps_file(self.run.folder, name))
+
+    def records(self, entry: Entry) -> list[StepRecord]:
+        return read_records(self.run.folder, self.log, entry, self._store)
+
+
+def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], options: SweepOptions) -> SweepResult:
+    """The result of finished runs."""
+    runs = {name: [FinishedRun(run) for run in of_name] for name, of_name in planned.items()}
+    every = [run for of_name in runs.values() for run in of_name]
+    stores = {run.log.provenance["store"]["fingerprint"] for run in every}
+    seeds = [run.seed for run in next(iter(planned.values()))]
+    by_seed = [dict(zip(runs, of_seed, strict=True)) for of_seed in zip(*runs.values(), strict=True)]
+    measured = {}
+    for name, decoding in _decodings(sweep, planned).items():
+        records = [_records(sweep, of_seed, decoding) for of_seed in by_seed]
+        same_users = len(stores) == 1
+        measured[name] = Measured(records, same_users=same_users, preset=sweep.metrics, further=TYPE_SHARES)
+    return SweepResult(
+        name=options.name,
+        title=sweep.title,
+        seeds=seeds,
+        columns=[column.heading for column in sweep.column],
+        models=sweep.models,
+        metrics=sweep.metrics,
+        notes=[*sweep.notes, *_further_notes(sweep, seeds)],
+        tested=next(iter(measured.values())).tested(),
+        views=[_view(sweep, decoding, of_decoding) for decoding, of_decoding in measured.items()],
+        phases={run.run.name: run.log.training and run.log.training.phases for run in every},
+        cost={run.run.name: run.run.read_json("cost.json") for run in every},
+        versions=VERSIONS,
+        runs={run.run.name: run.log.provenance for run in every},
+        provenance=provenance(msgspec.to_builtins(sweep)),
+    )
+
+
+def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dict[str, Decoding | None]:
+    """The views of a paper's rows: sampled and, where the preset has it, greedy; else one."""
+    config = next(iter(planned.values()))[0].config
+    if not sweep.row or config is None:
+        return {"": None}
+    if sweep.by_temperature:
+        return {"each row's temperature": None}
+    return {decoding.name: decoding for decoding in config.evaluation.decodings}
+
+
+def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding | None) -> Records:
+    """Of one seed: the file's rows, or every agent and policy."""
+    if not sweep.row:
+        return {entry.label: run.records(entry) for run in runs.values() for entry in run.entries.values()}
+    records = {}
+    for row in sweep.row:
+        run = runs[row.run or sweep.run[0].name]
+        if (entry := run.find(_file_name(row, decoding))) is not None:
+            records[row.label] = run.records(entry)
+    if decoding is not None and not sweep.by_kind:  # agents that learn nothing and, where it is known, the oracle
+        run = runs[sweep.run[0].name]
+        records |= {entry.label: run.records(entry) for entry in run.entries.values() if run.find(entry.label) == entry}
+        if oracle := run.find(decoding.file_name(ORACLE)):
+            records[ORACLE] = run.records(oracle)
+    return records
+
+
+def _file_name(row: RowSpec, decoding: Decoding | None) -> str:
+    if row.temperature is not None:
+        decoding = Decoding(f"T {row.temperature:g}" if row.temperature else "greedy", row.temperature)
+    assert decoding is not None
+    return decoding.file_name(row.phase)
+
+
+def _view(sweep: Sweep, decoding: str, measured: Measured) -> View:
+    specs = {row.label: row for row in sweep.row}
+    names = [column.metric for column in sweep.column]
+    labels = [*specs, *sorted(measured.rows - specs.keys(), key=lambda label: (label == ORACLE, label))]
+    rows = []
+    for label in labels:
+        row = specs.get(label)
+        published = {} if row is None else row.published
+        rows.append(
+            TableRow(
+                label=label,
+                figures=[measured.figure(label, name) for name in (row.metrics(sweep.column) if row else names)],
+                published={model: [row.share(model, index) for index in range(len(names))] for model in published},
+                predicted={}
+                if sweep.by_kind
+                else {kind: measured.figure(label, f"predicted_share_{kind}") for kind in KINDS.values()},
+                beside=bool(specs) and row is None,
+            )
+        )
+    return View(
+        decoding=decoding, rows=rows, orders=find_orders(sweep, measured), compared=compare_rows(sweep, measured)
+    )
+
+
+def _further_notes(sweep: Sweep, seeds: Sequence[int]) -> list[str]:
+    notes = []
+    if sweep.models:
+        notes.append(
+            "The paper gives no intervals: the order of two near figures there may be chance. Of 20 pairs here that do "
+            "not differ, one is significantly different by chance."
+        )
+    if len(seeds) == 1:
+        notes.append("One seed: the intervals are over users alone, and another seed trains another policy.")
+    return notes

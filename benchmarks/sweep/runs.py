@@ -1,0 +1,210 @@
+"""The runs of a sweep: planned, made in processes of their own, resumed, and found again.
+
+    Sweep × seeds ─► plan ─► PlannedRun ─► run_missing ─► OUT/RUN/seedS/results.json, cost.json
+
+OUT/store0            seed 0's demo shop, where no store is named
+OUT/shop_r1/seed0     its run for all of Shop-R1's tables: run.json, checkpoints, agents/*/
+
+A training has the phases of every call so far (`shop-r1 train --extend`): what two tables share is trained and
+evaluated once, and what was stopped goes on. A training of another preset, store or flags is refused before anything is
+run.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.options import prepare
+from agents.llm_grpo.presets import check_store, load_preset
+from benchmarks.leaderboard.ranking import LeaderboardConfig
+from benchmarks.sweep.file import RunSpec, Sweep
+from benchmarks.sweep.processes import StopForwarder, run_process
+from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
+from replay_sessions.foundation.command_line import parse_options
+from replay_sessions.foundation.durable_files import replace_json
+from replay_sessions.foundation.errors import BadConfig, ShopR1Error, check_at_least
+from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.log import AgentFiles, read_log
+
+
+class SweepOptions(Record):
+    """Makes the runs of a file, or of a paper's table, and one table of all seeds.
+
+    Attributes:
+        sweep: A .toml FILE, or the name of a paper's table (listed above).
+        out: The runs and the table.
+        seeds: In place of the file's.
+        store: In place of the file's; of a training, one that is not the demo shop.
+        preset: Of all trainings, in place of the file's.
+        processes: So many runs are made at a time.
+        dry_run: Print what is there already and what would be made, and do nothing.
+        flags: Further flags of every run's command, after `--`.
+    """
+
+    sweep: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FILE|NAME")]]
+    flags: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="FLAGS")]] = ()
+    out: Path
+    seeds: tuple[int, ...] = ()
+    store: str | None = None
+    preset: str | None = None
+    processes: int = 1
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least(1, processes=self.processes)
+
+    @property
+    def name(self) -> str:
+        """Of the table's files."""
+        return Path(self.sweep).stem
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run, finished or to be made.
+
+    Attributes:
+        config: Of a training, with the phases that it has already, or is to have; None for a leaderboard.
+        phases: Those of them whose rows are wanted.
+        module: Of the command, and its words.
+        store: Whose sessions it is about; a demo shop is written when the run is made.
+    """
+
+    seed: int
+    folder: Path
+    config: TrainConfig | None
+    phases: tuple[str, ...]
+    module: str
+    words: tuple[str, ...]
+    store: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.folder.parent.name}/{self.folder.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all wanted rows of a training are there; a leaderboard finds out by itself."""
+        if self.config is None:
+            return False
+        try:
+            steps = {entry.steps for entry in read_log(self.folder).entries}
+        except BadConfig:  # not finished, or of another version: the training command says which
+            return False
+        decodings = [decoding.file_name(name) for name in self.phases for decoding in self.config.decodings_of(name)]
+        return steps.issuperset(steps_file(self.folder, name) for name in decodings)
+
+    def read_json(self, name: str) -> Any:
+        """One of its files, such as phases.json or cost.json; None where there is none."""
+        path = self.folder / name
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def describe(self) -> Iterator[str]:
+        """Whether the run is finished, and which phases of a training are."""
+        yield f"{self.folder}: {'finished' if self.is_finished else 'to be run'}, store {self.store}"
+        finished = self.read_json("phases.json") or {}
+        for phase in self.config.phases if self.config else ():
+            yield f"  {phase:<26} {'finished' if phase in finished else 'missing'}"
+
+
+def steps_file(folder: Path, name: str) -> str:
+    """The file of a row's steps within a run: of an agent's label, or of a policy's file name."""
+    return str(AgentFiles.of(folder, name).steps.relative_to(folder))
+
+
+def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:
+    """The runs of a sweep by name, one for each seed; nothing is written.
+
+    Raises:
+        BadConfig: A flag is wrong, or a folder holds a training of another configuration.
+        CheckpointMismatch: A folder holds a training on another store.
+    """
+    seeds = options.seeds or sweep.seeds
+    return {run.name: [_plan_run(run, seed, sweep, options) for seed in seeds] for run in sweep.run}
+
+
+def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> PlannedRun:
+    folder = options.out / run.name / f"seed{seed}"
+    preset = options.preset or run.preset
+    store = options.store or sweep.store
+    if store == "demo" and not run.agents:
+        store = load_preset(preset).store
+    path = options.out / f"store{seed}" if store == "demo" else SessionStore.open(_filled(store, seed)).path
+    where = ("--store", str(path), "--seed", str(seed), "--out", str(folder))
+    if run.agents:
+        agents = [_filled(agent, seed) for agent in run.agents]
+        words = ("--agents", *agents, *run.flags, *options.flags, *where)
+        parse_options(LeaderboardConfig, words, program="shop-r1 rank")
+        return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
+    only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
+    words = ("--preset", preset, *_preset_flags(run, preset), *run.flags, *options.flags, *where, "--extend")
+    if run.rows_file is not None:
+        words = ("--rows", run.rows_file, "--only", *only, *words)
+    _, _, config = prepare(words)
+    if (folder / "run.json").exists() and path.exists():
+        check_store(folder, SessionStore.open(path))
+    return PlannedRun(seed, folder, config, tuple(only or config.phases), "agents.llm_grpo.train", words, path)
+
+
+def _filled(text: str, seed: int) -> str:
+    return text.replace("{seed}", str(seed))
+
+
+def _preset_flags(run: RunSpec, preset: str) -> tuple[str, ...]:
+    name = Path(preset).stem
+    if run.flags_of and name not in run.flags_of:
+        raise BadConfig(
+            f"run '{run.name}' has flags for {', '.join(run.flags_of)}, and none for preset '{name}': add some in a "
+            "copy of the sweep's file"
+        )
+    return run.flags_of.get(name, ())
+
+
+def run_missing(runs: Sequence[PlannedRun], processes: int = 1) -> None:
+    """Makes the runs that are not finished, so many of them at a time; their tables are not printed.
+
+    Raises:
+        BadConfig: Another call is at work on a run.
+        ShopR1Error: A run has failed.
+    """
+    missing = [run for run in runs if not run.is_finished]
+    if any(run.config for run in missing):
+        with requires_extra("train"):  # reported before hours of work, not after
+            import agents.llm_grpo.command  # noqa: F401, PLC0415 - torch may be missing
+    for run in missing:  # runs may share a store
+        with working_alone_in(run.folder):
+            if not run.store.exists():
+                write_demo_store(run.store, DEMO_SESSIONS, run.seed)
+    with StopForwarder() as stops, ThreadPoolExecutor(processes) as pool:
+        for future in [pool.submit(_run, run, stops) for run in missing]:
+            future.result()
+
+
+def _run(run: PlannedRun, stops: StopForwarder) -> None:
+    if stops.ended:  # stopped, or another run has failed
+        return
+    try:
+        sys.stderr.write(f"run: {run.folder}\n")
+        started = time.monotonic()
+        try:
+            code = run_process([sys.executable, "-m", run.module, *run.words], stops)
+        finally:
+            before = (run.read_json("cost.json") or {}).get("wall_s", 0.0)  # a run may take several calls
+            if run.folder.exists():
+                replace_json(run.folder / "cost.json", {"wall_s": round(before + time.monotonic() - started, 1)})
+        if code:
+            raise ShopR1Error(f"the run in '{run.folder}' ended with exit code {code}; its message stands above.")
+    except BaseException:
+        stops.ended = True
+        raise
