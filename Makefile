@@ -50,7 +50,7 @@ train-lm: $(READY)
 	else set -x; $(PY) -m agents.llm_grpo.train --preset smollm2_cpu --store $(STORE) --seed $(SEED) --out $(LM_OUT) $(ARGS); fi
 	$(PY) -m benchmarks.report $(LM_OUT)
 
-# make report RUN=runs/mine, or that of the newest; ARGS=--open shows it in the browser, ARGS="--tables DIR" writes plots.
+# make report RUN=runs/mine, or that of the newest; ARGS=--open shows it in the browser, ARGS="--tables DIR" writes tables.
 NEWEST = ls -t runs/*/results.json boards/*/results.json 2>/dev/null | head -n 1 | xargs -r dirname
 report: $(READY)
 	@folder="$(or $(RUN),$$($(NEWEST)))"; \

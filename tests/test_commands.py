@@ -24,10 +24,8 @@ from benchmarks.console import PROGRAMS
 from benchmarks.console import main as shop_r1
 from benchmarks.docs_site.__main__ import main as docs_site
 from benchmarks.leaderboard.__main__ import main as leaderboard
-from benchmarks.paper.__main__ import main as paper
-from benchmarks.seeds import main as seeds
-from benchmarks.series.__main__ import main as series
 from benchmarks.speed.__main__ import main as speed
+from benchmarks.sweep.__main__ import main as sweep
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
@@ -49,15 +47,13 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
-    *((main, []) for main in (series, docs_site, ab, ab_pages)),
+    *((main, []) for main in (sweep, docs_site, ab, ab_pages)),
     *(
         (main, [])
         for main in (
             llm_grpo_train,
             rationales,
             sb3_train,
-            paper,
-            seeds,
             speed,
         )
     ),
@@ -140,9 +136,8 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
     (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "baselines"),
     (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
-    (["sklearn"], ["benchmarks.ab", "--agents", "random", "--out", "x"], "baselines"),
-    (["matplotlib"], ["benchmarks.ab.pages", "--agents", "random", "--change", "x.toml", "--out", "x"], "report"),
-    (["torch"], ["benchmarks.paper", "--table", "2"], "train"),
+    (["torch"], ["benchmarks.sweep", "shop_r1_table2", "--out", "x"], "train"),
+    (["matplotlib"], ["benchmarks.sweep", "shop_r1_figure2", "--out", "x"], "report"),
     (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
     (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
     (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),

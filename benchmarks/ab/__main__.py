@@ -23,7 +23,8 @@ from benchmarks.ab import report
 from benchmarks.ab.config import LabConfig
 from benchmarks.ab.lab import run_lab
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import working_alone_in, write_results
+from replay_sessions.foundation.durable_files import write_results
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 

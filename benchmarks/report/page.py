@@ -3,17 +3,16 @@
 Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
 Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
 
-With --tables each table is also written as CSV, and the plots as PNG and SVG:
+With --tables each table is also written as CSV and LaTeX:
 
-paper.tex   ranking.csv   differences.csv   outcomes.csv   confusion.csv   reward_terms.csv   …
-ranking.png .svg   calibration.png .svg   curves/PHASE.png .svg
+paper.tex   ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
 """
 
 import base64
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from itertools import groupby
 from operator import itemgetter
@@ -22,7 +21,6 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
@@ -48,15 +46,13 @@ from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from shop_env.metrics.calibration import Calibration
 from train.show.curves import PhaseCurves
-from train.show.drawing import draw_phase, embed_panels
+from train.show.drawing import embed_panels
 from train.show.panels import Panel
-from train.show.plot_style import COLOURS, MARKERS, REFERENCE, embed_plot, plot_style, save_plot
-
-WIDTH = 6.3  # inches: a paper's column and a half
+from train.show.plot_style import COLOURS, REFERENCE, embed_plot, plot_style
 
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
-    """Writes all of them, the table for a paper and the plots, and returns their paths."""
+    """Writes all of them, and the table for a paper, and returns their paths."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -64,74 +60,27 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
     written = [folder / "paper.tex"]
     replace_file(written[0], paper_latex(evidence, columns))
     for table in tables:
-        written.append(folder / f"{table.name}.csv")
-        replace_file(written[-1], table.csv())
-    with plot_style():
-        written += save_plot(_ranking_plot(evidence), folder / "ranking.png", folder / "ranking.svg")
-        if evidence.probabilities:
-            figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
-            _draw_calibration(figure.subplots(), calibrations(evidence))
-            written += save_plot(figure, folder / "calibration.png", folder / "calibration.svg")
-    if evidence.phases:
-        (folder / "curves").mkdir(exist_ok=True)
-        for group in evidence.phases:
-            written += draw_phase(group, f"{evidence.folder.name}: {group[0].name}", folder / "curves")
+        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
+            written.append(folder / f"{table.name}.{ending}")
+            replace_file(written[-1], text)
     return written
 
 
 def embed_calibration(calibration: Calibration) -> str:
-    """One agent's reliability as an <svg>."""
+    """One agent's reliability as an <svg>: share right against probability; on the diagonal an agent is calibrated."""
+    bins = calibration.bins
     with plot_style(embedded=True):
         figure = Figure(figsize=(2.8, 2.0), layout="constrained")
-        _draw_calibration(figure.subplots(), {"": calibration})
+        axes = figure.subplots()
+        axes.plot([0, 100], [0, 100], color=REFERENCE, linestyle="--", linewidth=1)
+        x, y = ([100 * getattr(b, name) for b in bins] for name in ("probability", "came_true"))
+        axes.plot(x, y, color=COLOURS[0], linewidth=1, label="right, %")
+        sizes = [8 + 50 * b.forecasts / max(b.forecasts for b in bins) for b in bins]
+        axes.scatter(x, y, sizes, COLOURS[0])
+        axes.set(xlabel="probability of the likeliest action, %", ylabel="right, %", xlim=(0, 101), ylim=(0, 103))
         words = f"Reliability over {calibration.steps} steps; expected calibration error {100 * calibration.error:.1f}%"
-        bins = "; ".join(
-            f"held {100 * b.probability:.0f}% likely, {100 * b.came_true:.0f}% right" for b in calibration.bins
-        )
-        return embed_plot(figure, f"{words}. {bins}")
-
-
-def _draw_calibration(axes: Axes, calibrated: Mapping[str, Calibration]) -> None:
-    """Share right against probability, a mark a bin, its area the steps in it; on the diagonal is who is calibrated."""
-    axes.plot([0, 100], [0, 100], color=REFERENCE, linestyle="--", linewidth=1)
-    for number, (label, calibration) in enumerate(calibrated.items()):
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        x, y = ([100 * getattr(b, name) for b in calibration.bins] for name in ("probability", "came_true"))
-        most = max(b.forecasts for b in calibration.bins)
-        axes.plot(x, y, color=colour, linewidth=1, label="right, %" if not label else f"_{label}")
-        sizes = [8 + 50 * b.forecasts / most for b in calibration.bins]
-        axes.scatter(x, y, sizes, colour, marker=marker, label=label)
-    axes.set(xlabel="probability of the likeliest action, %", ylabel="right, %", xlim=(0, 101), ylim=(0, 103))
-    if all(calibrated):
-        axes.legend()
-
-
-def _ranking_plot(evidence: Evidence) -> Figure:
-    """Exact match with whiskers, the best on top; hollow diamonds know the shoppers' policy."""
-    rows = [row for row in evidence.rows if "exact_accuracy" in row.figures][::-1]
-    figure = Figure(figsize=(WIDTH, 0.8 + 0.28 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    for height, row in enumerate(rows):
-        is_reference = row.known or row.label in evidence.references
-        exact = row.figures["exact_accuracy"]
-        whiskers = None
-        if exact.low is not None and exact.high is not None:
-            whiskers = [[100 * (exact.value - exact.low)], [100 * (exact.high - exact.value)]]
-        axes.errorbar(
-            100 * exact.value,
-            height,
-            xerr=whiskers,
-            fmt="D" if is_reference else "o",
-            color=REFERENCE if is_reference else COLOURS[0],
-            markerfacecolor="white" if is_reference else COLOURS[0],
-            markersize=5,
-            capsize=3,
-        )
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
-    axes.set_xlim(left=0)
-    axes.set_xlabel("exact match, % of steps; 95% intervals")
-    axes.grid(axis="y", visible=False)
-    return figure
+        values = "; ".join(f"held {100 * b.probability:.0f}% likely, {100 * b.came_true:.0f}% right" for b in bins)
+        return embed_plot(figure, f"{words}. {values}")
 
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "hover.js", "answers.js", "list.js", "keys.js", "viewer.js")

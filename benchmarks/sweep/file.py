@@ -18,6 +18,7 @@ Without [[row]] and [[column]] the table has every agent and policy of the runs.
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ class RowSpec(Config):
     kind: str = ""
     published: dict[str, list[float]] = {}
 
-    def metrics(self, columns: list[ColumnSpec]) -> list[str]:
+    def metrics(self, columns: Sequence[ColumnSpec]) -> list[str]:
         """The names of its figures."""
         return [column.metric.format(self.kind) for column in columns]
 
@@ -106,19 +107,20 @@ class Sweep(Config):
     """
 
     title: str
-    run: list[RunSpec]
+    run: tuple[RunSpec, ...]
     seeds: tuple[int, ...] = (0, 1, 2)
     store: str = "demo"
     metrics: str = "shop_r1"
-    column: list[ColumnSpec] = [
+    column: tuple[ColumnSpec, ...] = (
         ColumnSpec(metric="exact_accuracy", heading="exact"),
         ColumnSpec(metric="type_accuracy", heading="type"),
-        ColumnSpec(metric="type_f1_macro", heading="type macro-F1"),
-    ]
-    row: list[RowSpec] = []
+        ColumnSpec(metric="type_f1_macro", heading="macro-F1"),
+        ColumnSpec(metric="mean_reward", heading="reward"),
+    )
+    row: tuple[RowSpec, ...] = ()
     by_temperature: bool = False
-    compare: list[tuple[str, str]] = []
-    notes: list[str] = []
+    compare: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names, labels = ([one.name for one in self.run], [row.label for row in self.row])

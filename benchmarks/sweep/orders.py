@@ -72,7 +72,8 @@ def find_orders(sweep: Sweep, measured: Measured) -> list[Order]:
             else:
                 here = measured.difference(first.label, second.label, column.metric)
             if here is not None and published:
-                orders.append(_order(column, first.label, second and second.label, here, published))
+                labels = first.label, second.label if second else None
+                orders.append(_order(column, *labels, here, published))
     return orders
 
 

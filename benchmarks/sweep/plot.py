@@ -36,7 +36,7 @@ def draw(result: SweepResult, sweep: Sweep, stem: Path) -> list[Path]:
                 label=heading,
             )
             paper = [
-                (row.temperature, 100 * share)
+                (row.temperature or 0.0, 100 * share)
                 for row in sweep.row
                 if (share := row.share(result.models[0], index)) is not None
             ]

@@ -168,12 +168,14 @@ def _view(sweep: Sweep, decoding: str, measured: Measured) -> View:
     rows = []
     for label in labels:
         row = specs.get(label)
-        published = {} if row is None else row.published
+        published = (
+            {model: [row.share(model, index) for index in range(len(names))] for model in row.published} if row else {}
+        )
         rows.append(
             TableRow(
                 label=label,
                 figures=[measured.figure(label, name) for name in (row.metrics(sweep.column) if row else names)],
-                published={model: [row.share(model, index) for index in range(len(names))] for model in published},
+                published=published,
                 predicted={}
                 if sweep.by_kind
                 else {kind: measured.figure(label, f"predicted_share_{kind}") for kind in KINDS.values()},

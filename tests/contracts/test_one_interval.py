@@ -13,7 +13,7 @@ from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.report.__main__ import main as report
 from benchmarks.report.evidence import read_evidence
 from benchmarks.report.step_figures import differences
-from benchmarks.series.__main__ import main as series
+from benchmarks.sweep.__main__ import main as sweep
 from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.evaluation.comparing import Measured
 from shop_env.evaluation.log import read_log, read_records
@@ -29,25 +29,27 @@ Folders = dict[str, Path]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """A leaderboard of two agents on fifteen users, its report and tables, and a series of the same board."""
+    """A leaderboard of two agents on fifteen users, its report and tables, and a sweep of the same agents."""
     folder = tmp_path_factory.mktemp("intervals")
     demo_store_at(folder / "store", 60, seed=4)
     call = ["--agents", *AGENTS, "--store", str(folder / "store"), "--split", "all", "--out", str(folder / "board")]
     assert leaderboard(call) == 0
     assert report([str(folder / "board"), "--tables", str(folder / "tables")]) == 0
-    (folder / "series.toml").write_text(
+    (folder / "sweep.toml").write_text(
         f"""
-        out = {json.dumps(str(folder / "series"))}
+        title = "One seed"
+        seeds = [0]
+        store = {json.dumps(str(folder / "store"))}
         compare = [["copy_match", "majority"]]
-        settings = {{split = "all"}}
-        [[runs]]
+        column = [{", ".join(f'{{metric = "{metric}", heading = "{metric}"}}' for metric in METRICS)}]
+        [[run]]
         agents = ["copy_match", "majority"]
-        stores = [{json.dumps(str(folder / "store"))}]
+        flags = ["--split", "all"]
         """,
         encoding="utf-8",
     )
-    assert series([str(folder / "series.toml")]) == 0
-    return {name: folder / name for name in ("board", "tables", "series")}
+    assert sweep([str(folder / "sweep.toml"), "--out", str(folder / "sweep")]) == 0
+    return {name: folder / name for name in ("board", "tables", "sweep")}
 
 
 def records_of(folders: Folders) -> dict[str, list[StepRecord]]:
@@ -55,9 +57,9 @@ def records_of(folders: Folders) -> dict[str, list[StepRecord]]:
     return {entry.label: read_records(folders["board"], log, entry) for entry in log.entries}
 
 
-def series_table(folders: Folders) -> dict[str, Any]:
-    (table,) = json.loads((folders["series"] / "series.json").read_text(encoding="utf-8"))["tables"]
-    return dict(table)
+def sweep_view(folders: Folders) -> dict[str, Any]:
+    (view,) = json.loads((folders["sweep"] / "sweep.json").read_text(encoding="utf-8"))["views"]
+    return dict(view)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -71,8 +73,9 @@ def test_a_metric_has_one_interval_in_every_table(agent: str, metric: str, folde
     assert row.figures[metric] == of_log.figures[metric] == expected
     pooled = Measured([{agent: records[agent]}], same_users=True, preset="shop_r1").figure(agent, metric)  # the papers'
     assert pooled is not None and Estimate(pooled.value, pooled.low, pooled.high) == expected
-    (of_series,) = [one["figures"][metric] for one in series_table(folders)["rows"] if one["label"] == agent]
-    assert [of_series[name] for name in ("value", "low", "high")] == [expected.value, expected.low, expected.high]
+    (figures,) = [row["figures"] for row in sweep_view(folders)["rows"] if row["label"] == agent]
+    of_sweep = figures[METRICS.index(metric)]
+    assert [of_sweep[name] for name in ("value", "low", "high")] == [expected.value, expected.low, expected.high]
     with (folders["tables"] / "ranking.csv").open(newline="") as file:
         (line,) = [line for line in csv.DictReader(file) if line["agent"] == agent]
     ends = [line[metric], line[f"{metric}_low"], line[f"{metric}_high"]]
@@ -89,7 +92,8 @@ def test_a_metric_has_one_notation_in_every_table(agent: str, metric: str, folde
     texts = {
         "leaderboard": (board / "leaderboard.md").read_text(encoding="utf-8"),
         "training": training,
-        "series": (folders["series"] / "series.md").read_text(encoding="utf-8"),
+        "sweep": (folders["sweep"] / "sweep.md").read_text(encoding="utf-8"),
+        "LaTeX": (folders["tables"] / "ranking.tex").read_text(encoding="utf-8").replace("$-$", "−"),
         "report": html.css_first("#table-ranking").text(),
     }
     assert [name for name, written in texts.items() if text not in written] == []
@@ -103,8 +107,8 @@ def test_a_difference_has_one_interval_and_one_p_everywhere(metric: str, folders
     options = Compare(folder=folders["board"], first=AGENTS[0], second=AGENTS[1])
     (of_compare,) = [c.difference for c in compare(options) if c.difference.metric == metric]
     assert (of_compare.estimate, of_compare.p_value) == (expected.estimate, expected.p_value)
-    (of_series,) = [one for one in series_table(folders)["differences"] if one["metric"] == metric]
-    assert [of_series[name] for name in ("difference", "low", "high", "p_value")] == [
+    (of_sweep,) = [one["here"] for one in sweep_view(folders)["compared"] if one["metric"] == metric]
+    assert [of_sweep[name] for name in ("value", "low", "high", "p_value")] == [
         *(expected.difference, expected.low, expected.high, expected.p_value)
     ]
     of_report = [c for c in differences(read_evidence(folders["board"])) if c.metric == metric]

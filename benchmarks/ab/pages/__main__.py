@@ -36,7 +36,8 @@ from benchmarks.ab.pages import report
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import run_pages
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import working_alone_in, write_results
+from replay_sessions.foundation.durable_files import write_results
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore

@@ -14,7 +14,6 @@ from functools import partial
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.registry import make_agent
@@ -28,6 +27,7 @@ from shop_env.evaluation.evaluate import LazyAgent, run_missing
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.scored_steps import StepKey
+from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.replies import Extraction, Reply, parse_reply
 

@@ -1,4 +1,4 @@
-"""Rules hide, move, reword and scale prices; functions take a page and give one; all else is an error that names them."""
+"""Rules hide, move, reword and scale prices; a function takes a page and gives one; all else is an error."""
 
 from pathlib import Path
 

@@ -1,66 +1,68 @@
 """The papers' tables as data: the figures are those that were printed, and what they name exists."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
 from agents.llm_grpo.presets import load_preset
-from benchmarks.paper.published import PaperTable, load_table, table_names
-from benchmarks.paper.result import TYPE_SHARES
-from benchmarks.paper.runs import HEADINGS
+from benchmarks.sweep.file import Sweep, load_sweep, paper_names
+from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate, format_cell
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.choices import metric_preset
 
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {
-    ("2", "3B"): """
+    ("shop_r1_table2", "3B"): """
         zero-shot          0.32 15.33 16.15
         RL (binary)        1.01 6.17 9.92
         SFT                16.76 22.25 24.52
         SFT + RL (binary)  16.55 23.74 28.07
         Shop-R1            27.72 36.40 31.28""",
-    ("2", "1.5B"): """
+    ("shop_r1_table2", "1.5B"): """
         zero-shot          0.53 3.94 6.16
         SFT                10.86 23.58 29.02
         Shop-R1            24.11 34.54 29.19""",
-    ("2", "0.5B"): """
+    ("shop_r1_table2", "0.5B"): """
         zero-shot          6.76 12.88 15.55
         SFT                9.90 17.72 21.61
         Shop-R1            27.72 31.83 21.20""",
-    ("3", "3B"): """
+    ("shop_r1_table3", "3B"): """
         zero-shot          0.58 0.15 0.00 38.7 1.62 0.00
         SFT                4.93 3.84 49.80 8.55 15.36 49.80
         SFT + RL (binary)  8.12 3.25 45.51 17.25 13.88 45.51
         Shop-R1            7.39 7.53 81.84 10.29 28.66 81.84""",
-    ("3", "1.5B"): """
+    ("shop_r1_table3", "1.5B"): """
         zero-shot          1.01 0.15 0.39 10.00 0.44 0.39
         SFT                4.49 7.83 23.44 15.07 32.35 23.44
         Shop-R1            3.62 8.12 72.85 6.52 34.12 72.85""",
-    ("3", "0.5B"): """
+    ("shop_r1_table3", "0.5B"): """
         zero-shot          0.43 0.15 24.02 12.90 4.43 24.02
         SFT                3.19 7.68 21.88 5.94 26.59 21.88
         Shop-R1            0.72 3.99 97.07 1.01 17.87 97.07""",
-    ("4", "3B"): """
+    ("shop_r1_table4", "3B"): """
         w/o SFT                4.63 36.56 21.92
         w/o format reward      2.87 3.19 5.04
         w/o rationale reward   26.93 37.25 33.74
         w/o reward scale       27.83 27.20 11.70
         binary action reward   27.41 27.46 12.11
         Shop-R1                27.72 36.40 31.28""",
-    ("5", "3B"): """
+    ("shop_r1_table5", "3B"): """
         whole session  27.72 36.40 31.28
         latest step    14.74 30.46 33.48""",
-    ("fig2", "3B"): """
+    ("shop_r1_figure2", "3B"): """
         T 0.6  27.72 36.40 31.28
         T 0.7  28.63 nan nan
         T 1.2  nan nan 28.36""",
-    ("customer4", "7B"): """
+    ("customer_r1_table4", "7B"): """
         zero-shot  7.32 33.43 25.72 41.11
         RL         24.72 31.17 39.58 40.51
         SFT        35.14 72.66 56.43 66.29
         SFT + RL   39.58 78.50 61.20 79.45""",
-    ("customer5", "7B"): """
+    ("customer_r1_table5", "7B"): """
         zero-shot                 7.32 33.43 25.72 41.11
         zero-shot, w/o persona    10.20 33.10 26.05 35.88
         zero-shot, w/o rationale  4.10 25.33 16.91 38.78
@@ -73,11 +75,11 @@ PRINTED = {
         SFT + RL                  39.58 78.50 61.20 79.45
         SFT + RL, w/o persona     37.80 66.67 59.42 59.73
         SFT + RL, w/o rationale   34.15 73.15 53.99 67.37""",
-    ("customer6", "7B, 3B"): """
+    ("customer_r1_table6", "7B and 3B"): """
         RL                   24.72 31.17 39.58 40.51
         RL, shorter context  18.85 31.14 28.60 41.41
         RL, smaller model    18.07 31.30 38.91 3.97""",
-    ("customer8", "7B"): """
+    ("customer_r1_table8", "7B"): """
         own persona        39.58 78.50 61.20 79.45
         another's persona  28.94 38.88 40.35 48.41""",
 }
@@ -91,14 +93,14 @@ def columns_of(printed: str) -> dict[str, list[float]]:
     return {label.strip(): [float(figure) for figure in figures.split()] for label, figures in rows}
 
 
-@pytest.fixture(params=table_names())
-def table(request: pytest.FixtureRequest) -> PaperTable:
-    return load_table(request.param)
+@pytest.fixture(params=paper_names())
+def table(request: pytest.FixtureRequest) -> Sweep:
+    return load_sweep(request.param)
 
 
 @pytest.mark.parametrize(("name", "model"), PRINTED)
 def test_the_published_figures_are_those_that_the_papers_print(name: str, model: str) -> None:
-    rows = load_table(name).rows
+    rows = load_sweep(name).row
     kept = {row.label: row.published[model] for row in rows if model in row.published}
     printed = columns_of(PRINTED[name, model])
     assert kept.keys() == printed.keys()
@@ -107,14 +109,14 @@ def test_the_published_figures_are_those_that_the_papers_print(name: str, model:
 
 
 def test_every_model_of_every_table_was_typed_twice() -> None:
-    models = {(name, model) for name in table_names() for model in load_table(name).models}
-    assert models == {*PRINTED, ("customer7", "7B")}
+    models = {(name, model) for name in paper_names() for model in load_sweep(name).models}
+    assert models == {*PRINTED, ("customer_r1_table7", "7B")}
 
 
 def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
     rows = {
         row.label: [row.share("7B", index) for index in range(4)]
-        for row in load_table("customer7").rows
+        for row in load_sweep("customer_r1_table7").row
         if row.published
     }
     assert rows.keys() == COUNTED.keys()
@@ -126,35 +128,31 @@ def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
 
 
 def test_what_is_printed_as_percent_is_read_as_shares() -> None:
-    row = next(row for row in load_table("fig2").rows if row.label == "T 0.7")
+    row = next(row for row in load_sweep("shop_r1_figure2").row if row.label == "T 0.7")
     assert math.isnan(row.published["3B"][1])
     assert [row.share("3B", index) for index in range(3)] == [0.2863, None, None]
 
 
 def test_the_model_with_most_rows_stands_first() -> None:
-    assert load_table("2").models == ["3B", "1.5B", "0.5B"]
+    assert load_sweep("shop_r1_table2").models == ["3B", "1.5B", "0.5B"]
 
 
-def test_every_row_is_a_phase_that_exists(table: PaperTable) -> None:
-    for variant in table.runs():
-        trained = load_preset("tiny_cpu", table.rows_file, table.phases(variant)).phases
-        assert set(table.phases(variant)) <= trained.keys()
+def test_every_row_is_a_phase_that_exists(table: Sweep) -> None:
+    for run in table.run:
+        phases = {row.phase for row in table.rows_of(run)}
+        assert phases <= load_preset("tiny_cpu", run.rows_file, phases).phases.keys()
 
 
-def test_every_metric_exists(table: PaperTable) -> None:
-    choices = metric_preset(table.source().metrics)
-    for row in table.rows:
-        for name in row.metrics(table.columns):
+def test_every_metric_exists(table: Sweep) -> None:
+    choices = metric_preset(table.metrics)
+    for row in table.row:
+        for name in row.metrics(table.column):
             assert TYPE_SHARES.get(name) or find_metric(name, choices)
 
 
-def test_every_paper_tells_every_aspect(table: PaperTable) -> None:
-    assert table.source().settings.keys() == HEADINGS.keys()
-
-
-def test_rows_at_a_temperature_have_phases_that_are_tested_there(table: PaperTable) -> None:
-    phases = load_preset("tiny_cpu", table.rows_file).phases
-    for row in table.rows:
+def test_rows_at_a_temperature_have_phases_that_are_tested_there(table: Sweep) -> None:
+    phases = load_preset("tiny_cpu", table.run[0].rows_file).phases
+    for row in table.row:
         if row.temperature is not None:
             assert row.temperature in phases[row.phase].temperatures
 
@@ -162,13 +160,27 @@ def test_rows_at_a_temperature_have_phases_that_are_tested_there(table: PaperTab
 def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
     """Else the second table's call would be refused."""
     found: dict[tuple[str, str], object] = {}
-    for name in table_names():
-        table = load_table(name)
-        for phase, config in load_preset("tiny_cpu", table.rows_file).phases.items():
-            trained_so = (config.method, config.start, config.reward, config.context, config.seed, config.same_time_as)
-            assert found.setdefault((table.paper, phase), trained_so) == trained_so, (name, phase)
+    for name in paper_names():
+        for run in load_sweep(name).run:
+            for phase, config in load_preset("tiny_cpu", run.rows_file).phases.items():
+                trained_so = (config.method, config.start, config.reward, config.context, config.seed)
+                assert found.setdefault((run.name, phase), trained_so) == trained_so, (name, phase)
+
+
+def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
+    record = json.loads((Path(__file__).parents[3] / "benchmarks/results/demo_shop/seeds.json").read_text())
+    pooled = {(one["first"], one["second"], one["metric"]): one["pooled"] for one in record["differences"]}
+    text = load_preset("tiny_cpu").phases["shop_r1"].several_seeds
+    for decoding, before, between in (("greedy", "greedy ", " points of"), ("T 0.6", "at T 0.6 ", " and")):
+        pair = (f"Shop-R1, {decoding}", f"SFT, {decoding}")
+        exact, f1 = (
+            format_cell(Estimate(*pooled[*pair, metric]), "difference")
+            for metric in ("exact_accuracy", "type_f1_macro")
+        )
+        assert f"{before}{exact}{between}" in text
+        assert f" and {f1}" in text
 
 
 def test_a_table_that_does_not_exist_is_told_with_the_near_one() -> None:
-    with pytest.raises(BadConfig, match=r"Unknown table 'customer9'\. Did you mean"):
-        load_table("customer9")
+    with pytest.raises(BadConfig, match="Did you mean 'customer_r1_table"):
+        load_sweep("customer_r1_table9")

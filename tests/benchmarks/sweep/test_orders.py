@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.paper.orders import find_orders, further_differences, sentences, short_sentence, verdict
-from benchmarks.paper.published import PaperColumn, PaperRow, PaperTable
-from benchmarks.paper.result import TYPE_SHARES
+from benchmarks.sweep.file import ColumnSpec, RowSpec, RunSpec, Sweep
+from benchmarks.sweep.orders import Order, compare_rows, find_orders, sentences
+from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.evaluation.comparing import Measured, Pooled
 from shop_env.metrics import StepRecord
@@ -177,18 +177,17 @@ def pooled(value: float, reach: float) -> Pooled:
     ],
 )
 def test_an_order_is_told_only_where_the_interval_tells_it(here: Pooled, published: float, said: str) -> None:
-    assert verdict(here, published) == said
+    order = Order(metric="m", heading="m", first="a", second="b", here=here, published={"3B": published})
+    assert order.verdict("3B") == said
 
 
-def table(*rows: PaperRow, signed: bool = False, compared: Sequence[tuple[str, str]] = ()) -> PaperTable:
-    column = PaperColumn(metric="exact_accuracy", heading="exact", signed=signed)
-    return PaperTable(
-        title="t", paper="shop_r1", rows_file="r", columns=[column], rows=list(rows), compared=list(compared)
-    )
+def table(*rows: RowSpec, signed: bool = False, compared: Sequence[tuple[str, str]] = ()) -> Sweep:
+    column = ColumnSpec(metric="exact_accuracy", heading="exact", signed=signed)
+    return Sweep(title="t", run=(RunSpec(),), column=(column,), row=rows, compare=tuple(compared))
 
 
-def row(label: str, *published: float) -> PaperRow:
-    return PaperRow(label=label, phase=label, published={"3B": list(published)} if published else {})
+def row(label: str, *published: float) -> RowSpec:
+    return RowSpec(label=label, phase=label, published={"3B": list(published)} if published else {})
 
 
 def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at_length() -> None:
@@ -204,22 +203,19 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
     )
     papers = table(row("a", 10.0), row("b", 5.0), row("c", 10.0), row("x"), compared=[("c", "x")])
     judged = find_orders(papers, found)
-    assert {(one.first, one.second): dict(one.verdicts) for one in judged} == {
-        ("b", "a"): {"3B": "opposite"},
-        ("c", "a"): {},  # the paper's two are equal
-        ("c", "b"): {"3B": "as in the paper"},
+    assert {(one.first, one.second): one.verdict("3B") for one in judged} == {
+        ("b", "a"): "opposite",
+        ("c", "a"): None,  # the paper's two are equal
+        ("c", "b"): "as in the paper",
     }
-    first, *others = sentences(judged, papers.columns, "3B")
+    first, *others = sentences(judged, papers.column, "3B")
     assert (
         first == "exact, pairs of rows compared with the paper's 3B: 1 as in the paper, 1 opposite, 0 not significant."
     )
     (told,) = others
     # 19 users differ by .5, one by 0: SE² = (19 · .025² + .475²) / (20 · 19) = .025²; t(19) is 2.093.
     assert told == "b − a: +47.5 [42.3, 52.7] here, −5.0 in the paper."
-    assert short_sentence(judged, papers.columns, "3B") == (
-        "compared with the paper's 3B (as in the paper / opposite / not significant): exact 1/1/0."
-    )
-    (further,) = further_differences(papers, found)
+    (further,) = compare_rows(papers, found)
     assert (further.first, further.second, further.here.value, further.published) == ("c", "x", 0.0, {})
 
 
@@ -227,20 +223,20 @@ def test_a_signed_figure_is_judged_by_its_own_sign() -> None:
     found = measured({"a": records(*["+-"] * 19, "--")})
     (judged,) = find_orders(table(row("a", -3.0), signed=True), found)
     assert judged.second is None
-    assert judged.verdicts == {"3B": "opposite"}
+    assert judged.verdict("3B") == "opposite"
 
 
 @pytest.mark.parametrize(
     ("rows", "compared", "said"),
     [
-        ([row("a", 1.0), row("a", 2.0)], [], "two rows are labelled 'a'"),
-        ([row("a", 1.0, 2.0)], [], "2 values for 1 columns"),
+        ([row("a", 1.0), row("a", 2.0)], [], "two rows are called 'a'"),
+        ([row("a", 1.0, 2.0)], [], "2 values, 1 columns"),
         ([row("a", 1.0)], [("a", "b")], "no row 'b'"),
-        ([PaperRow(label="a", phase="p", variant="small")], [], "of variant 'small'"),
+        ([RowSpec(label="a", phase="p", run="small")], [], "of run 'small'"),
     ],
 )
 def test_a_table_that_makes_no_sense_is_refused(
-    rows: list[PaperRow], compared: list[tuple[str, str]], said: str
+    rows: list[RowSpec], compared: list[tuple[str, str]], said: str
 ) -> None:
     with pytest.raises(BadConfig, match=said):
         table(*rows, compared=compared)

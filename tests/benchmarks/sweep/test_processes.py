@@ -1,4 +1,4 @@
-"""A training as a process of its own: what stops the command reaches it once, and is waited for."""
+"""A run as a process of its own: what stops the command reaches it once, and is waited for."""
 
 import os
 import signal
@@ -8,9 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
-from benchmarks.training_runs import parse_seeds
-from replay_sessions.foundation.errors import BadConfig
 
 pytestmark = pytest.mark.long
 
@@ -28,9 +25,14 @@ sys.exit({code})
 """
 PARENT = """
 import sys
-from benchmarks.training_processes import run_measured
+from benchmarks.sweep.processes import StopForwarder, run_process
 from replay_sessions.foundation.command_line import run_command
-sys.exit(run_command(lambda: run_measured([sys.executable, "-c", {child!r}])[0]))
+
+def run():
+    with StopForwarder() as stops:
+        return run_process([sys.executable, "-c", {child!r}], stops)
+
+sys.exit(run_command(run))
 """
 
 
@@ -60,11 +62,3 @@ def test_a_stop_is_handed_on_once_and_waited_for_and_told_in_one_line(
     assert process.returncode == 130
     assert saved.read_text() == "1"
     assert said == told
-
-
-def test_seeds_are_separated_by_blanks_or_commas_and_come_once() -> None:
-    assert parse_seeds(("1", "2,3", "2")) == (1, 2, 3)
-    with pytest.raises(BadConfig, match="--seeds 1 two: whole numbers were expected"):
-        parse_seeds(("1", "two"))
-    with pytest.raises(BadConfig, match="names no seed"):
-        parse_seeds((",",))

@@ -1,0 +1,143 @@
+"""Sweeps of agents: one row over seeds and stores, never mixed, resumed, and wrong files told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.sweep.__main__ import main
+from tests.demo_stores import demo_store_at
+
+# A policy of several trainings: how often it leaves is its seed's.
+TRAINED = """\
+import random
+from replay_sessions.schema import Terminate
+from shop_env.candidates import candidate_actions
+from shop_env.replies import format_reply
+
+class Trained:
+    def __init__(self, number=0):
+        self.number = number
+    def reset(self, *, seed=None):
+        self.random = random.Random(seed)
+    def act(self, observation):
+        leaves = self.random.random() < 0.2 * self.number
+        return format_reply("", Terminate() if leaves else self.random.choice(candidate_actions(observation)))
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "mine.toml"
+    file.write_text(f'title = "Mine"\n{text}', encoding="utf-8")
+    return file
+
+
+def run(file: Path, *more: str) -> dict[str, Any]:
+    assert main([str(file), "--out", str(file.parent / "out"), *more]) == 0
+    found: dict[str, Any] = json.loads((file.parent / "out/mine.json").read_text(encoding="utf-8"))
+    return found
+
+
+def exact(folder: Path, label: str) -> list[float]:
+    """The figures of each leaderboard."""
+    boards = [json.loads(file.read_text()) for file in sorted((folder / "out").glob("run/*/results.json"))]
+    rows = [entry["row"] for board in boards for entry in board["entries"]]
+    return [row["figures"]["exact_accuracy"]["value"] for row in rows if row["label"] == label]
+
+
+def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "trained.py").write_text(TRAINED, encoding="utf-8")
+    text = f"""
+        seeds = [0, 2, 4]
+        store = "{store_path}"
+        compare = [["T", "majority"]]
+        [[run]]
+        agents = ["T={tmp_path}/trained.py:Trained?number={{seed}}", "majority"]
+        flags = ["--split", "all"]
+        """
+    found = run(written(tmp_path, text))
+    (view,) = found["views"]
+    rows = {row["label"]: row["figures"][0] for row in view["rows"]}
+    assert rows["T"]["by_seed"] == pytest.approx(exact(tmp_path, "T"))
+    assert rows["T"]["value"] == pytest.approx(np.mean(exact(tmp_path, "T")))
+    assert rows["T"]["low"] < rows["T"]["value"] < rows["T"]["high"]
+    compared = {order["metric"]: order["here"] for order in view["compared"]}
+    assert compared["exact_accuracy"]["value"] == pytest.approx(rows["T"]["value"] - rows["majority"]["value"])
+    again = run(written(tmp_path, text))
+    assert again["views"] == found["views"]
+
+
+def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        demo_store_at(tmp_path / f"shop{seed}", 150, seed=seed)
+    text = f"""
+        store = "{tmp_path}/shop{{seed}}"
+        [[run]]
+        agents = ["majority"]
+        flags = ["--split", "all"]
+        """
+    found = run(written(tmp_path, text), "--seeds", "1", "2")
+    figure = found["views"][0]["rows"][0]["figures"][0]
+    values = exact(tmp_path, "majority")
+    assert figure["by_seed"] == pytest.approx(values) and len(values) == 2
+    # Of two seeds with people of their own: t(1) · standard error, 12.7 of it; shares end at 0 and 1.
+    reach = 12.706 * np.std(values, ddof=1) / np.sqrt(2)
+    assert figure["high"] == pytest.approx(min(1.0, np.mean(values) + reach), rel=1e-3)
+
+
+def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"""
+        seeds = [0]
+        store = "{store_path}"
+        [[run]]
+        agents = ["majority"]
+        flags = ["--sessions", "5"]
+        [[run]]
+        name = "other"
+        agents = ["random"]
+        flags = ["--sessions", "5"]
+        """
+    labels = {row["label"] for row in run(written(tmp_path, text))["views"][0]["rows"]}
+    assert labels == {"majority", "random"}
+    file = written(tmp_path, text.replace('"5"]\n        [[run]]', '"4"]\n        [[run]]'))
+    capsys.readouterr()
+    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "not evaluated on the same steps" in capsys.readouterr().err
+
+
+def test_each_comparison_is_printed_once_and_every_line_is_a_line(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"""
+        seeds = [0]
+        store = "{store_path}"
+        compare = [["random", "majority"]]
+        notes = ["First.", "Second."]
+        [[run]]
+        agents = ["majority", "random"]
+        """
+    run(written(tmp_path, text))
+    printed = capsys.readouterr().out
+    assert "\ufffd" not in printed
+    assert [line for line in printed.splitlines() if line in ("- First.", "- Second.")] == ["- First.", "- Second."]
+    assert printed.count("exact, random − majority") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[run]]\nagnts = ["random"]', "Did you mean 'run[0].agents'?"),
+        ('seeds = []\n[[run]]\nagents = ["random"]', "needs a [[run]] and a seed"),
+        ('[[run]]\nagents = ["random"]\n[[run]]\nagents = ["majority"]', "two runs are called 'run'"),
+        ('[[run]]\nagents = ["random"]\nflags = ["--sesions", "3"]', "--sessions"),
+        ("run = [", "mine.toml"),
+    ],
+)
+def test_a_wrong_file_is_an_error(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(written(tmp_path, text)), "--out", str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
