@@ -38,7 +38,7 @@ def _run(config: LabConfig) -> None:
     print_results(*report.tables(results), *report.sentences(results), written)
 
 
-main = command(LabConfig, _run)
+main = command(LabConfig, _run, program="shop-r1 ab")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -57,7 +57,7 @@ def _run(options: SweepOptions) -> None:
     print_results(f"Written: {', '.join(map(str, paths))}")
 
 
-main = command(SweepOptions, _run)
+main = command(SweepOptions, _run, program="shop-r1 sweep")
 
 if __name__ == "__main__":
     sys.exit(main())

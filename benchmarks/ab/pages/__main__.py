@@ -60,7 +60,7 @@ def _run(config: PagesConfig) -> int:
     return int(len(answered) < len(results.rows))
 
 
-main = command(PagesConfig, _run)
+main = command(PagesConfig, _run, program="shop-r1 ab pages")
 
 if __name__ == "__main__":
     sys.exit(main())

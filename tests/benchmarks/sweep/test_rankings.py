@@ -47,6 +47,7 @@ def exact(folder: Path, label: str) -> list[float]:
     return [row["figures"]["exact_accuracy"]["value"] for row in rows if row["label"] == label]
 
 
+@pytest.mark.long
 def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "trained.py").write_text(TRAINED, encoding="utf-8")
     text = f"""
@@ -69,6 +70,7 @@ def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Pa
     assert again["views"] == found["views"]
 
 
+@pytest.mark.long
 def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> None:
     for seed in (1, 2):
         demo_store_at(tmp_path / f"shop{seed}", 150, seed=seed)
@@ -87,6 +89,7 @@ def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> No
     assert figure["high"] == pytest.approx(min(1.0, np.mean(values) + reach), rel=1e-3)
 
 
+@pytest.mark.long
 def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
