@@ -9,7 +9,7 @@ best, how sure that is, where it goes wrong, and every session to step through.
 The file needs no network and no other file: open it in a browser, send it to
 somebody. It holds the pages of the sessions, so it is as private as the store.
 --tables also writes paper.tex (chosen columns, the best in bold, intervals as ±)
-and each table in full as CSV and LaTeX.
+and each table in full as CSV.
 """
 
 import sys
@@ -43,7 +43,7 @@ class ReportOptions(Record):
         out: The file to write; None: report.html in that folder.
         store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
         max_megabytes: The largest file to make; sessions that do not fit are left out, and it says how many.
-        tables: Also write every table (CSV, LaTeX) into this folder.
+        tables: Also write paper.tex and every table as CSV into this folder.
         columns: The metrics in paper.tex, by the names of results.json.
         beside: Training runs whose curves are drawn over those of this one.
         open: Show the file in the browser.

@@ -3,9 +3,7 @@
 Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
 Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
 
-With --tables each table is also written as CSV and LaTeX:
-
-paper.tex   ranking.csv .tex   differences.csv .tex   outcomes.csv .tex   confusion.csv .tex   reward_terms.csv .tex   …
+With --tables each table is also written as CSV: paper.tex, ranking.csv, differences.csv, outcomes.csv, …
 """
 
 import base64
@@ -60,9 +58,8 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
     written = [folder / "paper.tex"]
     replace_file(written[0], paper_latex(evidence, columns))
     for table in tables:
-        for ending, text in (("csv", table.csv()), ("tex", table.latex())):
-            written.append(folder / f"{table.name}.{ending}")
-            replace_file(written[-1], text)
+        written.append(folder / f"{table.name}.csv")
+        replace_file(written[-1], table.csv())
     return written
 
 

@@ -23,8 +23,8 @@ A figure is the mean over seeds, with a 95% interval over users and seeds. The
 tables of the papers are such files, with the published values beside ours:
 shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8. Tables of one paper
 share their runs in OUT. Nothing is trained or evaluated twice, also after a stop;
-a training of another preset, store or flags is refused. OUT holds NAME.json, .md,
-.csv and .tex, and of figure 2 a plot.
+a training of another preset, store or flags is refused. OUT holds NAME.json, .md
+and .csv, and of figure 2 a plot.
 """
 
 import sys
@@ -33,25 +33,24 @@ from benchmarks.sweep.file import load_sweep
 from benchmarks.sweep.result import sweep_result
 from benchmarks.sweep.runs import SweepOptions, plan, run_missing
 from benchmarks.sweep.written import sections, write
-from replay_sessions.foundation.command_line import command, terminable
+from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import print_results
 
 
 def _run(options: SweepOptions) -> None:
     sweep = load_sweep(options.sweep)
-    with terminable():
-        planned = plan(sweep, options)
-        runs = [run for of_name in planned.values() for run in of_name]
-        if options.dry_run:
-            print_results(sweep.title, *(line for run in runs for line in run.describe()))
-            return
-        if sweep.by_temperature:
-            with requires_extra("report"):  # reported before hours of work, not after
-                import benchmarks.sweep.plot  # noqa: F401, PLC0415 - matplotlib may be missing
-        run_missing(runs, options.processes)
-        result = sweep_result(sweep, planned, options)
-        paths = write(result, sweep, options.out)
+    planned = plan(sweep, options)
+    runs = [run for of_name in planned.values() for run in of_name]
+    if options.dry_run:
+        print_results(sweep.title, *(line for run in runs for line in run.describe()))
+        return
+    if sweep.by_temperature:
+        with requires_extra("report"):  # reported before hours of work, not after
+            import benchmarks.sweep.plot  # noqa: F401, PLC0415 - matplotlib may be missing
+    run_missing(runs, options.processes)
+    result = sweep_result(sweep, planned, options)
+    paths = write(result, sweep, options.out)
     for section in sections(result, sweep, full=False):
         print_results(*(section.lstrip("# ").splitlines() if isinstance(section, str) else [section]), "")
     print_results(f"Written: {', '.join(map(str, paths))}")

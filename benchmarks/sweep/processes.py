@@ -11,9 +11,7 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Self
 
-from replay_sessions.foundation.command_line import handling
-
-STOPPED = 130  # the exit code of a command that was stopped and reported it
+from replay_sessions.foundation.command_line import STOPPED, handling
 
 
 class StopForwarder(ExitStack):

@@ -1,6 +1,6 @@
-"""A sweep's result for people: on the terminal, as Markdown, CSV and LaTeX (plot.py draws figure 2).
+"""A sweep's result for people: on the terminal, as Markdown and as CSV (plot.py draws figure 2).
 
-SweepResult ─► sections ─► NAME.md, and what is printed;  ─► NAME.json · .csv · .tex (· .png, .svg)
+SweepResult ─► sections ─► NAME.md, and what is printed;  ─► NAME.json · .csv (· .png, .svg)
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,7 @@ def write(result: SweepResult, sweep: Sweep, folder: Path) -> list[Path]:
     texts = [part.markdown() if isinstance(part, Table) else part for part in sections(result, sweep, full=True)]
     write_results(folder, result.name, result, "\n\n".join(text.rstrip() for text in texts) + "\n")
     replace_file(stem.with_suffix(".csv"), data.csv())
-    replace_file(stem.with_suffix(".tex"), data.latex())
-    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv", ".tex")]
+    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv")]
     if sweep.by_temperature:
         with requires_extra("report"):
             from benchmarks.sweep.plot import draw  # noqa: PLC0415 - an extra that may be missing

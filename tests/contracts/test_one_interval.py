@@ -93,7 +93,6 @@ def test_a_metric_has_one_notation_in_every_table(agent: str, metric: str, folde
         "leaderboard": (board / "leaderboard.md").read_text(encoding="utf-8"),
         "training": training,
         "sweep": (folders["sweep"] / "sweep.md").read_text(encoding="utf-8"),
-        "LaTeX": (folders["tables"] / "ranking.tex").read_text(encoding="utf-8").replace("$-$", "−"),
         "report": html.css_first("#table-ranking").text(),
     }
     assert [name for name, written in texts.items() if text not in written] == []

@@ -133,7 +133,7 @@ def test_each_comparison_is_printed_once_and_every_line_is_a_line(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[run]]\nagnts = ["random"]', "Did you mean 'run[0].agents'?"),
+        ('[[run]]\nagnts = ["random"]', "Did you mean 'agents'?"),
         ('seeds = []\n[[run]]\nagents = ["random"]', "needs a [[run]] and a seed"),
         ('[[run]]\nagents = ["random"]\n[[run]]\nagents = ["majority"]', "two runs are called 'run'"),
         ('[[run]]\nagents = ["random"]\nflags = ["--sesions", "3"]', "--sessions"),

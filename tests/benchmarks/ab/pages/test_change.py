@@ -60,7 +60,7 @@ def test_rules_that_select_nothing_leave_every_page_of_the_demo_shop_as_it_is(tm
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ('[[rule]]\nselct = "a"\nhide = true', "Did you mean 'rule[0].select'?"),
+        ('[[rule]]\nselct = "a"\nhide = true', "Did you mean 'select'?"),
         ('[[rule]]\nselect = "a"', "must do one thing"),
         ('[[rule]]\nselect = "a"\nhide = true\nfirst = true', "must do one thing"),
         ('[[rule]]\nselect = "[["\nhide = true', "no CSS selector"),
