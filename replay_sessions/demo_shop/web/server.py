@@ -11,9 +11,7 @@ any shop: `Visit` has them all. The bar at the head belongs to the study and not
 """
 
 import copy
-import re
 import secrets
-from collections import OrderedDict
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -40,11 +38,8 @@ from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, describe_action
-from replay_sessions.simplify.page_view import STYLE_SOURCE, page_document
-
-_MOST_PAGES = 1_000  # of one visit
-_MAX_VISITS = 200
+from replay_sessions.schema import Action, Click, Session, TypeAndSubmit
+from replay_sessions.simplify.page_view import STYLE_SOURCE
 
 
 class Visit:
@@ -67,15 +62,13 @@ class Visit:
         """Does something on one of the pages; returns the number of the one that follows.
 
         Raises:
-            BadConfig: The page has nothing of that name, or there were too many.
+            BadConfig: The page has nothing of that name.
         """
         before = self.pages[page]
         if isinstance(action, Click | TypeAndSubmit):
             wanted = "click" if isinstance(action, Click) else "type"
             if (action.name, wanted) not in {(element.name, element.accepts) for element in find_elements(before.page)}:
                 raise BadConfig(f"page {page} of the visit has no {action.name!r}")
-        if len(self.pages) >= _MOST_PAGES:
-            raise BadConfig(f"more than {_MOST_PAGES:,} pages in one visit: begin another")
         after = copy.copy(before)
         after.respond(action)
         self.pages.append(after)
@@ -87,7 +80,7 @@ class Visit:
 
 
 class Visits:
-    """The latest visits to one shop.
+    """The visits to one shop.
 
     Args:
         seed: Of the population whose tasks the visitors are given.
@@ -97,7 +90,7 @@ class Visits:
     def __init__(self, seed: int, page_size: PageSize, first: int = 0) -> None:
         self._drawn = (Visit(number, ShopVisit(seed, number, page_size)) for number in count(first))
         self._next = next(self._drawn)
-        self._visits: OrderedDict[str, Visit] = OrderedDict()
+        self._visits: dict[str, Visit] = {}
 
     @property
     def next_task(self) -> str:
@@ -107,8 +100,6 @@ class Visits:
     def begin(self) -> Visit:
         visit, self._next = self._next, next(self._drawn)
         self._visits[visit.id] = visit
-        if len(self._visits) > _MAX_VISITS:
-            self._visits.popitem(last=False)
         return visit
 
     def find(self, visit_id: str) -> Visit:
@@ -118,7 +109,7 @@ class Visits:
         """
         if visit := self._visits.get(visit_id):
             return visit
-        raise HTTPException(404, "there is no such visit any more: open the shop's first page and begin another")
+        raise HTTPException(404, "there is no such visit: open the shop's first page and begin another")
 
 
 HOST = "127.0.0.1"
@@ -238,15 +229,14 @@ class _Pages:
         return _html(study_page("Goodbye · Demo shop", over))
 
     def _session(self, request: Request) -> Response:
-        """Runs in a thread, for it reads a recording."""
+        """Runs in a thread, because it reads a recording."""
         visit = self._visit(request)
         session = imported_session(self._journal.path(visit.id))
         if session is None:
             nothing = "<main class='notice'><h1>Nothing was recorded</h1><p>Or it is on its way: try again.</p></main>"
             return _html(study_page("Your visit", nothing))
-        step = request.query_params.get("step", "0")
-        number = int(step) if re.fullmatch("[0-9]{1,5}", step) else 0
-        return _html(study_page("Your visit", session_body(session, number, f"/visit/{visit.id}/session")))
+        body = f'<div class="notice wide"><h1>Your visit as a model sees it</h1>{session._repr_html_()}</div>'
+        return _html(study_page("Your visit", body))
 
     def _visit(self, request: Request) -> Visit:
         return self._visits.find(request.path_params["visit"])
@@ -271,28 +261,3 @@ def imported_session(recording: Path) -> Session | None:
     except ImportFailed:
         return None
     return next((record for record in records if isinstance(record, Session)), None)
-
-
-def session_body(session: Session, number: int, address: str) -> str:
-    """The steps as a list, and one of them with its page.
-
-    Args:
-        number: Of that step, from 0.
-        address: Of this page.
-    """
-    number = max(0, min(number, len(session.steps) - 1))
-    step = session.steps[number]
-    rows = ""
-    for index, other in enumerate(session.steps):
-        current = " aria-current=true" if index == number else ""
-        reason = f"<q>{escape(other.rationale)}</q>" if other.rationale else ""
-        link = f'<a href="{escape(address)}?step={index}"{current}>{escape(describe_action(other.action))}</a>'
-        rows += f"<li>{link}{reason}</li>"
-    name = "" if isinstance(step.action, Terminate) else step.action.name
-    document = page_document(step.page, marks={name: "logged"} if name else {})
-    facts = {"task": session.goal, "persona": session.persona.text if session.persona else None}
-    about = "".join(f"<p><b>{label}</b> {escape(text)}</p>" for label, text in facts.items() if text)
-    return (
-        f'<div class="notice wide"><h1>Your visit as a model sees it</h1>{about}<div class="sides"><ol>{rows}</ol>'
-        f'<iframe sandbox title="The page of step {number + 1}" srcdoc="{escape(document)}"></iframe></div></div>'
-    )
