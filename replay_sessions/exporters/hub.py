@@ -2,14 +2,12 @@
 
     shop-r1 export hub stores/mine --out mine_for_the_hub       writes a local folder, to look at
     shop-r1 import hub mine_for_the_hub --split-by official --out stores/again
-    shop-r1 export hub stores/mine --out mine_for_the_hub --upload OWNER/NAME
+    hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset --private
 
 One row a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
-Nothing leaves the machine without `--upload`, and then it becomes a private data set. Uploading is written and was
-never run: there was no network.
+The exporter itself uploads nothing.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.resources import files
@@ -21,8 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.durable_files import writing
-from replay_sessions.foundation.errors import BadConfig, ImportFailed, first_line
-from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.hub.importer import DATA_FOLDER
 from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store import SessionStore
@@ -32,8 +28,7 @@ from replay_sessions.store.work_folder import WorkFolder
 _EXAMPLES = """\
   shop-r1 export hub stores/mine --out mine_for_the_hub
   shop-r1 import hub mine_for_the_hub --out stores/again
-  shop-r1 export hub stores/mine --out mine_for_the_hub \\
-    --upload OWNER/NAME"""
+  hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset --private"""
 # Column -> its type and what it holds.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     name: (pa.type_for_alias(alias), text)
@@ -41,7 +36,6 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 ABOUT_FILE = "shop_r1.json"  # marks a folder of these rows, and names the store that it was
 _ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _FILE_CHARACTERS = 500_000_000
 _ROW_GROUP_CHARACTERS = 32_000_000
 
@@ -53,7 +47,6 @@ class HubExporter(msgspec.Struct, frozen=True):
         out: The folder that is written.
         overwrite: Replace an earlier export that is there.
         licence: The hub's word for the data's licence, such as cc-by-4.0; other leaves it to be stated.
-        upload: OWNER/NAME: upload it too, as a private data set (needs `hf auth login`; untested).
     """
 
     examples: ClassVar[str] = _EXAMPLES
@@ -61,11 +54,6 @@ class HubExporter(msgspec.Struct, frozen=True):
     out: Path
     overwrite: bool = False
     licence: str = "other"
-    upload: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.upload is not None and not _HUB_ID.fullmatch(self.upload):
-            raise BadConfig(f"--upload {self.upload!r} is no id of the hub: OWNER/NAME was expected")
 
     def export(
         self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None, *, store_name: str | None = None
@@ -79,11 +67,10 @@ class HubExporter(msgspec.Struct, frozen=True):
             (work.new / ABOUT_FILE).write_bytes(msgspec.json.encode(about))
             work.commit()
         counts = f"{store.manifest.sessions:,} sessions, {store.manifest.steps:,} rows"
-        lines = [
+        return [
             f"{self.out}: {counts}; read its README.md before it is shared",
             f"  shop-r1 import hub {self.out} --split-by official --out STORE",
         ]
-        return [*lines, _upload(self.out, self.upload)] if self.upload else lines
 
 
 def _write_split(folder: Path, split: Split, sessions: Iterator[Session], on_progress: Callable[[int], None]) -> None:
@@ -137,21 +124,6 @@ def _row_groups(sessions: Iterator[Session]) -> Iterator[tuple[list[Session], in
         yield group, characters
 
 
-def _upload(folder: Path, name: str) -> str:
-    with requires_extra("hub"):
-        from huggingface_hub import HfApi  # noqa: PLC0415 - an extra that may be missing
-    try:
-        api = HfApi()
-        api.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
-        api.upload_large_folder(name, folder, repo_type="dataset")
-    except Exception as error:  # its own errors and those of its HTTP library, which differ from version to version
-        raise ImportFailed(
-            f"'{folder}' is written, and could not be uploaded to '{name}' ({first_line(error)}): log in by "
-            f"`hf auth login`, then `hf upload-large-folder {name} {folder} --repo-type dataset`"
-        ) from error
-    return f"  uploaded to {name}, which is private unless it was public before"
-
-
 def card(store: SessionStore, licence: str) -> str:
     """Returns the README.md of the folder.
 
@@ -189,8 +161,8 @@ page as simplified HTML, and what the shopper did on it. Steps of a session foll
 |---|---|---|
 {columns}
 
-Sessions by split ({manifest.split_plan.by}): {counts}. Source: {manifest.source} (options: {options}). Events left out,
-for they are no click, typing or terminate: {left_out}. Records rejected: {manifest.rejected:,}.
+Sessions by split ({manifest.split_plan.by}): {counts}. Source: {manifest.source} (options: {options}). Events left out
+because they are no click, typing or terminate: {left_out}. Records rejected: {manifest.rejected:,}.
 Fingerprint of the store: `{store.fingerprint}`.
 
 ## Before it is shared
