@@ -140,8 +140,8 @@ class ChoiceModel(FittedBaseline):
         curvature = np.zeros(len(self._penalty))
         for rows, _, counts in fit:
             shares = self.shares(rows, self.levels(self.weights))
-            own = shares * (1 - shares) * counts[rows.step]
-            curvature += self._sum_rows(rows, rows.facts**2, rows.persona**2, own)
+            variances = shares * (1 - shares) * counts[rows.step]
+            curvature += self._sum_rows(rows, rows.facts**2, rows.persona**2, variances)
         return curvature
 
     def _refit(
@@ -149,7 +149,7 @@ class ChoiceModel(FittedBaseline):
     ) -> Floats:
         drawn = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
         counts = np.split(drawn[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
-        again = [batch._replace(counts=own) for batch, own in zip(fit, counts, strict=True)]
+        again = [batch._replace(counts=drawn_counts) for batch, drawn_counts in zip(fit, counts, strict=True)]
         return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS, scale)
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
@@ -263,8 +263,8 @@ class ChoiceModel(FittedBaseline):
         """Computes the probability of each row among those of its step."""
         shared, role, kind, category = levels
         by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (personas, roles, features)
-        own = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
-        scores = np.einsum("nd,nd->n", rows.facts, own) + rows.categories @ category + rows.stands_for
+        weights = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
+        scores = np.einsum("nd,nd->n", rows.facts, weights) + rows.categories @ category + rows.stands_for
         powers = np.exp(scores - np.maximum.reduceat(scores, rows.starts)[rows.step])
         shares: Floats = powers / np.add.reduceat(powers, rows.starts)[rows.step]
         return shares
@@ -282,14 +282,16 @@ class ChoiceModel(FittedBaseline):
             slope += self._sum_rows(rows, rows.facts, rows.persona, error)
         return float(cost), slope
 
-    def _sum_rows(self, rows: Rows, facts: Floats, persona: Floats, own: Floats) -> Floats:
-        """Computes for each weight the sum over rows of `own` times what the weight multiplies, (weights,)."""
+    def _sum_rows(self, rows: Rows, facts: Floats, persona: Floats, factors: Floats) -> Floats:
+        """Computes for each weight the sum over rows of `factors` times what the weight multiplies, (weights,)."""
         roles, personas = len(self.roles) + 1, len(persona)
-        facts = facts * own[:, None]
+        facts = facts * factors[:, None]
         by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
         by_axis = np.tensordot(persona, by_role.reshape(personas, roles, -1), (0, 0)).swapaxes(0, 1)
         kind = sum_rows(rows.kind, len(self._kinds) + 1) @ facts
-        return np.concatenate([part.ravel() for part in (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ own)])
+        return np.concatenate(
+            [part.ravel() for part in (by_axis.sum(axis=0), by_axis, kind, rows.categories.T @ factors)]
+        )
 
 
 def sample_page(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tuple[ChoicePage, int, Floats]:

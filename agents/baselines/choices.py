@@ -237,9 +237,12 @@ def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple
     """
     wanted = set(words)
     element_words = [set(words_of(f"{element.name} {element.text}")) for element in elements]
-    carriers = Counter(word for own in element_words for word in own)
+    carriers = Counter(word for words_of_one in element_words for word in words_of_one)
     # Sorted: a sum of fractions in another order has another last bit, and decides ties.
-    return [(sum(1 / carriers[word] for word in sorted(own & wanted)), own) for own in element_words]
+    return [
+        (sum(1 / carriers[word] for word in sorted(words_of_one & wanted)), words_of_one)
+        for words_of_one in element_words
+    ]
 
 
 def _phrases(observation: Observation) -> Iterator[Phrase]:

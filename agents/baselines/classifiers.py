@@ -59,13 +59,13 @@ class ScoredBaseline(FittedBaseline):
         scores = self._page_scores([page for page, _ in held_out])
 
         def cost(log_temperature: float) -> float:
-            scaled = [log_softmax(own / np.exp(log_temperature)) for own in scores]
-            return -sum(float(own[chosen]) for own, (_, chosen) in zip(scaled, held_out, strict=True))
+            scaled = [log_softmax(page_scores / np.exp(log_temperature)) for page_scores in scores]
+            return -sum(float(log_shares[chosen]) for log_shares, (_, chosen) in zip(scaled, held_out, strict=True))
 
         self._calibration = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
-        return (softmax(own / self._calibration) for own in self._page_scores(pages))
+        return (softmax(scores / self._calibration) for scores in self._page_scores(pages))
 
     def _page_scores(self, pages: Sequence[ChoicePage]) -> list[Floats]:
         ends = np.cumsum([len(page.choices) for page in pages])

@@ -96,13 +96,14 @@ def estimate_changes(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
     bread = np.linalg.pinv(curvature)
     spread = len(by_user) / (len(by_user) - 1) * bread @ by_user.T @ by_user @ bread
     rows = [batch.rows for batch in batches]
-    facts, of_role = np.concatenate([own.facts for own in rows]), np.concatenate([own.role for own in rows])
-    kinds = np.concatenate([own.kind for own in rows])
+    facts, role_of, kinds = (
+        np.concatenate([getattr(part, name) for part in rows]) for name in ("facts", "role", "kind")
+    )
     shared, role_weights, kind_weights, _ = model.levels(model.weights)
     for position, (role, number) in enumerate(zip(roles, numbers, strict=True)):
-        own = of_role == number
-        weights = shared[0] + role_weights[number, 0] + kind_weights[kinds[own]].mean(axis=0)
-        varies = np.ptp(facts[own], axis=0) > 0
+        is_of_role = role_of == number
+        weights = shared[0] + role_weights[number, 0] + kind_weights[kinds[is_of_role]].mean(axis=0)
+        varies = np.ptp(facts[is_of_role], axis=0) > 0
         block = slice(position * len(FEATURES), (position + 1) * len(FEATURES))
         for name, units in EFFECTS.items():
             amounts = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
@@ -120,10 +121,10 @@ def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequenc
         error[taken] += 1
         parts: list[tuple[Floats, Floats]] = []
         for number, role in enumerate(roles):
-            own = np.flatnonzero(rows.role == role)
-            facts, steps = rows.facts[own], sum_rows(rows.step[own], len(rows.starts))
-            weighted = facts * shares[own, None]
-            parts.append((steps @ (facts * error[own, None]), steps @ weighted))
+            indices = np.flatnonzero(rows.role == role)
+            facts, steps = rows.facts[indices], sum_rows(rows.step[indices], len(rows.starts))
+            weighted = facts * shares[indices, None]
+            parts.append((steps @ (facts * error[indices, None]), steps @ weighted))
             block = slice(number * len(FEATURES), (number + 1) * len(FEATURES))
             curvature[block, block] += weighted.T @ facts
         slope, mean = map(np.hstack, zip(*parts, strict=True))

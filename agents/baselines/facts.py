@@ -92,9 +92,9 @@ class _StepFacts:
     def of(self, choice: Choice) -> Choice:
         """Returns the choice with its facts (FEATURES), the words of its name's last part, and its offer's name."""
         name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
-        own = self._offers.by_name.get(name, Offer())
+        named_offer = self._offers.by_name.get(name, Offer())
         is_of_page = is_click and name not in self._offers.by_name
-        offer = self._offers.main if is_of_page else own
+        offer = self._offers.main if is_of_page else named_offer
         ratio = min(4.0, offer.price / self._budget)
         named, typed = (
             _read_name(name),
@@ -108,7 +108,7 @@ class _StepFacts:
         last_rank = self._last_ranks.get(choice.role) if is_click else None
         facts = (
             1.0,
-            own.price > 0,
+            named_offer.price > 0,
             ratio,
             max(0.0, ratio - 1),
             nan if offer.rating is None else offer.rating,
@@ -119,7 +119,7 @@ class _StepFacts:
             log1p(rank),
             len(words & self._wanted),
             self._kind in words,
-            own.price > 0 and self._kind not in words,
+            named_offer.price > 0 and self._kind not in words,
             len(typed - self._wanted - {self._kind}),
             len(about & self._wanted),
             len(about) > 0 and self._kind not in about,

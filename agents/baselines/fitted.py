@@ -110,10 +110,10 @@ class FittedBaseline(DistributionAgent):
 
 @lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than most of them learn
 def train_steps(
-    store: TrainView, skip_first_action: bool, max_steps: int, kind: type[Reader]
+    store: TrainView, skip_first_action: bool, max_steps: int, reader_class: type[Reader]
 ) -> tuple[Reader, list[Example]]:
     """Reads the examples of a store's train split; they are held in memory for the next baseline of the same store."""
-    reader = kind(store)
+    reader = reader_class(store)
     return reader, list(reader.examples(store, skip_first_action=skip_first_action, max_steps=max_steps))
 
 
@@ -173,9 +173,9 @@ class Ngram(FittedBaseline):
         shares = np.zeros(len(roles))
         offered = list(dict.fromkeys(page.roles))
         for role, share in zip(offered, self._roles.among(_last_roles(page), offered), strict=True):
-            own = np.flatnonzero(roles == role)
-            ranks = [_rank(page.choices[index]) for index in own]
-            shares[own] = share * divide_shares(ranks, self._ranks.among((role,), list(dict.fromkeys(ranks))))
+            indices = np.flatnonzero(roles == role)
+            ranks = [_rank(page.choices[index]) for index in indices]
+            shares[indices] = share * divide_shares(ranks, self._ranks.among((role,), list(dict.fromkeys(ranks))))
         return shares
 
 
@@ -201,8 +201,8 @@ class WittenBell:
         shares = np.full(len(offered), 1 / len(offered))
         for start in range(len(context), -1, -1):
             if counts := self._counts.get(context[start:]):
-                own = np.array([counts[outcome] for outcome in offered])
-                shares = (own + len(counts) * shares) / (counts.total() + len(counts))
+                offered_counts = np.array([counts[outcome] for outcome in offered])
+                shares = (offered_counts + len(counts) * shares) / (counts.total() + len(counts))
         total: float = shares.sum()
         return shares / total
 

@@ -34,9 +34,9 @@ class RandomAgent(SeededAgent):
         for element in find_elements(observation["page"]):
             names[element.accepts].append(element.name)
         possible = {"click": bool(names["click"]), "type_and_submit": bool(names["type"]), "terminate": True}
-        kind = draw.choice([kind for kind in ACTION_TYPES if possible[kind]])
+        action_type = draw.choice([name for name in ACTION_TYPES if possible[name]])
         action: Action
-        match kind:
+        match action_type:
             case "click":
                 action = Click(name=draw.choice(names["click"]))
             case "type_and_submit":
@@ -47,7 +47,7 @@ class RandomAgent(SeededAgent):
             case "terminate":
                 action = Terminate()
             case _:
-                assert_never(kind)
+                assert_never(action_type)
         return format_reply("I try something.", action)
 
 
@@ -103,8 +103,8 @@ class CopyMatchAgent(SeededAgent):
         goal, past = observation["goal"], past_actions(observation["history"])
         wanted = quoted_parts(goal) or [" ".join(content_words(goal))]
         typed, clicked = (
-            {action.get("name") for action in past if action.get("type") == kind}
-            for kind in ("type_and_submit", "click")
+            {action.get("name") for action in past if action.get("type") == action_type}
+            for action_type in ("type_and_submit", "click")
         )
         elements = find_elements(observation["page"])
         inputs = [element for element in elements if element.accepts == "type" and element.name not in typed]

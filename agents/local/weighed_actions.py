@@ -157,8 +157,8 @@ def compute_shares(
                 packed.predicted_from[group.targets] = parents.where(trie.parents >= 0, fork)
         log_probs = policy.log_probs(packed.to(policy.device)).double().cpu()
         tries = [trie for run in batch for trie in run]
-        for own, trie in zip(log_probs.split([len(trie.parents) for trie in tries]), tries, strict=True):
-            table = (trie.paths[trie.ends].double() @ own).view(trie.rationales, -1)
+        for node_log_probs, trie in zip(log_probs.split([len(trie.parents) for trie in tries]), tries, strict=True):
+            table = (trie.paths[trie.ends].double() @ node_log_probs).view(trie.rationales, -1)
             yield table.softmax(dim=1), table.logsumexp(dim=1).exp().tolist()
 
 

@@ -17,10 +17,10 @@ def reply_format() -> dict[str, Any]:
     """Returns the format of a rationale and an action, as shop_env.replies parses them."""
     actions = [
         _object(
-            type={"type": "string", "enum": [kind.__struct_config__.tag]},
-            **{field.name: _TEXT for field in msgspec.structs.fields(kind) if field.required},  # others are the log's
+            type={"type": "string", "enum": [action.__struct_config__.tag]},
+            **{field.name: _TEXT for field in msgspec.structs.fields(action) if field.required},  # others are the log's
         )
-        for kind in get_args(Action)
+        for action in get_args(Action)
     ]
     return _format("reply", rationale=_TEXT, action={"anyOf": actions})
 

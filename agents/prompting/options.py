@@ -79,8 +79,8 @@ class ChatOptions(Config):
 
     def request_fields(self, seed: int | None) -> dict[str, Any]:
         """Returns the fields of a request, except its messages and format."""
-        own = {"temperature": self.temperature, "max_tokens": self.max_new_tokens}
-        fields = {**own, "seed": seed if self.temperature > 0 else None, **self.extra}
+        usual = {"temperature": self.temperature, "max_tokens": self.max_new_tokens}
+        fields = {**usual, "seed": seed if self.temperature > 0 else None, **self.extra}
         return {name: value for name, value in fields.items() if value is not None}
 
 

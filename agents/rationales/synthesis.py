@@ -104,7 +104,7 @@ def _write_store(
     """Writes the store with the rationales that came; every other rationale, page and action is as it was."""
     manifest = store.manifest
     digest = hashlib.blake2b(instructions.encode(), digest_size=8).hexdigest()
-    own = {"rationales_by": options.model, "rationales_prompt": digest}
+    noted = {"rationales_by": options.model, "rationales_prompt": digest}
 
     def with_rationale(step: Step, outcome: Outcome | None) -> Step:
         if not isinstance(outcome, str):
@@ -115,7 +115,7 @@ def _write_store(
         options.out,
         source=manifest.source,
         splits=manifest.split_plan,
-        options={**manifest.options, **own},
+        options={**manifest.options, **noted},
         overwrite=options.overwrite,
     ) as writer:
         writer.carry_over(store.path, manifest)

@@ -47,7 +47,7 @@ class Sb3Config(Config):
     def algorithm_arguments(self) -> dict[str, Any]:
         """Returns the algorithm's arguments: ours, then the user's over them."""
         try:
-            own = msgspec.json.decode(self.arguments, type=dict[str, Any])
+            given = msgspec.json.decode(self.arguments, type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise BadConfig(f"--arguments {self.arguments} is no JSON object: {error}") from error
-        return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **own}
+        return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **given}

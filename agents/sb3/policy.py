@@ -63,9 +63,9 @@ class _ScoresActions:
 
     def __init__(self, *arguments: Any, hidden: int = 64, **options: Any) -> None:
         self._hidden = hidden
-        own = {"features_extractor_class": _Scores, "features_extractor_kwargs": {"hidden": hidden}}
+        extractor = {"features_extractor_class": _Scores, "features_extractor_kwargs": {"hidden": hidden}}
         # Orthogonal initialisation is made for deep stacks of equal layers; here it slows learning down.
-        super().__init__(*arguments, **{"ortho_init": False, **options, **own})
+        super().__init__(*arguments, **{"ortho_init": False, **options, **extractor})
 
     def _build_mlp_extractor(self) -> None:
         self.mlp_extractor = _Parts(int(self.action_space.n), self._hidden)  # type: ignore[attr-defined]

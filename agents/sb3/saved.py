@@ -71,9 +71,9 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
             f"The model acts on {model.action_space} and sees {model.observation_space}: not what "
             "shop_env.wrappers.DiscreteActions shows, so no agent can be made of it."
         )
-    kind = type(model.policy)
+    policy_class = type(model.policy)
     saved = SavedPolicy(
-        policy=f"{kind.__module__}:{kind.__qualname__}",
+        policy=f"{policy_class.__module__}:{policy_class.__qualname__}",
         policy_kwargs={key: value for key, value in model.policy_kwargs.items() if key not in TRAINING_ONLY},
         algorithm=type(model).__name__,
         max_candidates=max_candidates,
@@ -104,10 +104,12 @@ def load_policy(folder: Path | str, policy_class: type[Any] | None = None) -> tu
     """
     folder = Path(folder)
     saved = _description(folder)
-    kind = policy_class or _policy_class(saved, folder)
+    policy_class = policy_class or _policy_class(saved, folder)
     observation_space = feature_space(saved.max_candidates, saved.view)
     try:
-        policy = kind(observation_space, spaces.Discrete(saved.max_candidates), _no_schedule, **saved.policy_kwargs)
+        policy = policy_class(
+            observation_space, spaces.Discrete(saved.max_candidates), _no_schedule, **saved.policy_kwargs
+        )
         policy.load_state_dict(load_file(folder / WEIGHTS_FILE))
     except (OSError, SafetensorError, RuntimeError, TypeError) as error:
         raise CheckpointMismatch(f"'{folder}' does not hold the weights of a {saved.policy}: {error}") from error
