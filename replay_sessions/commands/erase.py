@@ -14,7 +14,6 @@ from typing import Annotated
 import msgspec
 import tyro
 
-from replay_sessions.commands.check import rewrite_store
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
@@ -22,6 +21,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.recorder.batches import file_name_of, named_in
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import counted
+from replay_sessions.store.audit.repair import rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 

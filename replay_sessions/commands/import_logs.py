@@ -27,11 +27,8 @@ from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import LONG_SESSION_STEPS
 from replay_sessions.store.manifest import REJECTED_FILE, SplitBy, SplitPlan, format_counts
 from replay_sessions.store.work_folder import check_target
-
-STOPPED = "nothing is written"
 
 OptionsT = TypeVar("OptionsT")
 
@@ -73,9 +70,6 @@ def print_contents(store: SessionStore) -> None:
         print(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
     if manifest.rejected:
         print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
-    longest = max(store.index(), key=lambda row: row.steps)
-    if longest.steps > LONG_SESSION_STEPS:
-        print(f"  warning: session {longest.session_id!r} has {longest.steps:,} steps: a crawler's?")
     for split, count in manifest.split_sessions.items():
         if not count:
             print(f"  warning: no session is in {split}; with few users, try --split-by session")
@@ -127,7 +121,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 on_progress=advance,
             )
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(STOPPED) from stop
+        raise KeyboardInterrupt("nothing is written") from stop
     print_contents(SessionStore.open(options.out))
     for line in importer.report:
         print(f"  {line}")

@@ -45,7 +45,6 @@ class Show(Record):
         step: One step of the session, counted from 0, with its page.
         recipe: How to simplify a raw page of a known site, a name or a file; None: it is found by the site.
         viewport: The window that a raw page's styles are read for.
-        as_is: The page is simplified already.
     """
 
     store_or_page: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE|PAGE")]]
@@ -53,7 +52,6 @@ class Show(Record):
     step: int | None = None
     recipe: str | None = None
     viewport: ViewportName = "desktop"
-    as_is: bool = False
 
 
 def _show(options: Show) -> None:
@@ -152,7 +150,7 @@ def _show_page(page: str) -> None:
 
 
 def _show_page_file(path: Path, options: Show) -> None:
-    """A raw page from a file, simplified, or one that is simplified already."""
+    """Shows a raw page from a file as it is simplified."""
     try:
         with open_unpacked(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -160,11 +158,7 @@ def _show_page_file(path: Path, options: Show) -> None:
         raise StoreNotFound(f"cannot read '{path}': {error}") from error
     if len(raw) > MAX_BYTES:
         raise BadSession(f"'{path}' is longer than {MAX_BYTES:,} bytes, which no page is")
-    if options.as_is:
-        page = raw.decode("utf-8", errors="replace")
-    else:
-        page = simplify(raw, options.recipe, viewport=VIEWPORTS[options.viewport]).html
-    _show_page(page)
+    _show_page(simplify(raw, options.recipe, viewport=VIEWPORTS[options.viewport]).html)
 
 
 run = command(Show, _show, program="shop-r1 show")

@@ -69,7 +69,7 @@ def test_show_a_store_a_session_a_step(tmp_path: Path, capsys: pytest.CaptureFix
     assert "2 elements" in told
 
 
-def test_show_a_page_simplified_or_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_page_simplified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = tmp_path / "page.html.gz"
     raw.write_bytes(
         gzip.compress(b"<html><body><script>x()</script><a name=logged.name href=/cart>Cart</a></body></html>")
@@ -78,8 +78,6 @@ def test_show_a_page_simplified_or_as_it_is(tmp_path: Path, capsys: pytest.Captu
     told = capsys.readouterr().out
     assert "script" not in told
     assert "click  cart" in told
-    assert run("show", raw, "--as-is") == 0
-    assert "click  logged.name  Cart" in capsys.readouterr().out
     raw.write_bytes(raw.read_bytes()[:-9])
     assert run("show", raw) == 2
 

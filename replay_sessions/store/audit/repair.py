@@ -1,0 +1,69 @@
+"""A store without the sessions at fault, or without those that are to be erased."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.audit.findings import AuditReport
+
+# Leaving a session out mends these faults. Shifted pages are not mended by it: the import has to be done again.
+_REASONS = {
+    "unreadable": "cannot be read as it was written",
+    "ungrounded": "too few of its targets stand on the page shown",
+    "duplicates": "repeats another session exactly",
+    "near_duplicates": "nearly repeats a session in train",
+}
+
+
+def repair_store(
+    store: SessionStore, report: AuditReport, *, on_progress: Callable[[int], None] = lambda _: None
+) -> int:
+    """Replaces a store by its sound sessions; each that is left out is rejected with its reason.
+
+    Until the sound ones are written, the old store stays as it is.
+
+    Returns:
+        How many sessions were rejected.
+
+    Raises:
+        BadConfig: Its pages are shifted, or nothing would be left.
+    """
+    shifted = next((fault for fault in report.faults if fault.code == "shifted"), None)
+    if shifted:
+        raise BadConfig(f"'{store.path}' cannot be repaired by leaving sessions out: {shifted.message}")
+    reasons = {
+        session_id: _REASONS[fault.code]
+        for fault in reversed(report.faults)
+        if fault.code in _REASONS
+        for session_id in fault.sessions
+    }
+    if len(reasons) == len(store):
+        raise BadConfig(f"'{store.path}' cannot be repaired: every session is at fault; import it again")
+    rewrite_store(store, reasons, on_progress=on_progress)
+    return len(reasons)
+
+
+def rewrite_store(
+    store: SessionStore,
+    reasons: Mapping[str, str],
+    *,
+    forgotten: Collection[str] = (),
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Replaces a store by itself without some sessions.
+
+    Args:
+        reasons: Why each is left out, by its id.
+        forgotten: Ids that the list of what was rejected must not hold either.
+    """
+    manifest = store.manifest
+    with StoreWriter(
+        store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
+    ) as writer:
+        writer.carry_over(store.path, manifest, without=forgotten)
+        for session_id in store.session_ids():
+            if session_id in reasons:
+                writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])
+            else:
+                writer.write(store.verified_session(session_id))
+            on_progress(1)
