@@ -28,6 +28,7 @@ import msgspec
 from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
 from agents.baselines.choice_model import ChoiceModel
 from agents.baselines.fitted import ContextMajority, Nearest, Ngram
+from agents.baselines.page_counts import PageCounts, StepNumber
 from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
@@ -53,6 +54,8 @@ CORE: dict[str, Build] = {
     "copy_match": CopyMatchAgent,
     "oracle": OracleAgent,
     "context_majority": ContextMajority,
+    "page_counts": PageCounts,
+    "step_number": StepNumber,
     "ngram": Ngram,
     "nearest": Nearest,
     "choice": ChoiceModel,
@@ -97,7 +100,12 @@ EXTRAS = {
 }
 AGENTS = (*CORE, *EXTRAS)
 # What a name in --agents stands for when it stands for several.
-GROUPS = {"baselines": ("context_majority", "ngram", "nearest", "logistic", "boosting", "choice")}
+GROUPS = {
+    "baselines": (
+        "context_majority", "page_counts", "step_number", "ngram", "nearest", "logistic", "boosting", "choice",
+        "boosted_choice",
+    )
+}  # fmt: skip
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at once; each has a thread
 

@@ -7,8 +7,7 @@ context with enough train steps. `ngram` looks at the last three actions, with W
 
     p(o | c) = (count(c, o) + kinds(c) · p(o | c without its first word)) / (count(c) + kinds(c))
 
-where kinds(c) is how many different outcomes followed c (Witten and Bell 1991), and the shortest context is uniform
-over what the page offers. Recurring names are part of a role, so that names are followed too where they mean something;
+(witten_bell.py). Recurring names are part of a role, so that names are followed too where they mean something;
 a page's own names (products) differ in their rank among those of their role.
 
 `nearest` takes what was done at the train steps that are most like this one, by BM25 over their words:
@@ -33,6 +32,7 @@ from scipy.sparse import csr_matrix
 
 from agents.adapted import DistributionAgent, Floats, TrainView
 from agents.baselines.choices import Choice, ChoicePage, Example, Reader
+from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
@@ -42,7 +42,6 @@ MIN_STEPS = 5
 ORDER = 3  # actions before the next one
 K1, B = 1.2, 0.75
 HELD_OUT = 0.1
-CountContext = tuple[str, ...]
 Labelled = tuple[ChoicePage, int]  # and which of its choices was taken
 
 
@@ -138,7 +137,7 @@ class ContextMajority(FittedBaseline):
     """The most frequent role by kind of page and last action, backing off to the kind of page, and to all steps."""
 
     def learn(self, examples: Sequence[Example]) -> None:
-        self._counts: defaultdict[CountContext, Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
         for page, role, _, _ in examples:
             for context in _contexts(page):
                 self._counts[context][role] += 1
@@ -153,7 +152,7 @@ class ContextMajority(FittedBaseline):
         return np.full(len(page.choices), 1 / len(page.choices))
 
 
-def _contexts(page: ChoicePage) -> list[CountContext]:
+def _contexts(page: ChoicePage) -> list[Context]:
     """Lists the contexts of a page, from the most specific to that of all steps."""
     return [(page.kind, *page.past[-1:]), (page.kind,), ()]
 
@@ -179,35 +178,7 @@ class Ngram(FittedBaseline):
         return shares
 
 
-class WittenBell:
-    """Smoothed counts of which outcome follows which context."""
-
-    def __init__(self) -> None:
-        self._counts: defaultdict[CountContext, Counter[str]] = defaultdict(Counter)
-
-    def add(self, context: CountContext, outcome: str) -> None:
-        for start in range(len(context) + 1):
-            self._counts[context[start:]][outcome] += 1
-
-    def among(self, context: CountContext, offered: Sequence[str]) -> Floats:
-        """Computes the probability of each of the outcomes that are offered, (offered,), summing to 1.
-
-        >>> model = WittenBell()
-        >>> for outcome in "aab":
-        ...     model.add((), outcome)
-        >>> model.among((), ["a", "c"]).round(2).tolist()  # (2 + 2/2) and (0 + 2/2), each of 5
-        [0.75, 0.25]
-        """
-        shares = np.full(len(offered), 1 / len(offered))
-        for start in range(len(context), -1, -1):
-            if counts := self._counts.get(context[start:]):
-                offered_counts = np.array([counts[outcome] for outcome in offered])
-                shares = (offered_counts + len(counts) * shares) / (counts.total() + len(counts))
-        total: float = shares.sum()
-        return shares / total
-
-
-def _last_roles(page: ChoicePage) -> CountContext:
+def _last_roles(page: ChoicePage) -> Context:
     return (*("start",) * ORDER, *page.past)[-ORDER:]
 
 

@@ -1,0 +1,123 @@
+"""Counts of what was done next, the models that a trained policy must beat: `page_counts` and `step_number`.
+
+`page_counts` counts the actions that followed a page's heading, the product before the last one, the last product and
+the last action. A context that was not seen is shortened from the left, with Witten-Bell smoothing (fitted.py) whose
+weight is the one that predicts a tenth of the train sessions best. `step_number` counts how often a session ends at its
+first, second, … step, and divides the rest evenly. Both read every step of the train split once, without observations.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import log
+
+import numpy as np
+
+from agents.adapted import DistributionAgent, Floats, TrainView
+from agents.baselines.witten_bell import Context, WittenBell
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Action, Session, Terminate, reply_action
+from shop_env.candidates import candidate_actions
+from shop_env.observation import Observation
+from shop_env.replies import action_json
+from shop_env.reward.click_types import click_type_of
+from shop_env.words import past_actions
+
+_HEADING = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)
+_TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_HELD_OUT = 10  # every tenth session chooses the weight
+_MAX_CANDIDATES = 400
+_MAX_STEPS = 200  # later steps count as this one
+
+
+class _CountingAgent(DistributionAgent):
+    """Reads the train split of a store, session by session.
+
+    Args:
+        store: What to learn from: all steps of its train split.
+        temperature: See DistributionAgent.
+        skip_first_action: Learn from the steps that are scored, without each session's first.
+    """
+
+    def __init__(self, store: TrainView | str, *, temperature: float = 0.0, skip_first_action: bool = True) -> None:
+        super().__init__(temperature)
+        view = TrainView.of(store)
+        if not len(view):
+            raise BadConfig(f"counts are of the train split, and that of store '{view.name}' has no session")
+        self._skip = int(skip_first_action)
+        self.learn(view.sessions())
+
+    def learn(self, sessions: Iterator[Session]) -> None:
+        """Takes from the sessions what `weigh` needs."""
+        raise NotImplementedError
+
+    def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
+        """Returns the probabilities of the page's actions, (actions,), summing to 1."""
+        raise NotImplementedError
+
+    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+        offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
+        weighed = map(self.weigh, observations, offered)
+        return list(zip(offered, weighed, strict=True))
+
+
+class PageCounts(_CountingAgent):
+    """Counts of what was done next after the same heading, product before, last product and last action."""
+
+    def learn(self, sessions: Iterator[Session]) -> None:
+        self._counts, fitted = WittenBell(), WittenBell()
+        held_out: list[tuple[Context, str]] = []
+        for number, session in enumerate(sessions):
+            for context, action in islice(_transitions(session), self._skip, None):
+                self._counts.add(context, action)
+                if number % _HELD_OUT:
+                    fitted.add(context, action)
+                else:
+                    held_out.append((context, action))
+        self._weight = min(_WEIGHTS, key=lambda weight: -sum(log(fitted.share(*pair, weight)) for pair in held_out))
+
+    def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
+        context = _context(observation["page"], past_actions(observation["history"]))
+        return self._counts.among(context, [_key(reply_action(action)) for action in actions], self._weight)
+
+
+def _transitions(session: Session) -> Iterator[tuple[Context, str]]:
+    """Yields the context of each step, and what was done there."""
+    past: list[dict[str, str]] = []
+    for step in session.steps:
+        action = reply_action(step.action)
+        yield _context(step.page, past), _key(action)
+        past.append(action)
+
+
+def _context(page: str, past: Sequence[dict[str, str]]) -> Context:
+    heading = _HEADING.search(page) or _TITLE.search(page)
+    products = [action["name"] for action in past if click_type_of(action.get("name", "")) == "product_link"]
+    before_last, last = ("", "", *products)[-2:]
+    return heading[1] if heading else "", before_last, last, _key(past[-1]) if past else ""
+
+
+def _key(action: dict[str, str]) -> str:
+    return action_json(action)
+
+
+class StepNumber(_CountingAgent):
+    """Counts of how often a session ends at each step's number; all other actions are alike."""
+
+    def learn(self, sessions: Iterator[Session]) -> None:
+        reached, ended = np.ones(_MAX_STEPS), np.zeros(_MAX_STEPS)
+        for session in sessions:
+            for number, step in islice(enumerate(session.steps), self._skip, None):
+                reached[min(number, _MAX_STEPS - 1)] += 1
+                ended[min(number, _MAX_STEPS - 1)] += isinstance(step.action, Terminate)
+        overall = ended.sum() / reached.sum()
+        self._ends = (ended + overall) / reached  # a step that was never reached ends as steps do on the whole
+
+    def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
+        ends = float(self._ends[min(observation["step"], _MAX_STEPS - 1)])
+        terminates = np.array([isinstance(action, Terminate) for action in actions])
+        if terminates.all():
+            return np.ones(1)
+        shares: Floats = np.where(terminates, ends, (1 - ends) / (~terminates).sum())
+        return shares
