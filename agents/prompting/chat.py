@@ -113,7 +113,7 @@ class Chat:
         )
         if completion.finish_reason == "content_filter":
             raise NoAnswer("content filter: the server removed the reply")
-        return completion._replace(text=self._without_key(completion.text))
+        return completion._replace(text=self._clean(completion.text))
 
     def count(self, **amounts: int) -> None:
         """Adds to the counts."""
@@ -139,7 +139,7 @@ class Chat:
             raise NoAnswer(f"not sent: {self._failures_in_a_row} requests in a row had no answer")
 
     def _failure(self, error: Exception) -> NoAnswer:
-        detail = self._without_key(" ".join(str(error).split()))[:_MAX_CHARACTERS]
+        detail = self._clean(" ".join(str(error).split()))[:_MAX_CHARACTERS]
         if not isinstance(error, openai.OpenAIError):
             return NoAnswer(f"malformed answer: {detail}")
         if isinstance(error, openai.APIStatusError) and error.status_code in (400, 413):
@@ -151,7 +151,9 @@ class Chat:
             self._failures_in_a_row += 1
         return NoAnswer(f"{type(error).__name__}: {detail}")
 
-    def _without_key(self, text: str) -> str:
+    def _clean(self, text: str) -> str:
+        """Removes the key, and replaces half a surrogate pair, which no file can hold, with its escape."""
+        text = text.encode("utf-8", "backslashreplace").decode()
         return text.replace(self._key, "[key]") if self._key else text
 
 

@@ -47,8 +47,10 @@ def synthesise(options: RationaleOptions) -> int:
         _write_store(store, options, outcomes, instructions)
         lines.append(f"written: {options.out}")
     else:
-        lines.append(f"{len(failures):,} steps have no reply, so '{options.out}' is not written: {failures[0]}")
-        lines.append("the same command continues where this one ended (--partial writes the store as it is)")
+        lines += [
+            f"{len(failures):,} steps have no reply, so '{options.out}' is not written: {failures[0]}",
+            "the same command continues where this one ended (--partial writes the store as it is)",
+        ]
     print_results(report_table(store.sessions(options.split), outcomes), *lines)
     return 0 if is_written else 1
 
@@ -61,11 +63,12 @@ def _request_all(
 
     def ask(step: tuple[Session, int]) -> tuple[StepKey, str | NoAnswer]:
         session, index = step
+        key = session.session_id, index
         messages = rationale_messages(session, index, instructions, options.page_characters)
         try:
-            return (session.session_id, index), chat.ask(messages, seed=options.seed, **fields).text
+            return key, chat.ask(messages, seed=options.seed, **fields).text
         except NoAnswer as failure:
-            return (session.session_id, index), failure
+            return key, failure
 
     identity = {
         "store": store.fingerprint,
@@ -104,7 +107,6 @@ def _write_store(
     """Writes the store with the rationales that came; every other rationale, page and action is as it was."""
     manifest = store.manifest
     digest = hashlib.blake2b(instructions.encode(), digest_size=8).hexdigest()
-    noted = {"rationales_by": options.model, "rationales_prompt": digest}
 
     def with_rationale(step: Step, outcome: Outcome | None) -> Step:
         if not isinstance(outcome, str):
@@ -115,7 +117,7 @@ def _write_store(
         options.out,
         source=manifest.source,
         splits=manifest.split_plan,
-        options={**manifest.options, **noted},
+        options={**manifest.options, "rationales_by": options.model, "rationales_prompt": digest},
         overwrite=options.overwrite,
     ) as writer:
         writer.carry_over(store.path, manifest)

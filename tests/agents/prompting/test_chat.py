@@ -45,6 +45,7 @@ def then(*responses: Response) -> Script:
         (completion(None, ended="length"), "", ["cut at max_new_tokens=512: 1 replies"]),
         (completion(None, refusal="I cannot help."), "I cannot help.", ["refused by the model: 1 replies"]),
         (completion(None, ended="tool_calls"), "", []),
+        (completion("half a pair: \ud83d"), "half a pair: \\ud83d", []),
     ],
 )
 def test_what_the_model_wrote_is_its_reply(
