@@ -29,7 +29,6 @@ from replay_sessions.simplify import Recipe, SimplifiedPage, load_recipe
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
 from replay_sessions.simplify.page import locate
 from replay_sessions.simplify.parsing import MAX_BYTES
-from replay_sessions.simplify.recipes import Rule
 from replay_sessions.simplify.trees import parse
 
 CACHED_PAGES = 4  # consecutive actions are often on one page
@@ -185,6 +184,10 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     private_data: Literal["remove", "keep"] | None = None
     viewport: ViewportName = "desktop"
 
+    def __post_init__(self) -> None:
+        if self.recipe is not None:
+            load_recipe(self.recipe)  # one of no such name is reported now
+
     @property
     def removes_private_data(self) -> bool:
         return self.private_data == "remove" or (self.private_data is None and self.pages == "raw")
@@ -196,14 +199,6 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         recipe = {"pages": "raw", "recipe": self.recipe or "by site"} if self.pages == "raw" else {}
         recipe |= {"viewport": self.viewport} if self.viewport != "desktop" else {}
         return {**recipe, "private_data": "removed" if self.removes_private_data else "kept"}
-
-    def recipe_rules(self) -> tuple[Rule, ...] | None:
-        """The content of the recipe that is named.
-
-        Raises:
-            BadConfig: There is none of that name.
-        """
-        return load_recipe(self.recipe).rules if self.recipe is not None else None
 
 
 def read_saved_page(folder: Path, name: str) -> bytes:

@@ -18,7 +18,7 @@ import msgspec
 from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, load_event_mapping
-from replay_sessions.importers.events.screens import RenderedPages, Shop, read_templates
+from replay_sessions.importers.events.screens import RenderedPages, Shop
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Imported, Importer, Part, find_files, table_of_names
 from replay_sessions.importers.sessions import build_session
@@ -60,7 +60,6 @@ class EventsImporter(Importer):
     def __init__(self, source: Path, options: EventsOptions) -> None:
         super().__init__(source, options)
         self._mapping = load_event_mapping(options.mapping)
-        self._templates = read_templates(self._mapping.layout)
         self.name = self._mapping.source
         self.settings["mapping"] = options.mapping
         files = find_files(source, RECORD_ENDINGS)
@@ -119,7 +118,6 @@ class EventsImporter(Importer):
             menu={path: titles[path].most_common(1)[0][0] for path in sorted(frequent)},
             catalogue={path: _most_clicked(offers, self._mapping.min_clicks) for path, offers in clicks.items()},
             has_quickview=any("quickview" in kinds for kinds in self._mapping.types.values()),
-            templates=self._templates,
         )
 
 

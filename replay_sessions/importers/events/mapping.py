@@ -122,7 +122,6 @@ class EventMapping(records.Config):
         words: Column -> code -> what it means, applied before anything is read.
         types: The log's words for events -> kinds; several where one event of the log stands for several.
         pages: The address of a page -> what it is, where the log's word for the event does not tell.
-        layout: Templates of pages in place of those in layout.toml.
     """
 
     description: str
@@ -139,7 +138,6 @@ class EventMapping(records.Config):
     types: dict[str, Kind | tuple[Kind, ...]]
     pages: dict[str, View] = msgspec.field(default_factory=dict)
     words: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
-    layout: dict[str, str] = msgspec.field(default_factory=dict)
 
     def rows(self, record: Record) -> Iterator[Row | Rejected]:
         """Yields the events of a record as rows of text, or which field of one is missing or of the wrong kind.

@@ -1,19 +1,16 @@
 """Pages of a shop whose log holds none: what was on the screen, the names of its elements, and the page as HTML.
 
 A `Screen` says what a page offers; visits.py infers from it how a shopper came from one page to the next. A `Shop`
-knows the menu and writes pages by templates (layout.toml, or those of a mapping).
+knows the menu and writes pages by the templates in layout.toml.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
-from string import Formatter
 
 import msgspec
 
 from replay_sessions.elements import find_elements
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import Offer, View
 from replay_sessions.importers.logged_pages import Pages, Target, Unresolved
@@ -97,13 +94,11 @@ class Shop(Record):
         menu: Address -> title of the pages that every page links to.
         catalogue: Address -> what a page offers, where the events themselves do not list it.
         has_quickview: Each offer has a button that opens it over the list.
-        templates: Of its pages.
     """
 
     menu: dict[str, str]
     catalogue: dict[str, tuple[Offer, ...]]
     has_quickview: bool
-    templates: dict[str, str]
 
     @property
     def menu_names(self) -> dict[str, str]:
@@ -138,38 +133,14 @@ class Shop(Record):
 
     def _fill(self, template: str, **values: str) -> str:
         """A template with values in it: HTML where the template's own parts are meant, else text."""
-        return self.templates[template].format(
+        return _TEMPLATES[template].format(
             **{name: value if name in _HTML else escape(value) for name, value in values.items()}
         )
 
 
 _CACHED_PAGES = 512
+_TEMPLATES: dict[str, str] = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes())
 _HTML = ("menu", "main", "detail", "offers", "rows", "facts", "buttons")
-
-
-def read_templates(own: Mapping[str, str]) -> dict[str, str]:
-    """The templates of layout.toml, some of them replaced.
-
-    Raises:
-        BadConfig: A template is unknown, or has a value that it cannot have.
-    """
-    templates: dict[str, str] = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes())
-    fields = {name: _fields_of(template, name) for name, template in templates.items()}
-    for name, template in own.items():
-        if name not in templates:
-            raise BadConfig(f"[layout] has no template {name!r}. {did_you_mean(name, templates)}")
-        if unknown := _fields_of(template, name) - fields[name]:
-            raise BadConfig(
-                f"[layout] {name}: {{{min(unknown)}}} has no value there, but {', '.join(sorted(fields[name]))}"
-            )
-    return {**templates, **own}
-
-
-def _fields_of(template: str, name: str) -> set[str]:
-    try:
-        return {field for _, field, _, _ in Formatter().parse(template) if field is not None}
-    except ValueError as error:
-        raise BadConfig(f"[layout] {name}: {error}; a brace that is text is written {{{{ or }}}}") from error
 
 
 class RenderedPages(Pages):
@@ -192,5 +163,5 @@ class _RenderedPage:
     def find(self, target: Target, *, typed: bool) -> str:
         name = target.get("name")
         if name not in self._names:
-            raise Unresolved(f"the page has no element named {name!r}: does the layout write it?")
+            raise Unresolved(f"the page has no element named {name!r}")
         return name or ""

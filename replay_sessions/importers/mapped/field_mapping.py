@@ -206,7 +206,6 @@ def load_mapping(name_or_file: str) -> FieldMapping:
         BadConfig: There is none, or it does not hold what it should.
     """
     mapping = load_toml(FieldMapping, "mapping", name_or_file, _MAPPINGS)
-    mapping.recipe_rules()  # a recipe of no such name is reported now
     problem = ""
     if mapping.pages == "simplified" and mapping.step.name is None:
         problem = '[step] has no name, which only pages = "raw" can do without'

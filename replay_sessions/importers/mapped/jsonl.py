@@ -59,7 +59,6 @@ class MappedImporter(Importer):
         self.name = mapping.source if mapping else "jsonl"
         self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
-        self._reading.recipe_rules()  # a recipe of no such name is reported now
 
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         try:

@@ -96,7 +96,6 @@ class OperaImporter(Importer):
             "interviews": str(not options.no_interviews).lower(),
             **options.described(),
         }
-        options.recipe_rules()  # a recipe of no such name is reported now
         # Without the screenshots, which are tens of gigabytes.
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
         folder = fetch(source, options.revision, patterns)

@@ -17,7 +17,6 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.events.importer import EventsImporter, EventsOptions
 from replay_sessions.importers.events.mapping import load_event_mapping
-from replay_sessions.importers.events.screens import read_templates
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import REJECTED_FILE
 from shop_env.evaluation.scored_steps import EvaluationConfig
@@ -193,25 +192,13 @@ def test_a_log_that_the_mapping_cannot_read_says_why(tmp_path: Path) -> None:
         imported(tmp_path, [{"event_name": "page_view"}])
 
 
-def test_wrong_mappings_and_layouts_name_what_is_wrong(tmp_path: Path) -> None:
+def test_wrong_mappings_name_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="Did you mean 'clothing_shop'"):
         load_event_mapping("cloting_shop")
     file = tmp_path / "mine.toml"
     file.write_text('description = "d"\nsource = "s"\n[session]\nsesion_id = "x"\n')
     with pytest.raises(BadConfig, match=r"unknown key 'session.sesion_id'. Did you mean 'session_id'"):
         load_event_mapping(str(file))
-    with pytest.raises(
-        BadConfig, match=r"\[layout\] offer: \{titel\} has no value there, but buttons, facts, name, text"
-    ):
-        read_templates({"offer": "<li>{titel}</li>"})
-
-
-def test_a_layout_of_ones_own_that_lacks_an_element_leaves_its_actions_out(tmp_path: Path) -> None:
-    mapping = tmp_path / "mine.toml"
-    built_in = Path(__file__).parents[4] / "replay_sessions/importers/events/mappings/ga4_ecommerce.toml"
-    mapping.write_text(f"{built_in.read_text()}\n[layout]\ndetail = '<h2>{{text}}</h2>'\n")
-    store = imported(tmp_path, PURCHASE, str(mapping))
-    assert store.manifest.left_out_steps == {"click not found on its page": 1}
 
 
 def test_text_of_the_log_is_escaped(tmp_path: Path) -> None:
