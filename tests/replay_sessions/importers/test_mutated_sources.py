@@ -1,42 +1,176 @@
-"""Mutated logs of every importer, a few at once and 50,000 in the slow test; and logs of 50 MB."""
+"""Small sources of every importer, spoiled: each is imported in part or refused in one line, without a traceback.
 
+A case is a source and a number, and always the same.
+"""
+
+import csv
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from typing import Any
 
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.replay_sessions.importers.large_files import KINDS, cost_of
-from tests.replay_sessions.importers.mutated_sources import SOURCES, Batch, run_batch
+from replay_sessions import SessionStore
+from replay_sessions.exporters.hub import HubExporter
+from replay_sessions.foundation.errors import ShopR1Error
+from replay_sessions.importers.events.importer import EventsImporter, EventsOptions
+from replay_sessions.importers.hub.importer import HubImporter
+from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
+from replay_sessions.importers.mapped.shopcart import ShopcartImporter
+from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
+from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.store import StoreWriter
+from tests.replay_sessions.conftest import make_session
+from tests.replay_sessions.importers.events.test_events import PURCHASE
+from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
+from tests.replay_sessions.importers.mapped.test_shopcart import actions_of, line, write_lines
+from tests.replay_sessions.importers.mutations import spoiled
+from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
+from tests.replay_sessions.importers.raw.test_raw import HOME, RESULTS, row
 
 pytestmark = pytest.mark.long
 
-CASES = -(-50_000 // len(SOURCES))
+
+def _jsonl(mapping: str | None, *lines: Any, name: str = "log.jsonl") -> Callable[[Path], Callable[[], Importer]]:
+    def source(folder: Path) -> Callable[[], Importer]:
+        path = write_lines(folder / name, list(lines))
+        return lambda: JsonlImporter(path, JsonlOptions(mapping=mapping))
+
+    return source
 
 
+def _own_lines() -> list[Any]:
+    persona = {"text": "Frugal.", "traits": {"age": "31"}}
+    return [{**msgspec.to_builtins(make_session(number)), "persona": persona} for number in range(3)]
+
+
+def _autowebbench_lines() -> list[Any]:
+    actions = [(0, "click"), (1, "hover"), (3, "terminate")]
+    return [autowebbench_line(*actions, session_id=name) for name in ("a1", "a2")]
+
+
+def _webshop_line(number: int) -> dict[str, Any]:
+    page = "[Back to Search]\ncolor [red][blue]\nKettle [2-Pack] steel\n[Buy Now]"
+    steps = [
+        {"observation": "WebShop [SEP] Instruction\n[Search]", "action": {"type": "type_and_submit", "name": "search",
+         "text": "kettle"}, "rationale": None, "raw_action": "search[kettle]", "valid": True},
+        {"observation": page, "action": {"type": "click", "name": "Buy Now", "text": ""}, "rationale": "Good.",
+         "raw_action": "click[Buy Now]", "target_in_page": True},
+    ]  # fmt: skip
+    return {"session_id": f"w{number}", "source": "webshop", "instruction": "a kettle", "score": 1.0, "steps": steps}
+
+
+def _shopcart_steps() -> list[Any]:
+    return [{"session_id": f"s{number}", "user_id": f"u{number}", **action}
+            for number in range(3) for action in actions_of(number, shift=1)]  # fmt: skip
+
+
+def _shopcart(rows: list[Any], name: str) -> Callable[[Path], Callable[[], Importer]]:
+    def source(folder: Path) -> Callable[[], Importer]:
+        if name.endswith(".parquet"):
+            columns = dict.fromkeys(key for entry in rows for key in entry)
+            table = pa.table({column: [entry.get(column) for entry in rows] for column in columns})
+            pq.write_table(table, folder / name)
+        else:
+            write_lines(folder / name, rows)
+        return lambda: ShopcartImporter(folder)
+
+    return source
+
+
+def _opera(version: str) -> Callable[[Path], Callable[[], Importer]]:
+    def source(folder: Path) -> Callable[[], Importer]:
+        rows = [entry for number in range(2) for entry in session_of(f"user{number}", number)]
+        write_opera(folder, rows, session_of("anna", 9), version=version, row_group_size=4)
+        return lambda: OperaImporter(folder, OperaOptions(version=version))  # type: ignore[arg-type]
+
+    return source
+
+
+def _raw(name: str) -> Callable[[Path], Callable[[], Importer]]:
+    rows = [
+        row(selector="#q", kind="type_and_submit", text="kettle", timestamp="1", user_id="u1"),
+        row("results.html", selector="#a a", rationale='dear, "too"', timestamp="2", persona="Frugal."),
+        row(element_text="Sale", session="v2", timestamp="2025-01-01T10:00:05Z", split="test"),
+        row("results.html", kind="terminate", session="v2"),
+    ]
+
+    def source(folder: Path) -> Callable[[], Importer]:
+        (folder / "home.html").write_bytes(HOME)
+        (folder / "results.html").write_bytes(RESULTS)
+        if name.endswith(".jsonl"):
+            write_lines(folder / name, rows)
+        else:
+            names = list(dict.fromkeys(key for entry in rows for key in entry))
+            with (folder / name).open("w", newline="") as file:
+                writer = csv.DictWriter(file, names, delimiter="\t" if name.endswith(".tsv") else ",")
+                writer.writeheader()
+                writer.writerows(rows)
+        return lambda: RawImporter(folder)
+
+    return source
+
+
+def _events(folder: Path) -> Callable[[], Importer]:
+    write_lines(folder / "export.jsonl", PURCHASE)
+    return lambda: EventsImporter(folder, EventsOptions(mapping="ga4_ecommerce"))
+
+
+def _hub(folder: Path) -> Callable[[], Importer]:
+    with StoreWriter(folder.with_name("exported"), source="test") as writer:
+        for number in range(4):
+            writer.write(make_session(number))
+    HubExporter(folder).export(SessionStore.open(folder.with_name("exported")))
+    return lambda: HubImporter(folder)
+
+
+SOURCES: dict[str, Callable[[Path], Callable[[], Importer]]] = {
+    "jsonl": _jsonl("shop_r1", *_own_lines()),
+    "jsonl_guessed": _jsonl(None, *_own_lines()),
+    "jsonl_gz": _jsonl(None, *_own_lines(), name="log.jsonl.gz"),
+    "miniwob": _jsonl("miniwob", miniwob_line(1), miniwob_line(2)),
+    "autowebbench": _jsonl("autowebbench", *_autowebbench_lines()),
+    "webshop": _jsonl("webshop", _webshop_line(1), _webshop_line(2)),
+    "shopcart": _shopcart([line(number) for number in range(3)], "log.jsonl"),
+    "shopcart_steps": _shopcart(_shopcart_steps(), "log.jsonl"),
+    "shopcart_parquet": _shopcart([line(number) for number in range(3)], "train.parquet"),
+    "shopcart_steps_parquet": _shopcart(_shopcart_steps(), "test.parquet"),
+    "opera_filtered": _opera("filtered"),
+    "opera_full": _opera("full"),
+    "raw_csv": _raw("actions.csv"),
+    "raw_tsv": _raw("actions.tsv"),
+    "raw_jsonl": _raw("actions.jsonl"),
+    "events": _events,
+    "hub": _hub,
+}
+
+
+@pytest.mark.parametrize("cases", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SOURCES)
-def test_some_mutated_files_are_imported_or_refused_in_one_line(tmp_path: Path, name: str) -> None:
-    batch = Batch(name, tmp_path)
-    for number in range(1_000_000, 1_000_020):
-        batch.run(number)
-    assert batch.tally.failures == {}
-    assert batch.tally.imported > 0
-    assert batch.tally.refused > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SOURCES)
-def test_fifty_thousand_mutated_files_raise_nothing_else_in_bounded_time_and_memory(name: str) -> None:
-    tally = run_batch(name, 0, CASES)
-    assert tally.failures == {}
-    assert tally.cases == CASES
-    assert min(tally.imported, tally.refused) > CASES // 20
-    assert tally.slowest_ms < 10_000
-    assert tally.peak_memory_mib < 512
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_50_mb_takes_bounded_time_and_memory(kind: str) -> None:
-    cost = cost_of(kind)
-    assert cost.exit_code in (0, 2), cost.told
-    assert cost.seconds < 600
-    assert cost.peak_memory_mib < 2048
+def test_mutated_files_are_imported_or_refused_in_one_line(tmp_path: Path, name: str, cases: int) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    make = SOURCES[name](folder)
+    good = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    imported = 0
+    for number in range(cases):
+        draw = Random(f"{name}:{number}")
+        for path, content in good.items():
+            path.write_bytes(content)
+        for path in draw.sample(list(good), draw.choice([1, 1, 1, 2]) if len(good) > 1 else 1):
+            path.write_bytes(spoiled(path.name, good[path], draw))
+        try:
+            run_import(make(), tmp_path / "store", overwrite=True)
+        except ShopR1Error as error:
+            assert "\n" not in str(error), number
+        else:
+            imported += 1
+            store = SessionStore.open(tmp_path / "store")
+            assert len(list(store.sessions())) == len(store) > 0, number
+    assert 0 < imported < cases
