@@ -93,13 +93,9 @@ def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float
     return config.lr * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def validation_steps(total_steps: int, count: int, *, throughout: bool = False) -> set[int]:
-    """After which steps (counted from 1) to validate: `count` of them, the last step always among them.
-
-    Args:
-        throughout: Spread over all steps; otherwise over those whose learning rate has fully decayed.
-    """
-    first = 0 if throughout else math.ceil(DECAYED * total_steps)
+def validation_steps(total_steps: int, count: int) -> set[int]:
+    """After which steps (from 1) to validate: `count` of those whose learning rate has decayed, the last among them."""
+    first = math.ceil(DECAYED * total_steps)
     return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
 
 

@@ -33,7 +33,7 @@ filtered out; those from `kl` to `importance`, over the groups used alone, since
 | `reply_tokens` | tokens | mean length of a reply | GRPO |
 | `groups`, `groups_used` | groups | sampled steps, and those of them that are trained on | GRPO |
 | `packed_share` | ratio | tokens in training passes over those of the same replies as rows, each behind its whole prompt | GRPO |
-| `kl` | nats per token | KL to the frozen reference, by `kl_estimator`, of the last update | GRPO |
+| `kl` | nats per token | KL to the frozen reference, of the last update | GRPO |
 | `entropy` | nats per token | of the policy, of the last update | GRPO |
 | `self_certainty`, `self_certainty_std` | nats | s(r) of the readable replies, as it is rewarded: mean and standard deviation | GRPO |
 | `log_likelihood`, `log_likelihood_std` | nats per token | with the reward of that name, of all replies; their `action_reward` is 0 | GRPO |

@@ -2,12 +2,12 @@
 
 SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes whole sessions too, all steps of which share one pass over
 their pages, or so many ⟨context, next action⟩ pairs as in the papers: drawn one by one, uniformly or balanced over
-action types, or filled up session by session, so that they share their pages.
+action types.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import count, islice
 from random import Random
 from typing import Literal, TypeVar
 
@@ -16,7 +16,6 @@ from replay_sessions.schema import reply_action
 from train.tokens import ReplySpan, SessionTokens
 
 Balance = Literal["uniform", "balanced"]
-DrawBy = Literal["step", "session"]
 # Shop-R1, section 4.1: click and type_and_submit each occur about 10% more frequently than terminate.
 BALANCED = {"click": 1.1, "type_and_submit": 1.1, "terminate": 1.0}
 
@@ -114,7 +113,6 @@ class StepPlan:
             the next step of that type; rare types come round more often, and a step that comes twice in one batch is
             taken once.
         share: As in SessionPlan.
-        draw_by: `session` takes all steps of one session after the other, which may go on in the next batch.
     """
 
     def __init__(
@@ -124,16 +122,10 @@ class StepPlan:
         balance: Balance,
         key: str,
         share: Share = ALL,
-        draw_by: DrawBy = "step",
     ) -> None:
         self._trunks, self._size, self._share = trunks, size, share
-        sessions = [[(index, position) for position in range(len(t.replies))] for index, t in enumerate(trunks)]
-        pairs = list(chain(*sessions))
-        self._stream: Iterator[tuple[int, int]]
-        if draw_by == "session":
-            self._stream = chain.from_iterable(_epochs(sessions, key))
-        else:
-            self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
+        pairs = [(index, position) for index, trunk in enumerate(trunks) for position in range(len(trunk.replies))]
+        self._stream = _epochs(pairs, key) if balance == "uniform" else _balanced(self._by_type(pairs), key)
         self._drawn: list[tuple[int, int]] = []
 
     def pairs(self, number: int) -> list[tuple[int, int]]:

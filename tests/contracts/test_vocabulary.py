@@ -16,7 +16,6 @@ REPLACED = {
     r"grpo\.replies": "num_generations",
     r"grpo\.updates": "num_iterations",
     r"grpo\.clip": "epsilon",
-    r"grpo\.draws": "rollout_seeds",
     "clip_high": "epsilon_high",
     "loss_mean": "loss_type",
     "advantage_scale": "scale_rewards",

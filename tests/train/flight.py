@@ -23,6 +23,7 @@ from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.fake_accelerator import DEVICE, FakeAccelerator
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
+from train.grpo.trainer import prompt_seeds
 from train.memory import (
     MemoryParts,
     PassOptions,
@@ -130,7 +131,7 @@ def fly(flight: Flight, *, told: bool = True) -> Log:
     grpo = GrpoConfig(
         optimizer=OPTIMIZER, steps=2, max_batch_tokens=flight.tokens + 1024,
         sessions_per_batch=2 * flight.processes, tokens_per_batch=2**30, max_new_tokens=REPLY,
-        rollout_seeds="prompt", filter_zero_variance=False, num_generations=GENERATIONS,
+        filter_zero_variance=False, num_generations=GENERATIONS,
     )  # fmt: skip
     with FakeAccelerator() as gpu, _fake_processes(flight.processes), _planted(flight.fault):
         trainer: Any = SftTrainer(policy := _policy(flight, ranks), trunks, sft, seed=0, ranks=ranks)
@@ -152,10 +153,17 @@ def fly(flight: Flight, *, told: bool = True) -> Log:
     return log
 
 
+class SeedsByPrompt(GrpoTrainer):
+    """Samples by numbers from the host: the fake device has no generator."""
+
+    def rollout_seed(self, step: int, steps_P: Any) -> list[int]:
+        return prompt_seeds(step, steps_P)
+
+
 def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: Log, gpu: FakeAccelerator) -> Any:
     """The groups of the last step."""
     policy = _policy(flight, ranks)
-    trainer: Any = GrpoTrainer(
+    trainer: Any = SeedsByPrompt(
         policy, policy.frozen(), _tiny().tokenizer, trunks, grpo, reward_preset("shop_r1"), seed=0, ranks=ranks
     )
     sample, groups = trainer.groups, []

@@ -50,7 +50,7 @@ def rewards_of(tiny: Tiny, *groups: Group) -> list[float]:
     """As the trainer measures them, in one pass."""
     trainer = trainer_of(tiny, own_model(tiny), own_model(tiny))
     (micro_batch,) = micro_batches(groups, 100_000)
-    (stats,) = trainer._statistics([micro_batch])
+    (stats,) = trainer.statistics([micro_batch])
     return trainer.rewards(micro_batch.rollouts, stats)[0]
 
 
@@ -160,7 +160,7 @@ def test_no_text_can_be_scored_by_it() -> None:
         score_reply(format_reply("So.", Terminate()), Terminate(), LOG_LIKELIHOOD)
 
 
-@pytest.mark.parametrize("options", [{}, {"scale_rewards": "batch"}, {"max_batch_tokens": 200}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"max_batch_tokens": 200}], ids=str)
 @pytest.mark.parametrize("chunk_tokens", [None, 40])
 def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(
     tiny: Tiny, options: dict[str, Any], chunk_tokens: int | None
@@ -178,7 +178,7 @@ def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(
     texts = [*(format_reply(rationale, Click(name="x")) for rationale in rationales[:2]), "So."]
     groups = [group_of(tiny, texts, place) for place in (1, 2)]
     batch = list(micro_batches(groups, trainer.config.max_batch_tokens))
-    figures = trainer._learn(batch, trainer._statistics(batch) if options.get("scale_rewards") == "batch" else None)
+    figures = trainer.learn(batch, None)
     rewards = [[*(unpacked_reward(tiny, group, rationale) for rationale in rationales[:2]), LEAST] for group in groups]
     advantages = scaled_advantages(torch.tensor(rewards), trainer.config.scale_rewards).flatten()
     losses = []

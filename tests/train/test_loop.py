@@ -25,10 +25,6 @@ def test_every_validation_falls_after_the_learning_rate_has_decayed() -> None:
     assert all(learning_rate(step, 200, config) == pytest.approx(0.1) for step in steps)
 
 
-def test_validations_throughout_are_spread_over_all_steps() -> None:
-    assert validation_steps(200, 4, throughout=True) == {50, 100, 150, 200}
-
-
 def test_moments_saved_and_loaded_take_the_same_next_step() -> None:
     models = [torch.nn.Linear(3, 2) for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())

@@ -140,8 +140,8 @@ def test_grpo_from_an_sft_adapter_begins_with_a_kl_of_exactly_0_and_moves_the_ad
     config = changed(CONFIG, beta=0.5, filter_zero_variance=False)
     trainer = GrpoTrainer(policy, reference, tokenizer, tiny.trunks, config, RewardConfig(), seed=0)
     groups = list(micro_batches(hand_made_groups(tiny), config.max_batch_tokens))
-    first = trainer._learn(groups, None) | trainer.optimizer.step(0)
-    second = trainer._learn(groups, None) | trainer.optimizer.step(1)
+    first = trainer.learn(groups, None) | trainer.optimizer.step(0)
+    second = trainer.learn(groups, None) | trainer.optimizer.step(1)
     assert first["kl"] == 0.0
     assert second["kl"] > 0.0
     changed_ones = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, started[name])}

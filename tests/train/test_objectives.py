@@ -64,7 +64,7 @@ def learnt(tiny: Tiny, method: str, **options: Any) -> tuple[GroupTrainer, list[
         engine=Fixed(tiny),
     )
     groups = [group for group in trainer.groups(0) if trainer.is_used(group)]
-    return trainer, groups, trainer._learn(list(micro_batches(groups, 400)), None)
+    return trainer, groups, trainer.learn(list(micro_batches(groups, 400)), None)
 
 
 def row_log_prob(model: Any, group: Group, tokens: Sequence[int]) -> Tensor:

@@ -55,18 +55,9 @@ def test_a_uniform_epoch_of_single_steps_shows_every_step_once() -> None:
     assert set(seen.values()) == {1}
 
 
-def test_batches_drawn_by_session_hold_as_many_steps_of_fewer_sessions_and_every_step_once_an_epoch() -> None:
-    by_step, by_session = (StepPlan(SHOPPERS, 8, "uniform", "key", draw_by=each) for each in ("step", "session"))
-    batches = [by_session.batch(step) for step in range(25)]
-    pairs = Counter((trunk.session_id, reply.step_index) for b in batches for trunk, own in b for reply in own)
-    assert len(pairs) == 100 and set(pairs.values()) == {2}
-    assert all(sum(len(replies) for _, replies in batch) == 8 for batch in batches[:12])
-    assert max(map(len, batches)) <= 3 < min(len(by_step.batch(step)) for step in range(12))
-
-
 def test_sessions_cannot_be_balanced() -> None:
-    with pytest.raises(BadConfig, match="whole sessions cannot be balanced"):
-        GrpoConfig(optimizer=OptimizerConfig(lr=1), steps=1, steps_per_batch=8, balance="balanced", draw_by="session")
+    with pytest.raises(BadConfig):
+        GrpoConfig(optimizer=OptimizerConfig(lr=1), steps=1, balance="balanced")
 
 
 def test_balanced_batches_hold_clicks_and_texts_a_tenth_more_often_than_terminations() -> None:

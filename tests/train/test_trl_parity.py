@@ -24,7 +24,7 @@ from train.session_tree import enable_tree_attention
 
 pytestmark = pytest.mark.trl
 RELATIVE = 1e-4
-OURS = msgspec.structs.replace(CONFIG, advantage_epsilon=1e-4, filter_zero_variance=False)
+OURS = msgspec.structs.replace(CONFIG, filter_zero_variance=False)
 
 
 def with_adapter(model: Any) -> Any:
@@ -108,7 +108,10 @@ def theirs(
 
 
 @pytest.mark.parametrize("adapter", [False, True], ids=["full", "lora"])
-def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_path: Path, adapter: bool) -> None:
+def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(
+    tiny: Tiny, tmp_path: Path, adapter: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.grpo.loss.DEVIATION_EPSILON", 1e-4)
     tree, rows = tiny.plain_model(), tiny.plain_model()
     tree_reference = tiny.plain_model() if adapter else shifted_reference(tiny)
     tree_reference.save_pretrained(tmp_path / "reference")
@@ -124,9 +127,9 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(tiny: Tiny, tmp_pat
     groups = hand_made_groups(tiny)
     batch = list(micro_batches(groups, OURS.max_batch_tokens))
     (micro_batch,) = batch
-    (stats,) = trainer._statistics(batch)
+    (stats,) = trainer.statistics(batch)
     rewards, _ = trainer.rewards(micro_batch.rollouts, stats)
-    figures = trainer._learn(batch, None)
+    figures = trainer.learn(batch, None)
     expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
 
     assert_close(trainer.advantages(torch.tensor(rewards).view(len(groups), -1)).flatten(), expected["advantages"])

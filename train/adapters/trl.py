@@ -112,15 +112,12 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
     Raises:
         BadConfig: An option that TRL does not support.
     """
-    if grpo.kl_estimator != "k3":
-        raise BadConfig(f"TRL estimates the KL by k3 alone, not by {grpo.kl_estimator}; give grpo.kl_estimator k3.")
     cap = grpo.importance_sampling_cap
     arguments = map_options("trl.toml", grpo=grpo, model=model, seed=seed) | {
         "output_dir": str(folder / "checkpoints"),
         "bf16": model.computed_in == "bfloat16_autocast",
         "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which take more memory
         "max_steps": grpo.steps * grpo.num_iterations,
-        "epsilon_high": grpo.epsilon if grpo.epsilon_high is None else grpo.epsilon_high,
         "vllm_importance_sampling_correction": cap is not None,
     }
     if cap is not None:

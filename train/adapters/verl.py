@@ -40,18 +40,13 @@ def compute_score(
     return {"score": breakdown.without_certainty, **metrics}
 
 
-_LOSS_MODES = {"grpo": "seq-mean-token-mean", "dapo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
-
-
 def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) -> dict[str, Any]:
     """The options of verl (0.9) that follow from ours.
 
     Raises:
-        BadConfig: An option that verl does not support.
+        BadConfig: Batches are made of whole sessions.
     """
-    if grpo.scale_rewards == "batch":
-        raise BadConfig("verl scales advantages by the group or not at all; give grpo.scale_rewards group or none.")
-    steps_per_batch(grpo)  # refuses batches of whole sessions
+    steps_per_batch(grpo)
     actor, base = "actor_rollout_ref.actor", "actor_rollout_ref.model"
     options = map_options("verl.toml", grpo=grpo, model=model, seed=seed) | {
         "algorithm.norm_adv_by_std_in_grpo": grpo.scale_rewards == "group",
@@ -59,8 +54,6 @@ def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) 
         "data.val_files": str(folder / "validation.parquet"),
         "data.max_prompt_length": model.max_tokens - grpo.max_new_tokens,
         f"{actor}.ppo_max_token_len_per_gpu": max(grpo.max_batch_tokens, model.max_tokens),
-        f"{actor}.clip_ratio_high": grpo.epsilon if grpo.epsilon_high is None else grpo.epsilon_high,
-        f"{actor}.loss_agg_mode": _LOSS_MODES[grpo.loss_type],
         f"{actor}.use_kl_loss": grpo.beta > 0,
         f"{actor}.optim.betas": f"[{grpo.optimizer.beta1},{grpo.optimizer.beta2}]",
         "trainer.experiment_name": folder.name,

@@ -66,18 +66,14 @@ class Chunk:
 
     @cached_property
     def token_weights(self) -> Tensor:
-        """(N,) such that a weighted sum over the batch is the mean that `grpo.loss_type` names."""
-        lengths, (_, replies, tokens, _) = [len(rollout.tokens) for rollout in self.rollouts], self.batch
-        config = self.config
-        weights = token_weights(
-            lengths, config.loss_type, replies=replies, tokens=tokens, longest=config.max_new_tokens
-        )
+        """(N,) such that a weighted sum over the batch is a mean over the tokens of each reply, then over replies."""
+        weights = token_weights([len(rollout.tokens) for rollout in self.rollouts], self.batch.replies)
         return to_device(weights, self.log_probs.device)
 
     @cached_property
     def kl(self) -> Tensor:
-        """(N,) the estimate of KL(π ‖ π_ref) by `grpo.kl_estimator`."""
-        return kl_divergence(self.log_probs, self.reference_log_probs, self.config.kl_estimator)
+        """(N,) the estimate of KL(π ‖ π_ref)."""
+        return kl_divergence(self.log_probs, self.reference_log_probs)
 
     @cached_property
     def importance(self) -> Tensor:

@@ -6,11 +6,9 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
 from shop_env.reward import RewardConfig
 from train.config import OptimizerConfig, SamplingConfig
-from train.sampler import Balance, DrawBy
+from train.sampler import Balance
 
-ScaleRewards = Literal["group", "batch", "none"]
-KlEstimator = Literal["k3", "k2", "k1"]
-LossType = Literal["grpo", "dapo", "dr_grpo"]
+ScaleRewards = Literal["group", "none"]
 
 
 class GrpoConfig(Config):
@@ -24,27 +22,16 @@ class GrpoConfig(Config):
         steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
         balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
             terminate (Shop-R1, section 4.1). Only with steps_per_batch.
-        draw_by: `step` draws the pairs one by one, over all sessions; `session` fills a batch session by session: the
-            pages are read once for all pairs of a session, which are correlated. Only with steps_per_batch.
         num_generations: G, the replies sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
         max_new_tokens: The longest reply that is sampled, in tokens.
         beta: Weight of the KL to the frozen policy that GRPO starts from.
-        kl_estimator: How that KL is estimated from the sampled tokens (train/grpo/loss.py).
         epsilon: ε of the clipped ratio.
-        epsilon_high: Its upper side (DAPO's clip-higher); None: epsilon.
         importance_sampling_cap: The largest weight of a token that is likelier under the policy than under the sampler,
             where the two differ in their numerics (train/grpo/loss.py); None: no weights, as in the papers.
-        scale_rewards: What a group's centred rewards are divided by: the standard deviation of the `group` or of the
-            `batch`, or `none`.
-        advantage_epsilon: Added to that deviation; TRL adds 1e-4.
-        loss_type: What tokens are averaged over: `grpo`, each reply and then replies; `dapo`, all tokens of the batch
-            alike; `dr_grpo`, a constant, max_new_tokens · replies.
+        scale_rewards: What a group's centred rewards are divided by: the standard deviation of the `group`, or `none`.
         filter_zero_variance: Leave out groups whose action rewards are all equal.
         max_batch_tokens: Tokens in one forward pass; a larger batch is cut into several.
-        rollout_seeds: `batch` samples all replies of a batch from one stream of random numbers; `prompt` gives each
-            prompt a stream of its own, so that a reply depends neither on what is sampled beside it nor on how many
-            processes share the batch. Several processes always do the latter.
     """
 
     optimizer: OptimizerConfig
@@ -54,21 +41,15 @@ class GrpoConfig(Config):
     tokens_per_batch: int = 65_536
     steps_per_batch: int | None = None
     balance: Balance = "uniform"
-    draw_by: DrawBy = "step"
     num_generations: int = 8
     temperature: float = 0.6
     max_new_tokens: int = 64
     beta: float = 0.001
-    kl_estimator: KlEstimator = "k3"
     epsilon: float = 0.2
-    epsilon_high: float | None = None
     importance_sampling_cap: float | None = None
     scale_rewards: ScaleRewards = "group"
-    advantage_epsilon: float = 1e-6
-    loss_type: LossType = "grpo"
     filter_zero_variance: bool = True
     max_batch_tokens: int = 32_768
-    rollout_seeds: Literal["batch", "prompt"] = "batch"
 
     def __post_init__(self) -> None:
         if self.num_generations < 2:
@@ -81,20 +62,10 @@ class GrpoConfig(Config):
             raise BadConfig(
                 f"grpo.balance is {self.balance!r}, but whole sessions make the batches; give grpo.steps_per_batch."
             )
-        if self.draw_by == "session" and (self.steps_per_batch is None or self.balance != "uniform"):
-            raise BadConfig(
-                f"grpo.draw_by is 'session', with steps_per_batch {self.steps_per_batch} and balance {self.balance!r}; "
-                "give a number of steps, and balance 'uniform': whole sessions cannot be balanced."
-            )
         for key in ("steps_per_batch", "num_iterations", "importance_sampling_cap"):
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise BadConfig(f"grpo.{key} is {value}; it must be at least 1.")
-        if self.epsilon_high is not None and self.epsilon_high < self.epsilon:
-            raise BadConfig(
-                f"grpo.epsilon_high is {self.epsilon_high}, below grpo.epsilon {self.epsilon}; "
-                "leave it out or raise it."
-            )
 
     def max_reply_tokens(self, reward: RewardConfig) -> int:
         """The tokens of a reply in training: with the logged action behind it, where the reward is its likelihood."""
@@ -103,7 +74,7 @@ class GrpoConfig(Config):
     @property
     def needs_old(self) -> bool:
         """Whether a batch passes the policy once more before the first update on it."""
-        return self.num_iterations > 1 or self.scale_rewards == "batch"
+        return self.num_iterations > 1
 
     def sampling(self, end_token: int) -> SamplingConfig:
         """How the groups of a batch are sampled."""

@@ -4,16 +4,13 @@ A positive affine change of a group's rewards cancels when they are scaled by th
 are all equal would then carry nothing but the self-certainty term, its noise blown up to unit variance; such groups are
 filtered out (`is_informative`). The loss, with A the advantage of a token's reply:
 
-    −w·min(ρ·A, clip(ρ, 1−ε_low, 1+ε_high)·A) + β·KL,   ρ = π/π_old,   w = min(π_old/π_sampled, cap)
+    −w·min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) + β·KL,   ρ = π/π_old,   w = min(π_old/π_sampled, cap)
 
 w is 1 unless a cap is given: the truncated importance weight of what was sampled in other numerics than those of π_old
 (Yao et al., "Your efficient RL framework secretly brings you off-policy RL training", 2025).
 
-The KL to the reference is estimated from the sampled token alone, x = log(π_ref/π) (Schulman, approximating KL):
-
-    k3   exp(x) − x − 1     GRPO's own, never negative; the default
-    k2   x² / 2             its gradient is that of the true KL on policy
-    k1   −x                 unbiased, of either sign; its gradient on policy is 0 on average
+The KL to the reference is estimated from the sampled token alone, as exp(x) − x − 1 with x = log(π_ref/π): GRPO's own,
+never negative (Schulman, approximating KL, k3).
 
 Tokens are weighted so that the loss of a batch is a sum over its parts, however it is cut into forward passes.
 """
@@ -23,32 +20,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from train.grpo.config import KlEstimator, LossType, ScaleRewards
+from train.grpo.config import ScaleRewards
+
+DEVIATION_EPSILON = 1e-6  # added to the standard deviation by which rewards are divided
 
 
-def token_weights(lengths_R: Sequence[int], loss_type: LossType, *, replies: int, tokens: int, longest: int) -> Tensor:
-    """(N,) the weight of each token of these R replies in the loss of a batch of `replies` replies, `tokens` tokens.
+def token_weights(lengths_R: Sequence[int], replies: int) -> Tensor:
+    """(N,) the weight of each token of these R replies: a mean over a reply's tokens, then over a batch's `replies`.
 
-    Args:
-        loss_type: `grpo` averages over the tokens of a reply, then over replies (GRPO); `dapo` over all tokens alike
-            (DAPO, 2503.14476); `dr_grpo` divides a reply's sum by `longest`, whatever its length (Dr. GRPO).
-
-    >>> token_weights([1, 3], "grpo", replies=2, tokens=4, longest=8).tolist()
+    >>> token_weights([1, 3], replies=2).tolist()
     [0.5, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204]
     """
     lengths = torch.tensor(lengths_R)
-    if loss_type == "dapo":
-        return torch.full((int(lengths.sum()),), 1 / tokens)
-    per_token = 1 / (lengths * replies) if loss_type == "grpo" else torch.full((len(lengths),), 1 / (longest * replies))
-    return per_token.repeat_interleave(lengths)
+    return (1 / (lengths * replies)).repeat_interleave(lengths)
 
 
-def kl_divergence(log_probs_N: Tensor, reference_log_probs_N: Tensor, estimator: KlEstimator = "k3") -> Tensor:
+def kl_divergence(log_probs_N: Tensor, reference_log_probs_N: Tensor) -> Tensor:
     """(N,) the estimate of KL(π ‖ π_ref) from each sampled token."""
     x = reference_log_probs_N - log_probs_N
-    if estimator == "k3":
-        return torch.exp(x) - x - 1
-    return x.square() / 2 if estimator == "k2" else -x
+    return torch.exp(x) - x - 1
 
 
 def importance_weights(old_log_probs_N: Tensor, sampled_log_probs_N: Tensor, cap: float | None) -> Tensor:
@@ -58,9 +48,9 @@ def importance_weights(old_log_probs_N: Tensor, sampled_log_probs_N: Tensor, cap
     return torch.exp(old_log_probs_N - sampled_log_probs_N).clamp(max=cap)
 
 
-def clipped_gain(ratio_N: Tensor, advantages_N: Tensor, *, low: float, high: float) -> Tensor:
-    """(N,) min(ρ·A, clip(ρ, 1−low, 1+high)·A) of each token, A the advantage of the reply that it belongs to."""
-    return torch.minimum(ratio_N * advantages_N, ratio_N.clamp(1 - low, 1 + high) * advantages_N)
+def clipped_gain(ratio_N: Tensor, advantages_N: Tensor, epsilon: float) -> Tensor:
+    """(N,) min(ρ·A, clip(ρ, 1−ε, 1+ε)·A) of each token, A the advantage of the reply that it belongs to."""
+    return torch.minimum(ratio_N * advantages_N, ratio_N.clamp(1 - epsilon, 1 + epsilon) * advantages_N)
 
 
 def is_informative(action_rewards: Sequence[object]) -> bool:
@@ -72,13 +62,12 @@ def is_informative(action_rewards: Sequence[object]) -> bool:
     return any(reward != action_rewards[0] for reward in action_rewards)
 
 
-def scaled_advantages(rewards_P_G: Tensor, scale: ScaleRewards = "group", *, epsilon: float = 1e-6) -> Tensor:
-    """(P, G) rewards -> (P, G) advantages: less the mean of their group, and scaled.
+def scaled_advantages(rewards_P_G: Tensor, scale: ScaleRewards = "group") -> Tensor:
+    """(P, G) rewards -> (P, G) advantages: minus the mean of their group, and scaled.
 
     Args:
-        scale: `group` divides by the group's standard deviation (GRPO), `batch` by that of all P · G rewards, `none`
-            by nothing (Dr. GRPO, Liu et al. 2503.20783).
-        epsilon: Added to the standard deviation.
+        scale: `group` divides by the group's standard deviation (GRPO), `none` by nothing (Dr. GRPO, Liu et al.
+            2503.20783).
 
     >>> import torch
     >>> scaled_advantages(torch.tensor([[0.0, 2.0]])).round(decimals=3)
@@ -87,5 +76,4 @@ def scaled_advantages(rewards_P_G: Tensor, scale: ScaleRewards = "group", *, eps
     centered = rewards_P_G - rewards_P_G.mean(dim=1, keepdim=True)
     if scale == "none":
         return centered
-    deviation = rewards_P_G.std(dim=1, keepdim=True) if scale == "group" else rewards_P_G.std()
-    return centered / (deviation + epsilon)
+    return centered / (rewards_P_G.std(dim=1, keepdim=True) + DEVIATION_EPSILON)

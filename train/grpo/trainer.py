@@ -135,9 +135,9 @@ class GroupTrainer(ABC):
         batch = list(micro_batches(used_P, config.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
         metrics |= packed_share(packs, self.ranks)
-        old = self._statistics(batch) if config.needs_old else None
+        old = self.statistics(batch) if config.needs_old else None
         for update in range(config.num_iterations):
-            metrics |= self._learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
+            metrics |= self.learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
         passes = config.num_iterations * (1 + self.has_reference) + config.needs_old
         metrics["tokens"] = self.ranks.all_reduce_sum(tokens_processed(groups_P, packs, passes))
         return metrics
@@ -162,18 +162,18 @@ class GroupTrainer(ABC):
     def _sample(self, step: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[list[SampledReply]]:
         """G replies to each step."""
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in steps_P]
-        seed = self._seed * 1_000_003 + step
-        seeds: int | list[int] = seed
-        if not self.ranks.is_single or self.config.rollout_seeds == "prompt":
-            # 31 bits: a seed that any engine takes.
-            keys = (f"{seed} {trunk.session_id} {reply.step_index}" for trunk, reply in steps_P)
-            seeds = [Random(key).getrandbits(31) for key in keys]
+        seed = self.rollout_seed(step, steps_P)
         with self.policy.summon_full_params() as policy:
             self._engine.sync_weights(policy)
-            return self._engine.generate(prompts_P, self.config.sampling(stop_token(self.tokenizer)), seed=seeds)
+            return self._engine.generate(prompts_P, self.config.sampling(stop_token(self.tokenizer)), seed=seed)
+
+    def rollout_seed(self, step: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> int | list[int]:
+        """The seed of a batch; in several processes one of each prompt, whatever is sampled beside it and where."""
+        seed = self._seed * 1_000_003 + step
+        return seed if self.ranks.is_single else prompt_seeds(seed, steps_P)
 
     @torch.no_grad()
-    def _statistics(self, batch: Sequence[MicroBatch]) -> list[PolicyStats]:
+    def statistics(self, batch: Sequence[MicroBatch]) -> list[PolicyStats]:
         """The statistics of the policy that sampled, by micro-batch, before any update."""
         device, temperature, definition = self.policy.device, self.config.temperature, self.reward.self_certainty
         with same_passes(self.ranks, len(batch), self.policy):
@@ -182,15 +182,12 @@ class GroupTrainer(ABC):
                 for micro_batch in batch
             ]
 
-    def _learn(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats] | None) -> dict[str, float]:
+    def learn(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats] | None) -> dict[str, float]:
         """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
         size = batch_size(batch, self.ranks)
         metrics = ChunkMetrics(size, has_reference=self.has_reference)
         measured: list[float | None] = []
         head = partial(policy_stats, temperature=self.config.temperature, definition=self.reward.self_certainty)
-        advantages: Sequence[Tensor] | None = None
-        if old is not None and self.config.scale_rewards == "batch" and size.replies:
-            advantages = self._batch_advantages(batch, old)
         passing = [policy for policy in (self.reference, self.policy) if policy is not None]
         with same_passes(self.ranks, len(batch), *passing):
             for number, micro_batch in enumerate(batch):
@@ -199,11 +196,7 @@ class GroupTrainer(ABC):
                 for output in self.policy.forward_chunks(packed, head):
                     before = output.value.detach() if old is None else old[number].of(output.targets)
                     rewards_P_G, measured_R = self._group_rewards(micro_batch, before, output.replies)
-                    if advantages is None:
-                        advantages_P_G = self.advantages(rewards_P_G)
-                    else:
-                        advantages_P_G = advantages[number][output.replies].view(rewards_P_G.shape)
-                    chunk = self._chunk(micro_batch, output, before, reference, rewards_P_G, advantages_P_G, size)
+                    chunk = self._chunk(micro_batch, output, before, reference, rewards_P_G, size)
                     loss = self.loss(chunk)
                     loss.backward()
                     metrics.add(chunk, loss)
@@ -224,7 +217,6 @@ class GroupTrainer(ABC):
         before: PolicyStats,
         reference: Tensor,
         rewards_P_G: Tensor,
-        advantages_P_G: Tensor,
         size: BatchSize,
     ) -> Chunk:
         """What the loss sees of a part of a micro-batch: its replies, without their continuations."""
@@ -239,7 +231,7 @@ class GroupTrainer(ABC):
             sampled_log_probs=to_device(torch.tensor(list(sampled)), device),
             entropy=now.entropy,
             rewards=to_device(rewards_P_G, device),
-            advantages=to_device(advantages_P_G, device),
+            advantages=to_device(self.advantages(rewards_P_G), device),
             batch=size,
             config=self.config,
         )
@@ -251,17 +243,15 @@ class GroupTrainer(ABC):
         rewards_R, measured_R = self.rewards(micro_batch.rollouts[replies], stats)
         return torch.tensor(rewards_R).view(-1, len(micro_batch.groups[0].rollouts)), measured_R
 
-    def _batch_advantages(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats]) -> Sequence[Tensor]:
-        """(R,) for each micro-batch, scaled over the batch of all ranks."""
-        of_passes = [self._group_rewards(micro_batch, stats)[0] for micro_batch, stats in zip(batch, old, strict=True)]
-        rewards = self.ranks.all_gather([group for rewards_P_G in of_passes for group in rewards_P_G.tolist()])
-        advantages_P_G = self.advantages(torch.tensor(list(chain(*rewards))))
-        own = torch.split(advantages_P_G, [len(groups) for groups in rewards])[self.ranks.rank]
-        return torch.split(own.flatten(), [len(micro_batch.rollouts) for micro_batch in batch])
-
     def _gather(self, own: Sequence[T]) -> list[T]:
         """The items of all ranks."""
         return list(chain(*self.ranks.all_gather(own)))
+
+
+def prompt_seeds(seed: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[int]:
+    """A seed of each prompt, of 31 bits, which any engine takes."""
+    keys = (f"{seed} {trunk.session_id} {reply.step_index}" for trunk, reply in steps_P)
+    return [Random(key).getrandbits(31) for key in keys]
 
 
 def rationale_certainty(
@@ -304,5 +294,5 @@ def grpo_plan(
     """
     scored, key = scored_trunks(trunks), f"{seed} grpo"
     if config.steps_per_batch is not None:
-        return StepPlan(scored, config.steps_per_batch, config.balance, key, ranks.share, config.draw_by)
+        return StepPlan(scored, config.steps_per_batch, config.balance, key, ranks.share)
     return SessionPlan(scored, config.sessions_per_batch, config.tokens_per_batch, key, ranks.share)

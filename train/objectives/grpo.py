@@ -9,15 +9,14 @@ from train.grpo.trainer import GroupTrainer
 
 
 class GrpoTrainer(GroupTrainer):
-    """Maximizes the expected reward, less the KL to where it began."""
+    """Maximizes the expected reward minus the KL to where it began."""
 
     def advantages(self, rewards_P_G: Tensor) -> Tensor:
         """(P, G) from the total rewards of complete groups."""
-        return scaled_advantages(rewards_P_G, self.config.scale_rewards, epsilon=self.config.advantage_epsilon)
+        return scaled_advantages(rewards_P_G, self.config.scale_rewards)
 
     def loss(self, chunk: Chunk) -> Tensor:
         """A mean over tokens: the clipped gain, and the KL."""
-        low, high = self.config.epsilon, self.config.epsilon_high
         ratio = torch.exp(chunk.log_probs - chunk.before.log_probs)
-        gain = clipped_gain(ratio, chunk.by_token(chunk.advantages), low=low, high=low if high is None else high)
+        gain = clipped_gain(ratio, chunk.by_token(chunk.advantages), self.config.epsilon)
         return (chunk.token_weights * (self.config.beta * chunk.kl - chunk.importance * gain)).sum()
