@@ -19,7 +19,7 @@ from train.tokens import SessionTokens
 
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
 # The attentions that a configuration may name; train/attention/choice.py selects one.
-PACKED = ("flex", "merged", "structured")  # they pass over a whole pack at once
+PACKED = ("merged", "structured")  # they pass over a whole pack at once
 ATTENTIONS = ("auto", *PACKED, "depth_first")
 DEFAULT_CHUNK_TOKENS = 2048
 
@@ -205,19 +205,15 @@ class ModelConfig(Config):
         path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
             builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
         max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
-        max_tree_tokens: A prompt and all replies that are sampled to it, together: what one pass of training holds at
-            the least. Longer sessions lose their earliest pages in training; None: they are passed as they are.
         max_new_tokens: At most so many tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
         float32_head: Under bfloat16_autocast the product of the output layer is float32 all the same: the sampler's and
             the trainer's log-probabilities differ less (docs/models.md). Evaluation always does so.
-        autocast_residual: Under bfloat16_autocast what layers add up is bfloat16 too: less memory, less exact
-            (docs/models.md). Evaluation does not do so.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them; None: where memory
             would not suffice (train/attention/choice.py).
-        attention: What attends over sessions in training: structured, merged, flex or depth_first; `auto` chooses by
+        attention: What attends over sessions in training: structured, merged or depth_first; `auto` chooses by
             device, memory and size, and says so (train/attention/choice.py).
         chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
             session and one step's replies are in memory at a time; None: all that max_batch_tokens allows.
@@ -229,11 +225,9 @@ class ModelConfig(Config):
     tiny: TinyModelConfig = TinyModelConfig()
     tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
     max_tokens: int = 4096
-    max_tree_tokens: int | None = None
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
     float32_head: bool = True
-    autocast_residual: bool = False
     lora: LoraConfig | None = None
     gradient_checkpointing: bool | None = None
     attention: str = "auto"
@@ -241,8 +235,6 @@ class ModelConfig(Config):
     sharded: bool = False
 
     def __post_init__(self) -> None:
-        if self.attention == "cudnn":
-            raise BadConfig(f"model.attention 'cudnn' was removed; choose one of {', '.join(ATTENTIONS)}.")
         if self.attention not in ATTENTIONS:
             raise BadConfig(f"model.attention is {self.attention!r}. {did_you_mean(self.attention, ATTENTIONS)}")
         if self.chunk_tokens is not None and self.attention in PACKED:
@@ -259,6 +251,11 @@ class ModelConfig(Config):
             raise BadConfig(f"model.chunk_tokens is {self.chunk_tokens}; give at least 1, or leave it out.")
         if self.max_new_tokens >= self.max_tokens:
             raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """The longest prompt: it leaves room for a reply."""
+        return self.max_tokens - self.max_new_tokens
 
     @property
     def computed_in(self) -> Precision:
@@ -281,7 +278,7 @@ class RolloutsConfig(Config):
         tensor_parallel_size: Over so many GPUs vLLM lays each product.
         vllm_sleeps: vLLM frees that memory while the policy trains. For GPUs; not tried on one.
         max_cache_gib: Keys and values that `local` holds at once, and the distributions of the replies' next tokens;
-            None: on a GPU what training leaves of its memory (train/rollouts/budget.py), on a CPU those of
+            None: on a GPU what training leaves of its memory (train/memory.py), on a CPU those of
             grpo.max_batch_tokens, at most 8.
     """
 

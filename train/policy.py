@@ -7,7 +7,7 @@ Decoder and head run inside one `forward`, so whatever wraps a module's forward 
 adapters and gradient checkpointing here, and hooks of sharding or compilation, without a change to the trainers, to
 sampling or to evaluation.
 
-The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most CHUNK_BYTES of them
+The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most LOGITS_BYTES of them
 exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); the head's product, its logits and
 all that follows from them are float32. With `float32_head=False` its product is in bfloat16 too, and widened.
 
@@ -38,9 +38,8 @@ from train.attention.depth_first import ChunkOutput, Head, depth_first
 from train.attention.structured import Structured
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.machine import Precision
+from train.memory import LOGITS_BYTES
 from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_states
-
-CHUNK_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _in_chunks(
 ) -> list[Tensor]:
     """`_chunk_stats` of few rows at a time; their logits are computed again in the backward pass."""
     function = partial(_chunk_stats, temperature=temperature, definition=definition)
-    rows = max(1, CHUNK_BYTES // (4 * output_weight.shape[0]))
+    rows = max(1, LOGITS_BYTES // (4 * output_weight.shape[0]))
     if torch.is_grad_enabled() and len(hidden) > rows:
         function = partial(checkpoint, function, use_reentrant=False)
     chunks = zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
@@ -152,7 +151,6 @@ class Policy(nn.Module):
             weights. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
             memory and changes no result: a product would round them to it anyway.
         float32_head: Under autocast the head's product alone is float32: sampling and training differ less.
-        autocast_residual: Under autocast what layers add up is in its dtype too, which takes less memory.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
         chunk_tokens: `forward_chunks` passes trees depth-first, at most so many tokens of a trunk at a time
@@ -169,7 +167,6 @@ class Policy(nn.Module):
         *,
         autocast: torch.dtype | None = None,
         float32_head: bool = True,
-        autocast_residual: bool = False,
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
         chunk_tokens: int | None = None,
@@ -180,7 +177,6 @@ class Policy(nn.Module):
         self.training = model.training and adapter is None
         self._autocast, self._adapter, self._chunk_tokens = autocast, adapter, chunk_tokens
         self._float32_head = float32_head
-        self._residual = autocast if autocast_residual else None
         self._attention = attention
         dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
         if chunk_tokens is not None and dropout:
@@ -235,7 +231,7 @@ class Policy(nn.Module):
             positions: (N,) of the states; None: all.
         """
         with self.forward_context():
-            states = hidden_states(self.model, input_ids, position_ids, attention, self._residual)
+            states = hidden_states(self.model, input_ids, position_ids, attention)
             if positions is not None:
                 # All replies to a prompt begin at one position, so positions repeat. The backward pass of
                 # `index_select` sums their gradients in order; that of indexing sums them as its threads finish, and no
@@ -292,7 +288,6 @@ class Policy(nn.Module):
         return {
             "autocast": self._autocast,
             "float32_head": self._float32_head,
-            "autocast_residual": self._residual is not None,
         }
 
     def _forward_packed(self, packed: PackedTrees, head: Head[T]) -> T:

@@ -257,19 +257,10 @@ def get_head_shape(config: Any) -> tuple[int, int, int]:
     return heads, getattr(config, "num_key_value_heads", None) or heads, width
 
 
-def hidden_states(
-    model: Any, input_ids: Tensor, position_ids: Tensor, attention: Attention, residual: torch.dtype | None = None
-) -> Tensor:
-    """The last hidden states (L, H) of a packed sequence under the given attention.
-
-    Args:
-        residual: The dtype of what layers add up; None: that of the embeddings.
-    """
+def hidden_states(model: Any, input_ids: Tensor, position_ids: Tensor, attention: Attention) -> Tensor:
+    """The last hidden states (L, H) of a packed sequence under the given attention."""
     decoder = model.get_decoder()
-    inputs = {"input_ids": input_ids}
-    if residual is not None:
-        inputs = {"inputs_embeds": decoder.get_input_embeddings()(input_ids).to(residual)}
-    output = decoder(**inputs, position_ids=position_ids, layout=attention, use_cache=False)
+    output = decoder(input_ids=input_ids, position_ids=position_ids, layout=attention, use_cache=False)
     states: Tensor = output.last_hidden_state
     return states[0]
 

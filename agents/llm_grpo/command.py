@@ -16,10 +16,10 @@ import msgspec
 import torch
 from rich.console import Console, RenderableType
 
-from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import RationaleCoverage, TrainingData, rationale_coverage
-from agents.llm_grpo.dry_run import dry_run
-from agents.llm_grpo.evaluation import RunAgents, evaluate_run
+from agents.llm_grpo.dry_run import dry_run, get_machine
+from agents.llm_grpo.evaluation import evaluate_run, find_agent
 from agents.llm_grpo.options import PROGRAM, RunOptions, without_dry_run
 from agents.llm_grpo.presets import check_store, has_begun, record_extension
 from agents.llm_grpo.training_run import TrainingRun
@@ -35,6 +35,7 @@ from shop_env.reward.score import LOG_LIKELIHOOD
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
+from train.grpo.config import GrpoConfig
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
 from train.objectives import load_objective
@@ -62,22 +63,22 @@ def export_phase(
         BadConfig: No such phase of GRPO, a tiny model, or numbers that the trainer has no counterpart of.
     """
     phase, model = config.phases.get(name), config.model
-    if phase is None or phase.method != "grpo":
+    if phase is None or phase.method != "grpo" or phase.grpo is None:
         names = [other for other, one in config.phases.items() if one.method == "grpo"]
         raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
     if model.path is None:
         raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
-    grpo, seed = config.grpo_of(name), config.seed + phase.seed
+    grpo, seed = phase.grpo, config.seed + phase.seed
     if trainer == "trl":
         run = trl_run(grpo, model, folder, seed=seed)
-        yield from _write_steps(config, store, name, folder)
+        yield from _write_steps(config, store, phase, grpo, folder)
         replace_json(folder / RUN_FILE, run)
         yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
         yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
     else:
         folder = folder.resolve()  # Ray's workers run in another folder
         words = overrides(grpo, model, folder, seed=seed)
-        yield from _write_steps(config, store, name, folder, validation=True)
+        yield from _write_steps(config, store, phase, grpo, folder, validation=True)
         title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
         launch = folder / "launch.sh"
         lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
@@ -96,24 +97,29 @@ def _word(key: str, value: Any) -> str:
 
 
 def _write_steps(
-    config: TrainConfig, store: SessionStore, name: str, folder: Path, *, validation: bool = False
+    config: TrainConfig,
+    store: SessionStore,
+    phase: PhaseConfig,
+    grpo: GrpoConfig,
+    folder: Path,
+    *,
+    validation: bool = False,
 ) -> Iterator[str]:
     """Writes the steps of a phase as rows.
 
     Raises:
         BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
     """
-    phase = config.phases[name]
     tokenizer = load_tokenizer(str(config.model.path))
-    context, limit = config.context_of(name), config.model.max_tokens - config.model.max_new_tokens
+    context, limit = phase.context, config.model.max_prompt_tokens
     lines: list[str] = []
     data = TrainingData(config, store, folder / "tokens", lines.append)
-    splits = {"train": scored_trunks(data.trunks(name, tokenizer, limit))}
+    splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
     yield from lines
-    write_order(folder / "train.parquet", splits["train"], config.grpo_of(name), config.seed + phase.seed)
+    write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
     personas = persona_texts(store, context)
     if validation:
-        rule = phase.validation or config.validation
+        rule = phase.validation
         sessions = [store.session(session_id) for session_id in store.session_ids("validation")[: rule.sessions]]
         if all(len(session.steps) < 2 for session in sessions):
             raise BadConfig(
@@ -133,7 +139,7 @@ def _write_steps(
             trunks,
             context,
             config.prompt,
-            config.reward_of(name),
+            phase.get_reward(config.reward_config),
             split=split,
             max_prompt_tokens=limit,
             personas=personas,
@@ -143,16 +149,16 @@ def _write_steps(
         yield f"{folder / f'{split}.parquet'}: {count:,} steps"
 
 
-def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainConfig]], agents: RunAgents) -> int:
+def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
     """Runs the command with the words after its name, which `parse` turns into options and configuration."""
     with process_group() as (ranks, advise), ExitStack() as open_while_training:
         options, folder, config = parse()
         for name in config.evaluation.agents:
-            agents.spec(name)  # a misspelt or missing agent is reported before hours of work, not after
+            find_agent(name)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
-        for name, phase in config.phases.items():
-            reward = config.reward_of(name)
-            if phase.numbers == "grpo":
+        for phase in config.phases.values():
+            reward = phase.get_reward(config.reward_config)
+            if isinstance(phase.numbers, GrpoConfig):
                 load_objective(phase.method, reward.kind)
             if reward != LOG_LIKELIHOOD:  # which no text is scored by
                 best_breakdown(Terminate(), reward)
@@ -167,7 +173,6 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
             return _print(export_phase(config, store, "trl", options.for_trl, folder))
         trackers = load_trackers(config.watch)
         advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
-        requested, config = config, config if ranks.is_single else config.with_seeds_by_prompt()
         ranks.barrier()  # from here on no other looks whether there is a run
         log: RunLog = NoLog()
         coverage: RationaleCoverage | None = None
@@ -178,14 +183,9 @@ def run(words: Sequence[str], parse: Callable[[], tuple[RunOptions, Path, TrainC
         with log:  # its bars end before the table
             if coverage is not None:
                 log.info(str(coverage))
-            if options.resume is not None and config != requested:
-                log.info(
-                    "this run began in one process; several draw other replies than that would have "
-                    "(grpo.rollout_seeds)"
-                )
-            training = TrainingRun(config, store, folder, log, agents, ranks)
+            training = TrainingRun(config, store, folder, log, ranks)
             training.train()
-        evaluate_run(config, store, folder, agents, ranks, training.results)
+        evaluate_run(config, store, folder, ranks, training.results)
         return 0
 
 
@@ -193,7 +193,7 @@ def _dry_run(
     config: TrainConfig, store: SessionStore, options: RunOptions, words: Sequence[str]
 ) -> Iterator[RenderableType]:
     rationales = rationale_coverage(store)
-    yield from dry_run(config, store, options.machine)
+    yield from dry_run(config, store, get_machine(options.machine))
     yield ""
     yield rationales.problem(config) or str(rationales)
     yield f"To train: {PROGRAM} {shlex.join(without_dry_run(words))}"

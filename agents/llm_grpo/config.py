@@ -1,10 +1,11 @@
 """The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command.
 
-A run is a list of phases. What they share (the numbers of [sft] and [grpo], the context, the reward) stands once; a
-phase holds the keys in which it differs. presets.py reads the files.
+A run is a list of phases. A file states once what they share ([sft], [grpo], [context], [validation]) and in each phase
+the keys in which it differs; presets.py fills these in, so that every phase here holds complete tables.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from shop_env.evaluation import scored_steps
-from shop_env.observation import ContextConfig, PersonaArm, Scope
+from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import LOG_LIKELIHOOD
@@ -31,41 +32,11 @@ class ValidationConfig(Config):
 
     Attributes:
         sessions: On so many sessions of the validation split.
-        times: At so many steps; 0 takes the last weights, unseen.
-        when: `end`, where the learning rate has reached its floor, or `throughout` the phase.
-        patience: The phase ends early after so many validations in a row without a better one; None: it never does.
+        times: At so many steps whose learning rate has reached its floor; 0 takes the last weights, unseen.
     """
 
     sessions: int = 300
     times: int = 3
-    when: Literal["end", "throughout"] = "end"
-    patience: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.patience is not None and (self.patience < 1 or self.when == "end"):
-            raise BadConfig(
-                f"validation.patience is {self.patience} with validation.when '{self.when}'; early stopping needs at "
-                "least 1 and 'throughout'."
-            )
-
-
-class PhaseContext(Config):
-    """What a phase shows otherwise than the run's context does; None: as there. It is trained and tested in it.
-
-    Attributes:
-        scope: `whole_session` or `latest_step` (Shop-R1, table 5).
-        rationales: False: the history has no rationales (Shop-R1's RL, section 3).
-        persona: `matched`, `none`, `shuffled` or `generic` (Customer-R1, table 4).
-    """
-
-    scope: Scope | None = None
-    rationales: bool | None = None
-    persona: PersonaArm | None = None
-
-    def over(self, context: ContextConfig) -> ContextConfig:
-        """The run's context with what is different here."""
-        changed = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        return msgspec.structs.replace(context, **changed)
 
 
 class PhaseConfig(Config):
@@ -80,15 +51,15 @@ class PhaseConfig(Config):
         against: The phases that it is compared with, pair by pair of steps; they may come later.
         temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
         reward: A reward preset of GRPO's, or `log_likelihood` (train/grpo/likelihood.py); None: the run's.
-        context: What differs from the run's context.
+        context: What its policy is shown, in training and in the table.
         teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
         same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
             tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
         several_seeds: What several seeds of it showed: printed below the table.
         seed: Added to the run's; phases with the same number see the same batches.
-        sft: Numbers of this phase alone, in place of the run's [sft].
-        grpo: Numbers of this phase alone, in place of the run's [grpo].
-        validation: The rule of this phase alone, in place of the run's [validation].
+        sft: The numbers of a phase of SFT.
+        grpo: The numbers of a phase of any other method that trains.
+        validation: How its weights are chosen.
     """
 
     label: str
@@ -97,36 +68,46 @@ class PhaseConfig(Config):
     against: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
     reward: str | None = None
-    context: PhaseContext = PhaseContext()
+    context: ContextConfig = ContextConfig()
     teach_rationales: bool = True
     same_time_as: str | None = None
     several_seeds: str = ""
     seed: int = 0
     sft: SftConfig | None = None
     grpo: GrpoConfig | None = None
-    validation: ValidationConfig | None = None
+    validation: ValidationConfig = ValidationConfig()
 
     def __post_init__(self) -> None:
-        if self.reward is not None:
-            _get_reward(self.reward)
+        self.get_reward(RewardConfig())
         methods = ["none", "sft", *OBJECTIVES]
         if ":" not in self.method and self.method not in methods:
             raise BadConfig(
                 f"phase '{self.label}': unknown method {self.method!r}. {did_you_mean(self.method, methods)} Or give "
                 "FILE.py:CLASS."
             )
-        for key, value, table in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
-            if value is not None and self.numbers != table:
-                raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {table!r}.")
+        table = numbers_table(self.method)
+        for key, value, needed in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
+            if value is not None and table != needed:
+                raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {needed!r}.")
+        if table is not None and getattr(self, table) is None:
+            raise BadConfig(f"phase '{self.label}' is {self.method}, but there is no [{table}] with its numbers.")
 
     @property
-    def numbers(self) -> Literal["sft", "grpo"] | None:
-        """The table that its method reads: [grpo] of every objective; None: it trains nothing."""
-        return {"none": None, "sft": "sft"}.get(self.method, "grpo")
+    def numbers(self) -> SftConfig | GrpoConfig | None:
+        """Those that its method reads; None: it trains nothing."""
+        table = numbers_table(self.method)
+        return None if table is None else getattr(self, table)
+
+    def get_reward(self, of_run: RewardConfig) -> RewardConfig:
+        """The reward that it is trained with."""
+        if self.reward is None:
+            return of_run
+        return LOG_LIKELIHOOD if self.reward == LOG_LIKELIHOOD.kind else reward_preset(self.reward)
 
 
-def _get_reward(name: str) -> RewardConfig:
-    return LOG_LIKELIHOOD if name == LOG_LIKELIHOOD.kind else reward_preset(name)
+def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
+    """The table that a method reads: [grpo] of every objective; None: it trains nothing."""
+    return {"none": None, "sft": "sft"}.get(method, "grpo")
 
 
 @dataclass(frozen=True)
@@ -157,7 +138,7 @@ class Decoding:
         return f"{phase}-{self.name.replace(' ', '')}"
 
 
-class EvaluationConfig(Config):
+class TableConfig(Config):
     """The last table.
 
     Attributes:
@@ -185,15 +166,18 @@ class EvaluationConfig(Config):
                 "more."
             )
 
-    @property
-    def decodings(self) -> list[Decoding]:
-        """Sampled as the papers do; greedy and by the most probable action where that is wanted."""
+    def get_decodings(self, temperatures: Iterable[float] = ()) -> list[Decoding]:
+        """Sampled as the papers do; greedy and by the most probable action where that is wanted; at more temperatures.
+
+        Those that every policy has come first.
+        """
         decodings = [Decoding(f"T {self.temperature:g}", self.temperature)]
         if self.greedy:
             decodings.append(Decoding("greedy", 0.0))
         if self.most_probable_action is not None:
             decodings.append(Decoding(MOST_PROBABLE, 0.0, self.most_probable_action))
-        return decodings
+        further = [Decoding(f"T {temperature:g}", temperature) for temperature in temperatures]
+        return list(dict.fromkeys([*decodings, *further]))
 
 
 class TrainConfig(Config):
@@ -201,8 +185,8 @@ class TrainConfig(Config):
 
     Attributes:
         phases: What is trained, in this order, by name: the name is the folder of its checkpoint.
-        sft: The numbers of every phase of SFT that has none of its own.
-        grpo: The numbers of every phase of GRPO that has none of its own.
+        sft: What phases of SFT share.
+        grpo: What phases of GRPO and other objectives share.
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.score) or a table of numbers.
@@ -226,7 +210,7 @@ class TrainConfig(Config):
     reward: str | RewardConfig = "shop_r1"
     missing_rationales: Literal["refuse", "empty"] = "refuse"
     validation: ValidationConfig = ValidationConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: TableConfig = TableConfig()
     threads: int = 0
     save_every_s: float = 60.0
     watch: tuple[str, ...] = ("tensorboard",)
@@ -250,21 +234,13 @@ class TrainConfig(Config):
             ):
                 if other is not None and other not in names:
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
-            table = phase.numbers
-            if table is not None and getattr(phase, table) is None and getattr(self, table) is None:
-                raise BadConfig(f"phases.{name} is {phase.method}, but there is no [{table}] with its numbers.")
-            if table is not None and self.prompt_tokens_of(name) < 1:
-                raise BadConfig(
-                    f"model.max_tree_tokens is {self.model.max_tree_tokens}, which phases.{name} fills with replies "
-                    "alone; raise it, or lower grpo.num_generations or grpo.max_new_tokens."
-                )
             earlier.append(name)
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
 
-    def settled(self, *, on_gpu: bool = False) -> "TrainConfig":
-        """The same with what `auto` means on this machine: what a run notes, and keeps wherever it goes on.
+    def resolve_precision(self, *, on_gpu: bool = False) -> "TrainConfig":
+        """The same with what `auto` means on this machine, which a run keeps wherever it goes on.
 
         Args:
             on_gpu: What it means on a GPU.
@@ -272,14 +248,6 @@ class TrainConfig(Config):
         precision = "bfloat16_autocast" if on_gpu and self.model.precision == "auto" else self.model.computed_in
         model = msgspec.structs.replace(self.model, precision=precision)
         return msgspec.structs.replace(self, model=model)
-
-    def with_seeds_by_prompt(self) -> "TrainConfig":
-        """The same with `rollout_seeds` of every phase of GRPO as several processes need (train/grpo/config.py)."""
-        tables = msgspec.to_builtins(self)
-        for table in (tables, *tables["phases"].values()):
-            if table["grpo"] is not None:
-                table["grpo"]["rollout_seeds"] = "prompt"
-        return msgspec.convert(tables, TrainConfig)
 
     @property
     def reward_config(self) -> RewardConfig:
@@ -299,44 +267,9 @@ class TrainConfig(Config):
             likelihood=self.evaluation.most_probable_action is not None,
         )
 
-    def sft_of(self, name: str) -> SftConfig:
-        """The numbers of a phase of SFT."""
-        sft = self.phases[name].sft or self.sft
-        assert sft is not None, "checked above"
-        return sft
-
-    def grpo_of(self, name: str) -> GrpoConfig:
-        """The numbers of a phase of GRPO."""
-        grpo = self.phases[name].grpo or self.grpo
-        assert grpo is not None, "checked above"
-        return grpo
-
-    def prompt_tokens_of(self, name: str) -> int:
-        """The longest prompt that a phase trains on: room is left for a reply in its path, and for all in its tree."""
-        model, replies = self.model, self.model.max_new_tokens
-        longest = model.max_tokens - model.max_new_tokens
-        if self.phases[name].numbers == "grpo":
-            grpo = self.grpo_of(name)
-            size = grpo.num_generations + (self.phases[name].method != "grpo")  # with the logged reply
-            replies = size * grpo.max_reply_tokens(self.reward_of(name))
-        return longest if model.max_tree_tokens is None else min(longest, model.max_tree_tokens - replies)
-
-    def reward_of(self, name: str) -> RewardConfig:
-        """The reward that a phase is trained with."""
-        own = self.phases[name].reward
-        return self.reward_config if own is None else _get_reward(own)
-
     @property
     def rewards_rationales(self) -> bool:
         """Whether a phase's reward depends on rationales."""
-        rewards = [self.reward_of(name) for name, phase in self.phases.items() if phase.numbers == "grpo"]
+        phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
+        rewards = [phase.get_reward(self.reward_config) for phase in phases]
         return any(each.self_certainty_weight > 0 or each == LOG_LIKELIHOOD for each in rewards)
-
-    def context_of(self, name: str) -> ContextConfig:
-        """The context of a phase's policy, in training and evaluation."""
-        return self.phases[name].context.over(self.context)
-
-    def decodings_of(self, name: str) -> list[Decoding]:
-        """How a phase's policy is tested: as all are, and at temperatures of its own."""
-        further = [Decoding(f"T {temperature:g}", temperature) for temperature in self.phases[name].temperatures]
-        return list(dict.fromkeys([*self.evaluation.decodings, *further]))

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
@@ -33,24 +33,17 @@ class TrainingData:
 
     def __init__(self, config: TrainConfig, store: SessionStore, folder: Path, log: Callable[[str], None]) -> None:
         self._config, self._store, self._folder, self._log = config, store, folder, log
-        self._trunks: dict[tuple[ContextConfig, bool, int], list[SessionTokens]] = {}
+        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
 
-    def trunks(self, phase: str, tokenizer: Any, limit: int | None = None) -> list[SessionTokens]:
-        """The sessions as the policy of a phase sees them; logs what did not fit.
-
-        Args:
-            limit: The longest prompt, in tokens; None: the context of the configuration less the replies.
-        """
-        key = (
-            self._config.context_of(phase),
-            self._config.phases[phase].teach_rationales,
-            self._config.prompt_tokens_of(phase) if limit is None else limit,
-        )
+    def trunks(self, phase: PhaseConfig, tokenizer: Any) -> list[SessionTokens]:
+        """The sessions as the policy of a phase sees them; logs what did not fit."""
+        key = phase.context, phase.teach_rationales
         if key not in self._trunks:
             self._trunks[key] = self._read(tokenizer, *key)
         return self._trunks[key]
 
-    def _read(self, tokenizer: Any, context: ContextConfig, teach_rationales: bool, limit: int) -> list[SessionTokens]:
+    def _read(self, tokenizer: Any, context: ContextConfig, teach_rationales: bool) -> list[SessionTokens]:
+        limit = self._config.model.max_prompt_tokens
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
         prompt = self._config.prompt
         first = next(iter(self._store.sessions("train")), None)

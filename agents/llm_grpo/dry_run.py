@@ -1,71 +1,51 @@
-"""What a run would do and what it takes, without training: `shop-r1 train … --dry-run`.
+"""What a run would do and what it needs, without training: `shop-r1 train … --dry-run`.
 
-store ─► tokens as each phase reads them ─► plan (agents/llm_grpo/plan.py) ─► a table of phases, one of memory by part
+some sessions of the train split ─► tokens as each phase reads them ─► batches ─► memory from shapes (train/memory.py)
+                                                                              ─► a table of phases
+
+Nothing is run and no weights are read, so it takes seconds. Replies are counted as long as they may be. On a GPU the
+local engine samples in what training leaves of its memory, which is not in the table.
 """
 
-import multiprocessing
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import AutoConfig
 
-from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.options import MachineOptions
-from agents.llm_grpo.plan import Machine, PhasePlan, Planner
-from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Table, columns
+from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-from train.attention.choice import ROOM
-from train.fake_accelerator import DEVICE
+from shop_env.observation import persona_texts
+from train.attention.choice import open_passes
+from train.config import SftConfig
+from train.grpo.trainer import grpo_plan
 from train.machine import get_world_size
-from train.memory import MemoryParts, memory_parts
+from train.memory import ROOM, Passes, PassShape, build_on_meta, estimate_memory
 from train.models import load_pretrained, load_tokenizer
+from train.objectives import load_objective
+from train.policy import autocast_dtype
+from train.sampler import SessionPlan, SessionSteps
 from train.tiny import build_model, train_tokenizer
+from train.tokens import SessionTokens, tokenize_session
 
 GIB = 2**30
-_PARTS = {
-    "weights": "weights",
-    "reference": "reference",
-    "gradients": "gradients",
-    "optimizer": "AdamW",
-    "passes": "one pass",
-    "update": "one update",
-    "reading": "prompts",
-    "sampling": "replies",
-}
+SAMPLED_SESSIONS = 100  # from which tokens and shares are estimated
+SAMPLED_BATCHES = 20
 
 
-def dry_run(config: TrainConfig, store: SessionStore, options: MachineOptions) -> Iterator[Table | str]:
-    """What is printed: a table of the phases, one of their memory, and whether the machine has as much.
+@dataclass(frozen=True)
+class Machine:
+    """What is planned for: `processes` of a run, each with so many bytes, on GPUs or not."""
 
-    Raises:
-        CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.
-    """
-    model_config, tokenizer = _model(config, store)
-    machine = get_machine(options)
-    trained = [name for name, phase in config.phases.items() if phase.method != "none"]
-    plans: dict[str, PhasePlan] = {}
-    with tempfile.TemporaryDirectory() as folder, counter_for(machine) as count:
-        data = TrainingData(config, store, Path(folder), lambda _text: None)
-        planner = Planner(config, model_config, tokenizer, machine, count)
-        for name in track(trained, "phases"):
-            plans[name] = planner.plan(name, data.trunks(name, tokenizer))
-    yield _phases(config, plans, machine)
-    yield ""
-    if speed := machine.speed:
-        yield (
-            f"Hours on {machine.name}, at {speed.utilization:.0%} of {speed.peak_tflops:g} TFLOP/s and "
-            f"{speed.memory_tb_s:g} TB/s (--machine.*), every reply at its longest, without validation."
-        )
-        yield ""
-    yield from _memory(plans, machine)
+    name: str
+    is_gpu: bool
+    processes: int
+    process_bytes: float
 
 
 def get_machine(options: MachineOptions) -> Machine:
@@ -76,65 +56,147 @@ def get_machine(options: MachineOptions) -> Machine:
         if options.gpus is None:
             properties = torch.cuda.get_device_properties(0)
             size, name = properties.total_memory, properties.name
-        return Machine(f"{processes} × {name} of {size / GIB:.0f} GiB", DEVICE, processes, size, options)
+        return Machine(f"{processes} × {name} of {size / GIB:.0f} GiB", True, processes, size)
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(f"this machine's memory of {size / GIB:.0f} GiB", "cpu", processes, size / processes)
+    return Machine(f"this machine's memory of {size / GIB:.0f} GiB", False, processes, size / processes)
 
 
-@contextmanager
-def counter_for(machine: Machine) -> Iterator[Callable[..., MemoryParts]]:
-    """What counts memory: for GPUs in a process of its own, where the fake one is torch's accelerator."""
-    if machine.device == "cpu":
-        yield memory_parts
-        return
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield lambda *arguments: pool.submit(memory_parts, *arguments).result()
+@dataclass(frozen=True)
+class Work:
+    """The work of a phase.
+
+    Attributes:
+        batches: The first of its batches, over all processes.
+        branch_tokens: Of the replies that are sampled at a step; 0: the logged ones on the trunk are the targets.
+        samples: Whether replies are sampled.
+        has_reference: Whether a frozen policy is held.
+    """
+
+    steps: int
+    batches: Sequence[Sequence[SessionSteps]]
+    branch_tokens: int = 0
+    samples: bool = False
+    has_reference: bool = False
+
+    def get_shape(self, batch: Sequence[SessionSteps]) -> PassShape:
+        """Of a batch in one pass."""
+        steps = [reply for _, replies in batch for reply in replies]
+        if not self.branch_tokens:
+            targets = sum(reply.end - reply.start for reply in steps)
+            return PassShape(sum(replies[-1].end for _, replies in batch), targets)
+        branches = len(steps) * self.branch_tokens
+        trunks = sum(replies[-1].start for _, replies in batch)
+        copied = branches + sum(reply.start for reply in steps)
+        return PassShape(trunks + branches, branches, copied, self.branch_tokens)
+
+    def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
+        """Of the batches cut into passes; one has at least a step with its prompt."""
+        largest = max(map(self.get_shape, self.batches), key=lambda shape: shape.tokens)
+        last_steps = ([(trunk, replies[-1:])] for batch in self.batches for trunk, replies in batch)
+        longest = max(self.get_shape(step).tokens for step in last_steps)
+        part = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
+        targets, copied = round(part * largest.targets), round(part * largest.copied_keys)
+        return PassShape(round(part * largest.tokens), targets, copied, largest.branch_tokens)
 
 
-def _model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
+def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[SessionTokens], share: float) -> Work:
+    """The work of a phase that trains.
+
+    Args:
+        trunks: Of the sampled sessions.
+        share: Of the train split that was sampled.
+    """
+    numbers, seed = phase.numbers, config.seed + phase.seed
+    assert numbers is not None, "it trains"
+    if isinstance(numbers, SftConfig):
+        whole = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
+        per_epoch = whole.batches_per_epoch / share
+        steps = sum(stage.steps or max(1, round((stage.epochs or 0) * per_epoch)) for stage in numbers.stages)
+        return Work(steps, [whole.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
+    plan, reward = grpo_plan(trunks, numbers, seed), phase.get_reward(config.reward_config)
+    objective = load_objective(phase.method, reward.kind)
+    return Work(
+        numbers.steps,
+        [plan.batch(number) for number in range(min(numbers.steps, SAMPLED_BATCHES))],
+        (numbers.num_generations if objective.samples else 1) * numbers.max_reply_tokens(reward),
+        objective.samples,
+        objective.has_reference,
+    )
+
+
+def choose_passes(
+    config: TrainConfig, work: Work, shape: PassShape, model: Any, machine: Machine
+) -> tuple[Passes, float]:
+    """The fastest passes that fit, or those that take the least, and the bytes of a process at the most."""
+    is_sharded = config.model.sharded and machine.processes > 1
+    is_vllm = work.samples and config.rollouts.engine == "vllm"
+    reserved = config.rollouts.gpu_memory_utilization * machine.process_bytes if is_vllm else 0.0
+    for passes in open_passes(config.model, packed_only=is_sharded):
+        memory = estimate_memory(
+            model,
+            shape,
+            passes,
+            autocast=autocast_dtype(config.model.computed_in),
+            has_reference=work.has_reference,
+            shards=machine.processes if is_sharded else 1,
+            repeats_heads=machine.is_gpu,
+        )
+        if memory.peak + reserved <= ROOM * machine.process_bytes:
+            break
+    return passes, memory.peak + reserved
+
+
+def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Iterator[Table | str]:
+    """What is printed: a table of the phases, and whether the machine has enough memory.
+
+    Raises:
+        CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.
+    """
+    ids = store.session_ids("train")
+    sessions = [store.session(session_id) for session_id in ids[:: max(1, len(ids) // SAMPLED_SESSIONS)]]
+    model_config, tokenizer = _read_model(config, sessions)
+    model = build_on_meta(model_config, config.model.lora)
+    steps = sum(len(session.steps) for session in sessions)
+    rows: list[list[str | int | float]] = []
+    for name, phase in config.phases.items():
+        if phase.numbers is None:
+            continue
+        trunks = list(_tokenize(config, phase, store, sessions, tokenizer))
+        work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
+        shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
+        passes, needed = choose_passes(config, work, shape, model, machine)
+        batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
+        fitting = 100 * sum(len(trunk.replies) for trunk in trunks) / steps
+        count = "*" if phase.same_time_as else work.steps
+        rows.append([name, phase.method, str(passes), count, batch_tokens, shape.tokens, fitting, needed / GIB])
+    counts, points = ("steps", "tokens a step", "largest pass"), ("steps that fit, %", "GiB")
+    yield Table(columns=columns("phase", "method", "passes", count=counts, points=points), rows=rows)
+    yield f"Estimated from {len(sessions)} of {len(ids)} training sessions. *: as many as take the same time."
+    if any(row[-2] < 100 for row in rows):  # type: ignore[operator]  # a number
+        yield (
+            f"A step does not fit where its page takes over {config.model.max_prompt_tokens:,} tokens "
+            "(model.max_tokens) or its action was not logged: it is not trained on, and is a failed step in the table."
+        )
+    fits = all(row[-1] * GIB <= ROOM * machine.process_bytes for row in rows)  # type: ignore[operator]
+    yield f"{machine.name}: {'enough' if fits else 'too little'}; {1 - ROOM:.0%} is left to the allocator and kernels."
+    if not fits:
+        yield (
+            "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
+            "model.lora, model.sharded over several GPUs."
+        )
+
+
+def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:
     """The configuration of the model, and its tokenizer; weights are not read."""
     if config.model.path is not None:
         return load_pretrained(AutoConfig, config.model.path), load_tokenizer(config.model.path)
-    tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
+    tokenizer = train_tokenizer(sessions, config.model.tokenizer, config.prompt)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer
 
 
-def _phases(config: TrainConfig, plans: Mapping[str, PhasePlan], machine: Machine) -> Table:
-    rows: list[list[str | int | float]] = []
-    for name, plan in plans.items():
-        phase = config.phases[name]
-        steps: str | int = plan.steps if phase.same_time_as is None else "*"
-        rows.append([name, phase.method, str(plan.passes), steps, plan.batch_tokens, plan.largest_tokens])
-        timed = plans[phase.same_time_as or name]
-        if timed.step_s is not None:
-            hours = timed.steps * timed.step_s / 3600
-            rows[-1] += [hours, hours * machine.processes]
-    times = ("hours", "GPU-hours") if machine.speed else ()
-    counts = ("steps", "tokens a step", "largest pass")
-    return Table(columns=columns("phase", "method", "passes", count=counts, points=times), rows=rows)
-
-
-def _memory(plans: Mapping[str, PhasePlan], machine: Machine) -> Iterator[Table | str]:
-    needed = max(plan.needed for plan in plans.values())
-    unit, size = ("GiB", GIB) if needed >= GIB else ("MiB", 2**20)
-    rows = [[label, *(getattr(plan.memory, part) / size for plan in plans.values())] for part, label in _PARTS.items()]
-    if any(plan.reserved for plan in plans.values()):
-        rows.append(["vLLM", *(plan.reserved / size for plan in plans.values())])
-    rows.append(["at the most", *(plan.needed / size for plan in plans.values())])
-    yield Table(
-        columns=columns("", points=plans),
-        rows=rows,
-        title=f"{unit} of memory of a process: the first four stay, the largest of the others comes and goes",
-    )
-    yield ""
-    fits = all(plan.fits(machine) for plan in plans.values())
-    yield (
-        f"{machine.name}: {'enough' if fits else 'too little'} for {machine.processes} "
-        f"process{'es' if machine.processes > 1 else ''}, where {1 - ROOM:.0%} is left to the allocator and kernels."
-    )
-    if not fits:
-        yield (
-            "Less memory: model.chunk_tokens and model.gradient_checkpointing (passes), a lower max_batch_tokens "
-            "(passes, prompts, replies), model.precision bfloat16_autocast (reference, passes), model.lora (the rest), "
-            "model.sharded (all, over several GPUs)."
-        )
+def _tokenize(
+    config: TrainConfig, phase: PhaseConfig, store: SessionStore, sessions: Sequence[Session], tokenizer: Any
+) -> Iterator[SessionTokens]:
+    personas, limit = persona_texts(store, phase.context), config.model.max_prompt_tokens
+    for session in sessions:
+        yield from tokenize_session(tokenizer, session, phase.context, config.prompt, limit, personas)

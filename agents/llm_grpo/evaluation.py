@@ -16,12 +16,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.config import MOST_PROBABLE, TrainConfig
+from agents.agent_code import gives_probabilities, reply_identity
+from agents.child_process import build_agent
+from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.phases import PhaseResult
+from agents.registry import parse_spec
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
@@ -36,39 +39,21 @@ from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
 from shop_env.evaluation.scored_steps import scored_keys
-from shop_env.evaluation.steps_file import Identity
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
-from train.checkpoints import CheckpointInfo
 from train.ranks import Ranks
 
 
-class RunAgents(Protocol):
-    """Makes the agents that a run validates with and ranks; a module with these functions will do.
+def find_agent(text: str) -> AgentSpec:
+    """The agent that a text names.
 
-    Training imports no agent: `agents.llm_grpo.run_agents` provides these, and the command hands them in.
+    Raises:
+        UnknownAgent: There is none of that name.
+        MissingExtra: What it needs is not installed.
     """
-
-    def spec(self, text: str) -> AgentSpec:
-        """The agent that a text names, checked before hours of work.
-
-        Raises:
-            UnknownAgent: There is none of that name.
-            MissingExtra: What it needs is not installed.
-        """
-        ...
-
-    def identity(self, spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
-        """Everything that decides its replies: an agent that was edited, or has other arguments, has another."""
-        ...
-
-    def make(self, spec: AgentSpec, store: SessionStore) -> Agent:
-        """The agent, made for the store."""
-        ...
-
-    def policy(self, model: Any, tokenizer: Any, info: CheckpointInfo) -> Agent:
-        """The policy that is in memory, at the temperature of its info."""
-        ...
+    spec = parse_spec(text)
+    gives_probabilities(spec)
+    return spec
 
 
 def evaluate_shared(
@@ -94,10 +79,11 @@ def table_rows(
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
     sampled = [
-        (name, phase.label, config.context_of(name), config.decodings_of(name)) for name, phase in config.phases.items()
+        (name, phase.label, phase.context, config.evaluation.get_decodings(phase.temperatures))
+        for name, phase in config.phases.items()
     ]
     if demo_shop:
-        by_tokens = [decoding for decoding in config.evaluation.decodings if decoding.rationales is None]
+        by_tokens = [decoding for decoding in config.evaluation.get_decodings() if decoding.rationales is None]
         sampled.append(("oracle", "oracle", config.context, by_tokens))
     for name, label, context, ways in sampled:
         for decoding in ways:
@@ -107,7 +93,7 @@ def table_rows(
 
 
 def evaluate_rows(
-    config: TrainConfig, store: SessionStore, folder: Path, agents: RunAgents, ranks: Ranks
+    config: TrainConfig, store: SessionStore, folder: Path, ranks: Ranks
 ) -> dict[str, tuple[Entry, list[StepRecord]]]:
     """Every row's entry and records by its label, in the order of the table; none in processes that do not write.
 
@@ -116,7 +102,7 @@ def evaluate_rows(
     evaluation = config.evaluation_config
     keys = evaluation.keys(store)
     own = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
-    specs = [agents.spec(text) for text in config.evaluation.agents]
+    specs = [find_agent(text) for text in config.evaluation.agents]
     results = {}
     for name, spec, context in table_rows(config, specs, demo_shop=store.manifest.source == DEMO_SHOP):
         runnable = spec.within(folder)
@@ -125,8 +111,8 @@ def evaluate_rows(
             name=name,
             context=context,
             # Of a checkpoint of its own the name within the run: the run may be moved.
-            identity=agents.identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
-            build=partial(agents.make, runnable, store),
+            identity=reply_identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
+            build=partial(build_agent, runnable, store),
             config=evaluation,
             store=store,
             folder=folder,
@@ -146,12 +132,11 @@ def evaluate_run(
     config: TrainConfig,
     store: SessionStore,
     folder: Path,
-    agents: RunAgents,
     ranks: Ranks,
     phases: Mapping[str, PhaseResult],
 ) -> None:
     """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
-    results = evaluate_rows(config, store, folder, agents, ranks)
+    results = evaluate_rows(config, store, folder, ranks)
     if not ranks.is_main:
         return
     entries = [entry for entry, _ in results.values()]
@@ -174,12 +159,11 @@ def evaluate_run(
     title = (
         f"{store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
     )
-    written = f"Written: {folder}/results.md, results.json"
-    print_results(results_table(rows, title=title), *_sentences(log, config), written)
+    print_results(results_table(rows, title=title), *_sentences(log, config))
     write_log(folder, log, markdown(log, config))
     own_function = f"{TRUST}=1 " if ":" in log.config.reward_config.kind else ""
     report = f"Every session, step by step: {own_function}shop-r1 report {shlex.quote(str(folder))}"
-    print_results(*training_sentences(log), report)
+    print_results(f"Written: {folder}/results.md, results.json", report)
 
 
 def users_are_held_out(store: SessionStore) -> bool:
@@ -198,7 +182,7 @@ def compare_rows(
     comparisons = [
         compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
         for phase in config.phases.values()
-        for decoding in config.evaluation.decodings
+        for decoding in config.evaluation.get_decodings()
         for other in phase.against
         for metric in ("exact_accuracy", "type_f1_macro")
     ]
@@ -214,26 +198,22 @@ def markdown(log: EvaluationLog, config: TrainConfig) -> str:
 
 
 def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
-    """The comparisons of the table, and the last lines, which sum them up."""
+    """The comparisons of the table, and what one training seed cannot say."""
     assert log.training is not None, "the log of a training run"
-    yield from (comparison.sentence() for comparison in log.training.comparisons)
-    yield from verdicts(log.training.comparisons, config)
     policies = set(_policies(config))
-    entries = [entry for entry in log.entries if entry.label in policies]
-    yield from (f"{entry.label}: {remark}." for entry in entries for remark in entry.remarks)
-    if config.evaluation.most_probable_action is not None:
-        times = ((entry.label, float(f"{1000 * entry.time_s / entry.row.steps:.3g}")) for entry in entries)
-        costs = "; ".join(f"{label} {milliseconds:,g}" for label, milliseconds in times)
-        yield f"Milliseconds for each step: {costs}."
+    yield from (
+        f"{entry.label}: {remark}." for entry in log.entries if entry.label in policies for remark in entry.remarks
+    )
     if over_best := log.training.over_best_agent:
         added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
         yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
+    yield from training_sentences(log)
 
 
 def over_best_agent(
     records: Mapping[str, Sequence[StepRecord]], agents: Sequence[ResultRow], config: TrainConfig
 ) -> list[Comparison]:
-    """Exact match of each policy less that of the best of the agents beside them, by their rows.
+    """Exact match of each policy minus that of the best of the agents beside them, by their rows.
 
     The best is chosen on the very steps that are compared, which is to its advantage.
     """
@@ -247,54 +227,7 @@ def over_best_agent(
 def _policies(config: TrainConfig) -> list[str]:
     """The labels of the rows that are a phase's."""
     return [
-        decoding.label(phase.label) for name, phase in config.phases.items() for decoding in config.decodings_of(name)
+        decoding.label(phase.label)
+        for phase in config.phases.values()
+        for decoding in config.evaluation.get_decodings(phase.temperatures)
     ]
-
-
-def verdicts(comparisons: Sequence[Comparison], config: TrainConfig) -> list[str]:
-    """What an objective did to exact match, one sentence for each such phase that is compared with another phase."""
-    sentences = []
-    for phase in config.phases.values():
-        labels = [decoding.label(phase.label) for decoding in config.evaluation.decodings]
-        exact = [c for c in comparisons if c.metric == "exact_accuracy" and c.first in labels]
-        of_phase = [comparison for comparison in exact if comparison.p_value is not None]
-        if phase.numbers == "grpo" and of_phase:
-            sentences.append(_verdict(phase.label, of_phase))
-    return sentences
-
-
-def _verdict(label: str, exact: Sequence[Comparison]) -> str:
-    """One sentence from all comparisons of one policy."""
-    greedy, by_action = ([c for c in exact if c.first.endswith(name)] for name in ("greedy", MOST_PROBABLE))
-    sampled = [comparison for comparison in exact if comparison not in [*greedy, *by_action]]
-    reading = f"{label}: sampled, it {_reading(sampled)}"
-    if greedy:
-        reading += f"; greedy, it {_reading(greedy)}"
-        if _reading(sampled) == BETTER and _reading(greedy) != BETTER:
-            reading += ": it sharpened the policy, but the likeliest reply is no better"
-    if by_action:
-        reading += f"; by the most probable action, it {_reading(by_action)}"
-    differences = "; ".join(f"{comparison.text()} against {comparison.second}" for comparison in exact)
-    return f"{reading} (exact match: {differences})."
-
-
-BETTER = "is significantly better than each that it is compared with"
-
-
-def _reading(comparisons: Sequence[Comparison]) -> str:
-    """What the intervals of one decoding say together."""
-    signs = {comparison.sign for comparison in comparisons}
-    if len(signs) > 1:
-        return "is " + ", ".join(f"{RELATIONS[comparison.sign]} {comparison.second}" for comparison in comparisons)
-    return {
-        1: BETTER,
-        0: "is not significantly different",
-        -1: "is significantly worse than each that it is compared with",
-    }[signs.pop()]
-
-
-RELATIONS = {
-    1: "significantly better than",
-    0: "not significantly different from",
-    -1: "significantly worse than",
-}

@@ -13,11 +13,14 @@ import tyro
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import (
+    Tables,
+    build_config,
     extend_config,
     has_begun,
-    load_preset,
+    merge,
     preset_names,
     read_config,
+    read_tables,
     rows_names,
 )
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
@@ -31,28 +34,19 @@ PROGRAM = "shop-r1 train"
 
 
 class MachineOptions(Record):
-    """The GPUs that --dry-run plans for, and how fast it takes them to be; the defaults are an A100's.
+    """The GPUs that --dry-run plans for.
 
     Attributes:
         gpus: So many, with a process for each; None: this machine, with the processes of this launch.
         gpu_gib: The memory of each, in GiB; of this machine's GPU what it has.
-        peak_tflops: What each computes in bfloat16, in 10^12 operations a second.
-        memory_tb_s: What each reads from its memory, in 10^12 bytes a second.
-        utilization: The share of both that a run reaches.
     """
 
     gpus: int | None = None
     gpu_gib: float = 80.0
-    peak_tflops: float = 312.0
-    memory_tb_s: float = 2.0
-    utilization: float = 0.35
 
     def __post_init__(self) -> None:
-        for key, value in msgspec.structs.asdict(self).items():
-            if value is not None and value <= 0:
-                raise BadConfig(f"--machine.{key.replace('_', '-')} is {value}; it must be above 0.")
-        if self.utilization > 1:
-            raise BadConfig(f"--machine.utilization is {self.utilization}; it is a share, at most 1.")
+        if self.gpu_gib <= 0 or (self.gpus is not None and self.gpus < 1):
+            raise BadConfig(f"--machine.gpus is {self.gpus} and --machine.gpu-gib {self.gpu_gib}; give more than 0.")
 
 
 class RunOptions(Record):
@@ -66,7 +60,7 @@ class RunOptions(Record):
         out: Where the run is written; None: runs/PRESET-seedS.
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
-        dry_run: Print steps, tokens, memory and hours, and train nothing.
+        dry_run: Print steps, tokens, the share of steps that fit, and memory, and train nothing.
         machine: What --dry-run plans for.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
             (verl/PRESET-PHASE), and train nothing.
@@ -117,9 +111,9 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
     options = convert_fields({key: value for key, value in fields.items() if key in own}, RunOptions, "train")
     if options.resume:
         return options, options.resume, read_config(options.resume)
-    preset = msgspec.to_builtins(load_preset(options.preset, options.rows, options.only))
-    changed = _merge(preset, {key: value for key, value in fields.items() if key not in own})
-    return _with_folder(options, convert_fields(changed, TrainConfig, "train"))
+    changes = {key: value for key, value in fields.items() if key not in own}
+    tables = merge(read_tables(options.preset, options.rows), changes)
+    return _with_folder(options, build_config(tables, "train", options.only))
 
 
 def without_dry_run(words: Sequence[str]) -> list[str]:
@@ -133,13 +127,6 @@ def without_dry_run(words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _merge(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    inner = {
-        key for key, value in changes.items() if isinstance(value, Mapping) and isinstance(table.get(key), Mapping)
-    }
-    return {**table, **changes, **{key: _merge(table[key], changes[key]) for key in inner}}
-
-
 def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, Path, TrainConfig]:
     """With the folder of the run, and with the configuration of a run that is extended.
 
@@ -148,7 +135,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     """
     if options.machine != MachineOptions() and not options.dry_run:
         raise BadConfig("--machine.* say what --dry-run plans for; give --dry-run too, or leave them out.")
-    config = config.settled(on_gpu=options.machine.gpus is not None)
+    config = config.resolve_precision(on_gpu=options.machine.gpus is not None)
     if config.prompt.system_file:
         read_instructions(config.prompt.system_file)  # a file that is missing: before the store is read
     preset = Path(options.preset).stem
@@ -168,18 +155,33 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
 
 def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
     """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
-    preset = load_preset(options.preset, options.rows, options.only)
+    tables, source = read_tables(options.preset, options.rows), f"preset '{options.preset}'"
     if options.reward is not None:
-        preset = msgspec.structs.replace(preset, reward=options.reward)
-    spelt_out = msgspec.structs.replace(preset, reward=preset.reward_config)
+        tables["reward"] = options.reward
+    preset = build_config(tables, source)
+    reward = preset.reward_config  # spelt out, so that its numbers are flags
     # A switch that is on by default would become --no-dry-run.
     switches_off = {"dry_run": False, "extend": False}
-    default = TrainOptions(**msgspec.structs.asdict(options) | switches_off, config=spelt_out)
+    default = TrainOptions(
+        **msgspec.structs.asdict(options) | switches_off, config=msgspec.structs.replace(preset, reward=reward)
+    )
     names = {"Presets": preset_names(), "Rows": rows_names(), "Rewards": REWARD_PRESETS}
     listed = " ".join(f"{kind}: {', '.join(choices)}." for kind, choices in names.items())
-    config = parse_options(
+    parsed = parse_options(
         TrainOptions, words, program=PROGRAM, text=f"{text}\n{listed}", default=default, can_be_none=True
-    ).config
-    if config.reward == spelt_out.reward:
-        config = msgspec.structs.replace(config, reward=preset.reward)
-    return config
+    )
+    changes = _changes(msgspec.to_builtins(default.config), msgspec.to_builtins(parsed.config))
+    if "reward" in changes:
+        tables["reward"] = msgspec.to_builtins(reward)
+    return build_config(merge(tables, changes), source, options.only)
+
+
+def _changes(before: Tables, after: Tables) -> Tables:
+    """What of `after` differs, key by key."""
+    changes = {}
+    for key, value in after.items():
+        former = before[key]
+        if value != former:
+            both = isinstance(value, dict) and isinstance(former, dict)
+            changes[key] = _changes(former, value) if both else value
+    return changes

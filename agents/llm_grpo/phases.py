@@ -38,7 +38,7 @@ class PhaseResult(Record):
 
     Attributes:
         seconds: Of training steps alone, without validation.
-        steps: That were taken; fewer than planned where patience was over.
+        steps: That were taken.
         best_step, best_exact: The step whose weights were saved, and their exact match on the validation sessions; None
             where nothing was validated and the last weights were saved.
     """
@@ -66,7 +66,6 @@ class Phase:
     Attributes:
         trainer: None where the weights are left as they are; `total_steps` is then 0.
         validate_at: After which steps, counted from 1.
-        patience: The phase ends after so many validations in a row without a better one; None: it never does.
         validate: Exact match of the weights as they are.
         save: Writes them as the phase's checkpoint; called with the number of steps taken.
         ranks: Who takes the steps together, each of them in a process that runs the phase.
@@ -77,7 +76,6 @@ class Phase:
     trainer: Trainer | None
     total_steps: int
     validate_at: set[int]
-    patience: int | None
     validate: Callable[[], float]
     save: Callable[[int], None]
     ranks: Ranks = SINGLE_PROCESS
@@ -93,7 +91,7 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
     clock = SaveSchedule(save_every_s)
     stop = _Stop(phase.ranks)
     with handling(stop.note):
-        while not _is_over(phase, progress):
+        while progress.unvalidated is not None or progress.done < phase.total_steps:
             if progress.unvalidated is None:
                 _step(phase, phase.trainer, progress, log)
             else:
@@ -125,7 +123,6 @@ class Progress(msgspec.Struct, kw_only=True):
     Attributes:
         seconds: Of training steps alone.
         best_step, best_exact: Of the validations so far; None before the first.
-        worse: So many validations in a row were no better.
         unvalidated: The metrics of the last step while its validation is to come; they are logged with its result.
     """
 
@@ -133,7 +130,6 @@ class Progress(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     best_step: int | None = None
     best_exact: float | None = None
-    worse: int = 0
     unvalidated: dict[str, float] | None = None
 
     @property
@@ -169,15 +165,7 @@ def _save_if_best(phase: Phase, progress: Progress, exact: float, log: RunLog) -
     progress.unvalidated = None
     if better:
         phase.save(step)
-        progress.best_step, progress.best_exact, progress.worse = step, exact, 0
-    else:
-        progress.worse += 1
-
-
-def _is_over(phase: Phase, progress: Progress) -> bool:
-    if progress.unvalidated is not None:
-        return False
-    return progress.done >= phase.total_steps or (phase.patience is not None and progress.worse >= phase.patience)
+        progress.best_step, progress.best_exact = step, exact
 
 
 def _save(phase: Phase, trainer: Trainer, folder: Path, progress: Progress) -> None:

@@ -4,7 +4,9 @@ preset   the learner: model, context, numbers of SFT and GRPO, validation, and d
 base     another preset, by name or by a file beside it, whose values a preset overrides
 rows     phases alone; a phase of the same name in the preset gives the numbers that the rows leave out
 
-A phase may override some of the preset's numbers: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
+A phase may override some of what phases share: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
+
+    file, base, rows ─► read_tables ─► changes (flags, or keys from Python) over them ─► complete phases ─► TrainConfig
 
 A run that exists can be extended by the phases of another table, and by agents to evaluate beside them:
 
@@ -18,15 +20,15 @@ labels, comparisons and further temperatures belong to the table and may differ,
 
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from agents.llm_grpo.config import TrainConfig
-from replay_sessions.foundation.config_errors import what_is_wrong
+from agents.llm_grpo.config import TrainConfig, numbers_table
+from replay_sessions.foundation.config_errors import convert_fields, what_is_wrong
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, did_you_mean
 from replay_sessions.foundation.locks import TRAINING_LOCK
@@ -35,7 +37,8 @@ from replay_sessions.store import SessionStore
 from train.metrics_file import METRICS_FILE
 
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
-NUMBERS = ("sft", "grpo", "validation")  # tables of a run that a phase may override
+NUMBERS = ("sft", "grpo", "validation")
+SHARED = (*NUMBERS, "context")  # tables of a run that its phases have too
 
 Tables = dict[str, Any]
 
@@ -59,21 +62,53 @@ def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()
     Raises:
         BadConfig: No such preset, an unknown key or phase, or a value that does not fit.
     """
-    tables, source = _with_base(preset), f"preset '{preset}'"
-    if rows is not None:
-        source += f" with rows '{rows}'"
-        own = _read("rows", rows, PRESETS / "rows")
-        learner = tables["phases"]
-        phases = {name: _override(learner.get(name, {}), phase) for name, phase in own.get("phases", {}).items()}
-        tables = tables | own | {"phases": phases}
-    if isinstance(named := tables.get("phases"), dict):
-        overridden = {name: _override(tables, phase, phase) for name, phase in named.items()}
-        tables = tables | {"phases": overridden}
-    try:
-        config = msgspec.convert(tables, TrainConfig)
-    except msgspec.ValidationError as error:
-        raise BadConfig(f"{source}: {what_is_wrong(error, TrainConfig)}") from error
+    return build_config(read_tables(preset, rows), f"preset '{preset}'", only)
+
+
+def read_tables(preset: str, rows: str | None = None) -> Tables:
+    """A preset's tables over those of its base; with `rows`, of its phases only numbers of equal names are left.
+
+    Raises:
+        BadConfig: There is no such preset or no such file of rows.
+    """
+    tables = _with_base(preset)
+    if rows is None:
+        return tables
+    own = _read("rows", rows, PRESETS / "rows")
+    learner = tables.get("phases", {})
+    phases = {
+        name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
+        for name, phase in own.get("phases", {}).items()
+    }
+    return tables | own | {"phases": phases}
+
+
+def build_config(tables: Tables, source: str, only: Collection[str] = ()) -> TrainConfig:
+    """The configuration with complete phases.
+
+    Args:
+        source: Of the tables, in messages.
+        only: As for `load_preset`.
+
+    Raises:
+        BadConfig: An unknown key or phase, or a value that does not fit.
+    """
+    if isinstance(phases := tables.get("phases"), dict):
+        tables = tables | {"phases": {name: _complete(phase, tables) for name, phase in phases.items()}}
+    config = convert_fields(tables, TrainConfig, source)
     return _with_phases(config, only, source) if only else config
+
+
+def _complete(phase: Any, tables: Tables) -> Any:
+    """A phase with what it shares; of the tables of numbers, only with the one that its method reads."""
+    if not isinstance(phase, dict):
+        return phase  # msgspec says what is wrong with it
+    unread = {"sft", "grpo"} - {numbers_table(phase.get("method", "none"))}
+    return merge(_only(tables, set(SHARED) - unread), phase)
+
+
+def _only(tables: Tables, names: Collection[str]) -> Tables:
+    return {name: tables[name] for name in names if name in tables}
 
 
 def _with_phases(config: TrainConfig, only: Collection[str], source: str) -> TrainConfig:
@@ -104,20 +139,13 @@ def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
         raise BadConfig(f"preset '{preset}': base is {base!r}; give the name of a preset or a .toml file.")
     if base.endswith(".toml"):
         base = str(Path(preset).parent / base)
-    return _merged(_with_base(base, (*derived, preset)), own)
+    return merge(_with_base(base, (*derived, preset)), own)
 
 
-def _override(numbers: Tables, phase: Any, keys: Any = NUMBERS) -> Any:
-    """A phase with `numbers`, those of them that stand in `keys`, where it has none of its own."""
-    if not isinstance(phase, dict):
-        return phase  # msgspec says what is wrong with it
-    return _merged({key: numbers[key] for key in NUMBERS if key in numbers and key in keys}, phase)
-
-
-def _merged(table: Tables, over: Tables) -> Tables:
+def merge(table: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
     """`table` with the values of `over` in their places; tables within are merged, lists replaced."""
-    both = {key for key in over if isinstance(over[key], dict) and isinstance(table.get(key), dict)}
-    return table | over | {key: _merged(table[key], over[key]) for key in both}
+    both = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
+    return {**table, **over, **{key: merge(table[key], over[key]) for key in both}}
 
 
 def _read(kind: str, name: str, folder: Any) -> Tables:

@@ -8,7 +8,8 @@
   shop-r1 train --preset smollm2_cpu --dry-run
 
 Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
-tokens, memory and hours on this machine or on --machine.gpus of --machine.gpu-gib, and trains nothing.
+tokens, the share of steps that fit, and memory on this machine or on --machine.gpus of --machine.gpu-gib, and trains
+nothing.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
 
@@ -23,7 +24,6 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-from agents.llm_grpo import run_agents
 from agents.llm_grpo.options import prepare, prepare_from
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.plugins import requires_extra
@@ -43,7 +43,7 @@ def train(**options: Any) -> EvaluationLog:
     prepared = prepare_from(options)
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
-    command.run((), lambda: prepared, run_agents)
+    command.run((), lambda: prepared)
     return read_log(prepared[1], trusted=True)
 
 
@@ -54,7 +54,7 @@ def _run(words: Sequence[str]) -> int:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
-        return command.run(words, asked_for, run_agents)
+        return command.run(words, asked_for)
     except KeyboardInterrupt:
         folder = asked_for()[1]
         if get_world_size() > 1 or not (folder / "run.json").exists():

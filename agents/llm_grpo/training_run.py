@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 import torch
 
-from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData
-from agents.llm_grpo.evaluation import RunAgents, evaluate_shared
+from agents.llm_grpo.evaluation import evaluate_shared
 from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
+from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
@@ -26,15 +27,16 @@ from shop_env.metrics import step_metrics
 from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
+from train.grpo.config import GrpoConfig
 from train.grpo.trainer import GroupTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
+from train.memory import Passes, PassShape, estimate_memory, get_cache_budget
 from train.models import load_model
 from train.objectives import load_objective
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
-from train.rollouts.budget import cache_budget
 from train.rollouts.engine import LocalEngine
 from train.rollouts.vllm import VllmEngine
 from train.run_log import RunLog
@@ -62,7 +64,6 @@ class TrainingRun:
         store: SessionStore,
         folder: Path,
         log: RunLog,
-        agents: RunAgents,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -74,8 +75,7 @@ class TrainingRun:
             )
         if rollouts.engine == "vllm" and rollouts.vllm_sleeps and self._device == "cpu":
             raise BadConfig("rollouts.vllm_sleeps frees a GPU's memory, and there is no GPU here; leave it out.")
-        self.config, self.store, self.folder, self.log = config, store, folder, log
-        self.agents, self.ranks = agents, ranks
+        self.config, self.store, self.folder, self.log, self.ranks = config, store, folder, log, ranks
         self.results = self._finished_phases()
         self._data = TrainingData(config, store, folder / "tokens", log.info)
         self._vllm: VllmEngine | None = None
@@ -103,12 +103,12 @@ class TrainingRun:
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]
         model, tokenizer, started_from = self._start(config.start)
-        if self.config.model.lora is not None and config.method != "none" and not has_adapter(model):
+        if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
-        info = msgspec.structs.replace(started_from, context=self.config.context_of(name))
-        policy = self._policy(name, model) if config.method != "none" else Policy(model)
+        info = msgspec.structs.replace(started_from, context=config.context)
+        policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
-        rule = config.validation or self.config.validation
+        rule = config.validation
         validation_sessions = len(self.store.session_ids("validation"))
 
         def validate() -> float:
@@ -116,7 +116,7 @@ class TrainingRun:
             with policy.summon_full_params() as full_policy:
                 records = evaluate_shared(
                     self.ranks,
-                    self.agents.policy(full_policy.model, tokenizer, info),
+                    PolicyAgent(policy=(full_policy.model, tokenizer, info)),
                     self.store,
                     "validation",
                     context=info.context,
@@ -134,23 +134,21 @@ class TrainingRun:
                 self.ranks.barrier()
 
         times = rule.times if total_steps and validation_sessions else 0
-        validate_at = validation_steps(total_steps, times, throughout=rule.when == "throughout") if times else set()
-        return Phase(name, model, trainer, total_steps, validate_at, rule.patience, validate, save, self.ranks)
+        validate_at = validation_steps(total_steps, times) if times else set()
+        return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
-    def _policy(self, name: str, model: Any) -> Policy:
+    def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
         """What learns: a whole model in each process, or one sharded over all.
 
         How it attends is logged where it differs from the phase before.
         """
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
-        numbers = self.config.sft_of(name) if self.config.phases[name].numbers == "sft" else self.config.grpo_of(name)
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
             "float32_head": config.float32_head,
-            "autocast_residual": config.autocast_residual,
         }
         rollouts = self.config.rollouts
-        does_reserve = self._will_start_vllm(name) and not rollouts.vllm_sleeps
+        does_reserve = self._will_start_vllm(phase) and not rollouts.vllm_sleeps
         chosen = choose_attention(
             model,
             config,
@@ -169,53 +167,53 @@ class TrainingRun:
             return ShardedPolicy(model, self.ranks, **options)
         return Policy(model, chunk_tokens=chunk_tokens, **options)
 
-    def _will_start_vllm(self, name: str) -> bool:
+    def _will_start_vllm(self, phase: PhaseConfig) -> bool:
         """Whether a phase is the first that samples with vLLM, which one engine then does for all of them."""
-        phase = self.config.phases[name]
-        if self._vllm is not None or self.config.rollouts.engine != "vllm" or phase.numbers != "grpo":
+        if self._vllm is not None or self.config.rollouts.engine != "vllm" or phase.method == "sft":
             return False
-        return bool(load_objective(phase.method, self.config.reward_of(name).kind).samples)
+        return bool(load_objective(phase.method, phase.get_reward(self.config.reward_config).kind).samples)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
         config = self.config.phases[name]
-        if config.method == "none":
+        numbers = config.numbers
+        if numbers is None:
             return None, 0
         seed, ranks = self.config.seed + config.seed, self.ranks
         if ranks.is_main:
-            self._data.trunks(name, tokenizer)
+            self._data.trunks(config, tokenizer)
         ranks.barrier()  # from here on the tokens are in a file
-        trunks = self._data.trunks(name, tokenizer)
-        if config.method == "sft":
-            sft = SftTrainer(policy, trunks, self._sft_config(name), seed=seed, ranks=ranks)
+        trunks = self._data.trunks(config, tokenizer)
+        if isinstance(numbers, SftConfig):
+            sft = SftTrainer(policy, trunks, self._sft_config(config, numbers), seed=seed, ranks=ranks)
             return sft, sft.total_steps
-        grpo, reward = self.config.grpo_of(name), self.config.reward_of(name)
+        reward = config.get_reward(self.config.reward_config)
         objective = load_objective(config.method, reward.kind)
-        if self._will_start_vllm(name):
+        if self._will_start_vllm(config):
             self._vllm = self._start_vllm(policy.model)
         engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
         trainer: GroupTrainer = objective(
-            policy, reference, tokenizer, trunks, grpo, reward, seed=seed, engine=engine, ranks=ranks
+            policy, reference, tokenizer, trunks, numbers, reward, seed=seed, engine=engine, ranks=ranks
         )
-        return trainer, grpo.steps
+        return trainer, numbers.steps
 
     def _local_engine(self, policy: Policy, has_reference: bool) -> LocalEngine:
         config, gib = self.config.model, self.config.rollouts.max_cache_gib
         budget = None if gib is None else int(gib * 2**30)
         if budget is None and self._device == "cuda":
-            budget = cache_budget(
+            memory = estimate_memory(
                 policy.model,
-                torch.cuda.get_device_properties(0).total_memory,
+                PassShape(config.max_tokens),
+                Passes(False, None),
                 autocast=autocast_dtype(config.computed_in),
-                tokens=config.max_tokens,
-                shards=self.ranks.world_size if isinstance(policy, ShardedPolicy) else 1,
                 has_reference=has_reference,
+                shards=self.ranks.world_size if isinstance(policy, ShardedPolicy) else 1,
             )
+            budget = get_cache_budget(memory, torch.cuda.get_device_properties(0).total_memory)
         return LocalEngine(policy, budget)
 
-    def _sft_config(self, name: str) -> SftConfig:
-        config, phase = self.config.sft_of(name), self.config.phases[name]
+    def _sft_config(self, phase: PhaseConfig, config: SftConfig) -> SftConfig:
         if phase.same_time_as is None:
             return config
         other, start = phase.same_time_as, phase.start
@@ -224,7 +222,8 @@ class TrainingRun:
 
     def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
         """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
-        last_stage = self.config.sft_of(started_from).stages[-1].steps or 0  # on whole sessions; in epochs: all of it
+        start = self.config.phases[started_from].sft
+        last_stage = (start.stages[-1].steps if start else None) or 0  # on whole sessions; in epochs: all of it
         sft = self.log.rows(started_from)[-last_stage:]
         return max(1, round(undisturbed_seconds(self.log.rows(name)) * len(sft) / undisturbed_seconds(sft)))
 

@@ -13,30 +13,25 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import distributed as dist
+from torch import nn
 from transformers import Qwen2Config
 
 from replay_sessions.schema import Click
 from shop_env.reward import reward_preset
+from tests.oracles.fake_accelerator import DEVICE, FakeAccelerator
 from tests.train.conftest import Tiny, make_tiny
 from train import sft as sft_module
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
-from train.fake_accelerator import DEVICE, FakeAccelerator
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
 from train.grpo.trainer import prompt_seeds
-from train.memory import (
-    MemoryParts,
-    PassOptions,
-    Rollouts,
-    _allocate_fake_weights,
-    _fake_processes,
-    memory_parts,
-    on_meta,
-)
+from train.memory import Memory, Passes, build_on_meta, estimate_memory, get_pass_shape
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.ranks import Ranks, ShardedPolicy
 from train.rollouts import engine, kv_cache
+from train.session_tree import PackedTrees
 from train.sft import SftTrainer, sft_packs
 from train.tokens import ReplySpan, SessionTokens
 
@@ -78,17 +73,6 @@ class Flight:
         return qwen2_config(self.model, self.layers)
 
     @property
-    def options(self) -> PassOptions:
-        return PassOptions(
-            torch.bfloat16,
-            self.gradient_checkpointing,
-            self.chunk_tokens,
-            self.lora,
-            device=DEVICE,
-            shards=self.processes,
-        )
-
-    @property
     def trunk(self) -> SessionTokens:
         ends = [self.tokens * (step + 1) // STEPS for step in range(STEPS)]
         replies = [ReplySpan(step, end - REPLY, end, Click(name="a")) for step, end in enumerate(ends)]
@@ -97,12 +81,12 @@ class Flight:
 
 @dataclass
 class Log:
-    """Bytes at the most and, after it, for good, in each part; synchronizations by line; what the dry run says."""
+    """Bytes at the most and, after it, for good, in each part; synchronizations by line; what is estimated."""
 
     peaks: dict[str, int] = field(default_factory=dict)
     alive: dict[str, int] = field(default_factory=dict)
     syncs: dict[str, Counter[str]] = field(default_factory=dict)
-    told: dict[str, MemoryParts] = field(default_factory=dict)
+    estimated: dict[str, Memory] = field(default_factory=dict)
 
 
 class _FakeRanks(Ranks):
@@ -117,7 +101,7 @@ def _tiny() -> Tiny:
     return make_tiny()
 
 
-def fly(flight: Flight, *, told: bool = True) -> Log:
+def fly(flight: Flight) -> Log:
     """Two steps of SFT, then two of GRPO with its sampling, each of two sessions and two packs in each process."""
     log, ranks = Log(), _FakeRanks(0, flight.processes) if flight.processes > 1 else Ranks()
     trunks = [replace(flight.trunk, session_id=str(rank)) for rank in range(2 * flight.processes)]
@@ -140,24 +124,32 @@ def fly(flight: Flight, *, told: bool = True) -> Log:
         gc.collect()  # FSDP's modules and hooks hold each other
         assert gpu.alive < 2**20 or flight.fault, "SFT leaves something on the device"
         groups = [] if flight.lora else _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
-    if told:
-        batch = [(flight.trunk, flight.trunk.replies)]
-        log.told["sft"] = memory_parts(flight.config, [*sft_packs(batch, flight.tokens)], flight.options)
-    if told and groups:
-        prompts = [group.trunk.tokens[: group.step.start] for group in groups]
+    (packed,) = sft_packs([(flight.trunk, flight.trunk.replies)], flight.tokens)
+    log.estimated["sft"] = _estimate(flight, packed, has_reference=False)
+    if groups:
         packs = [each.packed for each in micro_batches(groups, grpo.max_batch_tokens)]
         assert len(packs) == 2
-        replies = len(prompts) * GENERATIONS  # the two sessions are alike: one trunk serves both
-        rollouts = Rollouts([max(map(len, prompts))], replies, replies * REPLY)
-        log.told["grpo"] = memory_parts(flight.config, packs, flight.options, rollouts)
+        log.estimated["grpo"] = _estimate(flight, packs[0], has_reference=True)
     return log
+
+
+def _estimate(flight: Flight, packed: PackedTrees, *, has_reference: bool) -> Memory:
+    return estimate_memory(
+        build_on_meta(flight.config, flight.lora),
+        get_pass_shape(packed),
+        Passes(flight.gradient_checkpointing, flight.chunk_tokens),
+        autocast=torch.bfloat16,
+        has_reference=has_reference,
+        shards=flight.processes,
+        repeats_heads=True,
+    )
 
 
 class SeedsByPrompt(GrpoTrainer):
     """Samples by numbers from the host: the fake device has no generator."""
 
-    def rollout_seed(self, step: int, steps_P: Any) -> list[int]:
-        return prompt_seeds(step, steps_P)
+    def rollout_seed(self, step: int, steps: Any) -> list[int]:
+        return prompt_seeds(step, steps)
 
 
 def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: Log, gpu: FakeAccelerator) -> Any:
@@ -183,7 +175,7 @@ def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: 
 def fly_wrong(flight: Flight) -> str:
     """The error of a flight, which cannot be sent between processes, in words."""
     try:
-        fly(flight, told=False)
+        fly(flight)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
@@ -199,15 +191,44 @@ def _measure(log: Log, gpu: FakeAccelerator, name: str, step: Any) -> None:
 
 
 def _policy(flight: Flight, ranks: Ranks) -> Policy:
-    model, options = on_meta(flight.config, flight.lora), flight.options
-    _allocate_fake_weights(model, DEVICE)
+    model = build_on_meta(flight.config, flight.lora)
+    _allocate_fake_weights(model)
     passes: dict[str, Any] = {
-        "autocast": options.autocast,
-        "gradient_checkpointing": options.gradient_checkpointing,
+        "autocast": torch.bfloat16,
+        "gradient_checkpointing": flight.gradient_checkpointing,
     }
     if not ranks.is_single:
         return ShardedPolicy(model, ranks, **passes)
-    return Policy(model, chunk_tokens=options.chunk_tokens, **passes)
+    return Policy(model, chunk_tokens=flight.chunk_tokens, **passes)
+
+
+def _allocate_fake_weights(model: Any) -> None:
+    """On the fake device; peft cannot build on fake tensors, so models are built on meta before."""
+    fakes: dict[torch.Tensor, torch.Tensor] = {}  # tied weights stay one
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is not None and tensor not in fakes:
+                    fake = torch.empty(tensor.shape, dtype=tensor.dtype, device=DEVICE)
+                    is_parameter = isinstance(tensor, nn.Parameter)
+                    fakes[tensor] = nn.Parameter(fake, requires_grad=tensor.requires_grad) if is_parameter else fake
+                if tensor is not None:
+                    tensors[name] = fakes[tensor]
+
+
+@contextmanager
+def _fake_processes(count: int) -> Iterator[None]:
+    """A process group of so many that exchanges nothing; none for one process."""
+    if count == 1:
+        yield
+        return
+    from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: PLC0415 - loads torch's test modules
+
+    dist.init_process_group("fake", rank=0, world_size=count, store=FakeStore())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 @contextmanager

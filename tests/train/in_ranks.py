@@ -127,8 +127,8 @@ class Scripted:
 class SeedsByPrompt:
     """Of an objective: samples in one process as in several."""
 
-    def rollout_seed(self, step: int, steps_P: Any) -> list[int]:
-        return prompt_seeds(step, steps_P)
+    def rollout_seed(self, step: int, steps: Any) -> list[int]:
+        return prompt_seeds(step, steps)
 
 
 def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, Callable[[int], None]]:
@@ -171,7 +171,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
             engine=engine,
             ranks=ranks,
         )
-    return Phase("phase", policy.model, trainer, STEPS, set(), None, lambda: 0.0, lambda _step: None, ranks), at
+    return Phase("phase", policy.model, trainer, STEPS, set(), lambda: 0.0, lambda _step: None, ranks), at
 
 
 def train(

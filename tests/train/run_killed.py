@@ -38,7 +38,7 @@ class SmallTrainer:
 def small_phase() -> Phase:
     torch.manual_seed(0)
     model = torch.nn.Linear(1, 1)
-    return Phase("small", model, SmallTrainer(model), STEPS, set(), None, lambda: 0.0, lambda step: None)
+    return Phase("small", model, SmallTrainer(model), STEPS, set(), lambda: 0.0, lambda step: None)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""Training of Qwen2.5's shapes on a fake GPU: no mixed devices, few synchronizations, and the memory that was told.
+"""Training of Qwen2.5's shapes on a fake GPU: no mixed devices, few synchronizations, and the estimated memory.
 
-What a flight cannot show stands in train/fake_accelerator.py.
+What a flight cannot show stands in tests/oracles/fake_accelerator.py.
 """
 
 import multiprocessing
@@ -35,14 +35,14 @@ FLIGHTS = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "all" in name else ()) for name in FLIGHTS]
 )
-def test_a_step_stays_on_the_device_and_takes_what_was_told(name: str, process: Executor) -> None:
-    """The dry run's peak is within 10% of each phase's; the second of two steps leaves no more than the first."""
+def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, process: Executor) -> None:
+    """The estimated peak is within 10% of each phase's; the second of two steps leaves no more than the first."""
     flight = FLIGHTS[name]
     log = process.submit(fly, flight).result()
-    for phase, told in log.told.items():
+    for phase, estimated in log.estimated.items():
         found = max(log.peaks[phase], log.peaks["sample"] if phase == "grpo" else 0)
-        print(f"{phase}: told {told.most / 2**30:.2f} GiB, found {found / 2**30:.2f}")
-        assert told.most == pytest.approx(found, rel=0.1), phase
+        print(f"{phase}: estimated {estimated.peak / 2**30:.2f} GiB, found {found / 2**30:.2f}")
+        assert estimated.peak == pytest.approx(found, rel=0.1), phase
         assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"]
     chunks = 2 if flight.chunk_tokens is None else 2 * (STEPS - 1)  # of two packs, with the replies of one step each
     # SFT: its losses, the norm. GRPO: self-certainty of each chunk, its sums, the norm. Sampling: once a token.
@@ -51,7 +51,7 @@ def test_a_step_stays_on_the_device_and_takes_what_was_told(name: str, process: 
 
 
 def fly_small(process: Executor, fault: str | None) -> Log:
-    return process.submit(fly, Flight("0.5B", 512, fault=fault), told=False).result()
+    return process.submit(fly, Flight("0.5B", 512, fault=fault)).result()
 
 
 def test_a_planted_tensor_on_the_host_is_found(process: Executor) -> None:

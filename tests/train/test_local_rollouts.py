@@ -11,16 +11,21 @@ from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from tests.train.flight import qwen2_config
 from train.config import SamplingConfig
-from train.memory import on_meta
+from train.memory import (
+    DISTRIBUTION_BYTES,
+    Passes,
+    PassShape,
+    build_on_meta,
+    estimate_memory,
+    get_cache_budget,
+    get_token_bytes,
+)
 from train.policy import Policy
 from train.rollouts import engine, kv_cache
-from train.rollouts.budget import cache_budget
 from train.rollouts.engine import (
-    DISTRIBUTION_BYTES,
     LocalEngine,
     StopReason,
     generate,
-    token_bytes,
     trunk_batches,
 )
 
@@ -88,7 +93,7 @@ def test_replies_longer_than_the_room_that_is_made_at_a_time_are_the_models_own(
 def test_a_batch_holds_no_more_bytes_than_it_may_with_its_replies_at_their_longest(tiny: Tiny) -> None:
     prompts = prompts_of(tiny, 6)
     config = tiny.model.config
-    per_token = token_bytes(config, torch.float32)
+    per_token = get_token_bytes(config, 4)
     assert per_token == 2 * config.num_hidden_layers * config.num_key_value_heads * 8 * 4  # d = 32 / 4 heads
     free = SamplingConfig(temperature=0, max_new_tokens=50, end_token=-1, num_generations=4)
     batches_of = partial(trunk_batches, prompts, model_config=config, dtype=torch.float32)
@@ -129,8 +134,13 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeyp
 
 def test_the_budget_of_a_gpu_is_what_training_leaves(tiny: Tiny) -> None:
     """Of 3B with all weights, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
-    model = on_meta(qwen2_config("3B"), None)
-    budget = partial(cache_budget, model, autocast=torch.bfloat16, tokens=32_768, has_reference=True)
+    model = build_on_meta(qwen2_config("3B"), None)
+
+    def budget(total: float, shards: int) -> int:
+        options = {"autocast": torch.bfloat16, "shards": shards}
+        memory = estimate_memory(model, PassShape(32_768), Passes(False, None), **options)
+        return get_cache_budget(memory, total)
+
     prompts = [[number] + [0] * 32_511 for number in range(64)]
     sampling = SamplingConfig(temperature=1, max_new_tokens=256, end_token=-1, num_generations=8)
     limited = sampling.within(budget(80 * 2**30, shards=1))

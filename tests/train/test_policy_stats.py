@@ -50,7 +50,7 @@ def test_chunks_change_neither_values_nor_gradients(
     results = []
     for chunk in (1 << 20, 2 * 4 * 11):  # all rows at once; two rows of 11 logits
         leaf, head = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
-        monkeypatch.setattr(policy_module, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(policy_module, "LOGITS_BYTES", chunk)
         stats = policy_stats(leaf, head, targets=targets, temperature=0.6)
         stats.log_probs.sum().backward()
         results.append((stats.log_probs, stats.self_certainty, leaf.grad, head.grad))

@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import TERM_NAMES
 from train.adapters.steps import map_options, order_file, score_completion, steps_per_batch

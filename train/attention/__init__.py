@@ -2,6 +2,5 @@
 
 merged         each chunk of a trunk by all replies behind it at once, then merged: CPU, where pages are long
 structured     each trunk causally, each step's replies against the trunk up to their fork: CPU, and wherever torch runs
-flex           torch's FlexAttention over the whole pack in one kernel: any CUDA device
 depth_first    one chunk of a trunk and one step's replies at a time: where memory is short
 """

@@ -2,7 +2,7 @@
 
     what memory allows  whole packs ─► with gradient checkpointing ─► depth-first ─► both (Passes), the fastest first,
                         of those that the configuration leaves open
-    auto                on CPU  merged ─► structured, on CUDA  flex ─► structured: the first to pass its trial
+    auto                on CPU  merged ─► structured, on CUDA  structured: the first to pass its trial
     NAME                that one; where it fails its trial, the next of the same list
 
 Each choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
@@ -12,23 +12,20 @@ kernel that is wrong on this machine (a driver, a compiler, an experimental API)
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.flex import Flex, flex_where_near
 from train.attention.structured import Merged, Structured, merged_where_long, repeat_heads
 from train.config import DEFAULT_CHUNK_TOKENS, ModelConfig
+from train.memory import ROOM, Passes, PassShape, estimate_memory
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
-PACKED_ATTENTIONS: dict[str, TreeAttention] = {
-    "flex": flex_where_near, "merged": merged_where_long, "structured": Structured
-}  # fmt: skip
+PACKED_ATTENTIONS: dict[str, TreeAttention] = {"merged": merged_where_long, "structured": Structured}
 # Their own kernels; the packs of a trial are too short to choose between them.
-KERNELS: dict[str, TreeAttention] = {"flex": Flex, "merged": Merged, "structured": Structured}
-ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
+KERNELS: dict[str, TreeAttention] = {"merged": Merged, "structured": Structured}
 # Of the largest reference value; by the bits of a number that products keep.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03, torch.float16: 0.005}
 SCALE = 0.2
@@ -43,17 +40,6 @@ class Shape:
     width: int
     dtype: torch.dtype
     device: torch.device
-
-
-class Passes(NamedTuple):
-    """What of a pack is kept for the backward pass: see train.policy.Policy."""
-
-    gradient_checkpointing: bool
-    chunk_tokens: int | None
-
-    def __str__(self) -> str:
-        kind = "packed" if self.chunk_tokens is None else "depth-first"
-        return f"{kind}, checkpointing" if self.gradient_checkpointing else kind
 
 
 @dataclass(frozen=True)
@@ -100,15 +86,24 @@ def choose_attention(
         BadConfig: No attention passes its trial.
     """
     shape = get_shape(model, autocast)
-    memory = _memory(shape.device, reserved)
-    open_to_us = open_passes(config, packed_only=shards > 1)
-    needs = [_needed_bytes(model, tokens, autocast, passes, shards) for passes in open_to_us]
-    passes = next(
-        (each for each, needed in zip(open_to_us, needs, strict=True) if needed <= ROOM * memory), open_to_us[-1]
-    )
-    reason = "as asked for"
+    memory = get_available_bytes(model, reserved)
+    candidates = open_passes(config, packed_only=shards > 1)
+    estimates = {
+        passes: estimate_memory(
+            model,
+            PassShape(tokens),
+            passes,
+            autocast=autocast,
+            shards=shards,
+            repeats_heads=shape.device.type == "cuda",
+        )
+        for passes in candidates
+    }
+    passes = next((each for each in candidates if estimates[each].peak <= ROOM * memory), candidates[-1])
+    reason = "as configured"
     if config.attention == "auto" and config.chunk_tokens is None:
-        reason = f"auto: a pack of {tokens:,} tokens takes some {needs[0] / 2**30:.1f} GiB of {memory / 2**30:.0f}"
+        needed = estimates[candidates[0]].peak
+        reason = f"auto: a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
     suffix = ", gradient checkpointing" if passes.gradient_checkpointing else ""
     if passes.chunk_tokens is not None:
         line = f"attention: depth_first, {passes.chunk_tokens:,} tokens of a trunk at a time{suffix} ({reason})"
@@ -125,13 +120,7 @@ def choose_attention(
 
 def names_for(device: torch.device) -> tuple[str, ...]:
     """The attentions over whole packs on a device, in the order of trial."""
-    return ("flex" if device.type == "cuda" else "merged", "structured")
-
-
-def get_traceable_attention(name: str) -> TreeAttention:
-    """What stands for an attention where memory is counted without running a kernel (train/memory.py)."""
-    merged = name == "merged" or (name == "auto" and not torch.cuda.is_available())
-    return merged_where_long if merged else Structured
+    return ("structured",) if device.type == "cuda" else ("merged", "structured")
 
 
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
@@ -139,43 +128,14 @@ def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
     return Shape(*get_head_shape(model.config), autocast or model.dtype, model.device)
 
 
-def _needed_bytes(model: Any, tokens: int, autocast: torch.dtype | None, passes: Passes, shards: int) -> float:
-    """What training adds to the weights: reference, gradients and AdamW's moments of what is trained, and a pass."""
-    trained: int = sum(parameter.nbytes for parameter in model.parameters() if parameter.requires_grad)
-    held = trained * (5 / shards - 1)  # sharding frees most of the weights
-    config, cached = model.config.get_text_config(), 0
-    if passes.chunk_tokens is not None:
-        _, heads, width = get_head_shape(config)
-        dtype = autocast or model.dtype
-        cached = 4 * config.num_hidden_layers * heads * width * dtype.itemsize * tokens  # with their gradients
-        tokens = min(tokens, 2 * passes.chunk_tokens)  # a chunk, and the replies of a step
-    return held + cached + activation_bytes(config, tokens, autocast is not None, passes.gradient_checkpointing)
-
-
-def activation_bytes(config: Any, tokens: int, bf16: bool, gradient_checkpointing: bool) -> float:
-    """What layers keep for a backward pass over so many tokens, roughly; train/memory.py counts it exactly, in seconds.
-
-    In each layer 12 numbers for each of the hidden states' and 4 for each of the MLP's inner ones; three quarters of
-    the bytes where products are in half precision. With gradient checkpointing, their input and one layer.
-    """
-    layer, layers = layer_bytes(config, tokens, bf16), int(config.num_hidden_layers)
-    return layer + 4 * tokens * int(config.hidden_size) * layers if gradient_checkpointing else layer * layers
-
-
-def layer_bytes(config: Any, tokens: int, bf16: bool) -> float:
-    """Of one layer."""
-    hidden: int = config.hidden_size
-    inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
-    return 4 * tokens * (12 * hidden + 4 * inner) * (0.75 if bf16 else 1)
-
-
-def _memory(device: torch.device, reserved: float) -> float:
-    """Bytes that are free on a GPU, less a share of all, or that this machine has."""
-    if device.type == "cuda":
-        free, size = torch.cuda.mem_get_info(device)
-        kept_by_allocator = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + kept_by_allocator - reserved * size
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def get_available_bytes(model: Any, reserved: float) -> float:
+    """Bytes that this machine has; on a GPU those that are free or the model's own, minus a share of all."""
+    if model.device.type != "cuda":
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    free, size = torch.cuda.mem_get_info(model.device)
+    kept_by_allocator = torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+    own: int = sum(parameter.nbytes for parameter in model.parameters())
+    return free + kept_by_allocator + own - reserved * size
 
 
 def find_fault(attention: TreeAttention, shape: Shape) -> str | None:

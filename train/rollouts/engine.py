@@ -22,13 +22,11 @@ import torch
 from torch import Tensor
 
 from train.config import SamplingConfig
+from train.memory import DISTRIBUTION_BYTES, get_token_bytes
 from train.policy import Policy
 from train.rollouts.kv_cache import BranchAttention, prefill
 from train.sampler import split_batches
 from train.session_tree import get_head_shape, to_device
-
-# Of a token to sample, for each of the vocabulary: logits, scaled, as weights; in float64 these and their sums.
-DISTRIBUTION_BYTES = 3 * 4 + 2 * 8
 
 
 class StopReason(Enum):
@@ -146,13 +144,6 @@ def draw_uniforms(sources: Sequence[np.random.Generator], num_generations: int, 
     return torch.from_numpy(drawn)
 
 
-def token_bytes(config: Any, dtype: torch.dtype) -> int:
-    """Bytes of the cache of one token: a key and a value in every layer."""
-    _, heads, width = get_head_shape(config)
-    layers: int = config.get_text_config().num_hidden_layers
-    return 2 * layers * heads * width * dtype.itemsize
-
-
 def trunk_batches(
     prompts: Sequence[Sequence[int]], config: SamplingConfig, model_config: Any, dtype: torch.dtype
 ) -> Iterator[list[list[int]]]:
@@ -164,7 +155,7 @@ def trunk_batches(
     Args:
         dtype: Of the cache.
     """
-    of_a_token = token_bytes(model_config, dtype)
+    of_a_token = get_token_bytes(model_config, dtype.itemsize)
     of_a_reply = of_a_token * config.max_new_tokens + DISTRIBUTION_BYTES * model_config.get_text_config().vocab_size
 
     def cost(_: Sequence[list[int]], trunk: list[int]) -> tuple[int, int]:

@@ -6,8 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.llm_grpo import run_agents
+from agents.agent_code import reply_identity
 from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.evaluation import find_agent
 from agents.llm_grpo.presets import extend_config, load_preset, read_config, record_extension
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
@@ -39,11 +40,12 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
     assert set(both.phases["shop_r1"].against) == {"sft_no_rationales_shown", "sft_rl_binary", "sft_longer", "sft"}
     assert both.phases["shop_r1"].label == TABLE_2.phases["shop_r1"].label
     more = extend_config(both, load_preset("tiny_cpu", "shop_r1_figure2"), FOLDER)
-    assert [one.name for one in more.decodings_of("shop_r1")] == [
+    decodings = {name: more.evaluation.get_decodings(phase.temperatures) for name, phase in more.phases.items()}
+    assert [one.name for one in decodings["shop_r1"]] == [
         "T 0.6", "greedy", "most probable action", "T 0.7", "T 0.8", "T 0.9", "T 1", "T 1.1", "T 1.2",
     ]  # fmt: skip
-    assert [one.name for one in more.decodings_of("sft")] == ["T 0.6", "greedy", "most probable action"]
-    name = more.decodings_of("shop_r1")[3].file_name("shop_r1")
+    assert [one.name for one in decodings["sft"]] == ["T 0.6", "greedy", "most probable action"]
+    name = decodings["shop_r1"][3].file_name("shop_r1")
     assert AgentFiles.of(Path(), name).steps == Path("agents/shop_r1-T0.7/steps.jsonl")
 
 
@@ -67,8 +69,8 @@ def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp
     def identity(*, edited: bool = False, arguments: str = "") -> Identity:
         text = "class Bot:\n    def act(self, observation): ...\n" + "    # edited\n" * edited
         (tmp_path / "bot.py").write_text(text, encoding="utf-8")
-        spec = run_agents.spec(f"mine={tmp_path}/bot.py:Bot{arguments}")
-        return run_agents.identity(spec, ContextConfig(), store, 0)
+        spec = find_agent(f"mine={tmp_path}/bot.py:Bot{arguments}")
+        return reply_identity(spec, ContextConfig(), store, 0)
 
     store = demo_store_at(tmp_path / "store", 8, seed=0)
     assert identity() == identity()

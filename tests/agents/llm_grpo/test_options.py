@@ -6,6 +6,7 @@ import pytest
 
 from agents.llm_grpo.options import prepare
 from replay_sessions.foundation.errors import BadConfig
+from shop_env.reward import reward_preset
 from train import config as config_module
 from train.machine import Precision
 
@@ -20,6 +21,28 @@ def test_auto_precision_is_definite_in_the_configuration_of_a_run(
     assert prepare(call)[2].model.precision == usual
     assert prepare([*call, "--model.precision", "float32"])[2].model.precision == "float32"
     assert prepare([*call, "--model.precision", "bfloat16_autocast"])[2].model.precision == "bfloat16_autocast"
+
+
+def test_flags_reach_every_phase_that_does_not_differ_in_them(tmp_path: Path) -> None:
+    call = ["--preset", "tiny_cpu", "--rows", "calibration", "--out", str(tmp_path)]
+    phases = prepare([*call, "--grpo.steps", "5", "--context.persona", "none"])[2].phases
+    assert [phase.grpo and (phase.grpo.steps, phase.grpo.scale_rewards) for phase in phases.values()] == [
+        None,
+        (5, "group"),
+        (5, "none"),
+        (5, "none"),
+    ]
+    assert {phase.context.persona for phase in phases.values()} == {"none"}
+    own = prepare([*call, "--phases.undivided.grpo.steps", "7"])[2].phases
+    assert [phase.grpo and phase.grpo.steps for phase in own.values()] == [None, 70, 7, 70]
+
+
+def test_numbers_of_a_reward_are_flags_and_a_reward_without_them_keeps_its_name(tmp_path: Path) -> None:
+    call = ["--preset", "tiny_cpu", "--out", str(tmp_path)]
+    assert prepare([*call, "--reward", "binary"])[2].reward == "binary"
+    changed = prepare([*call, "--reward.format", "2.0"])[2]
+    assert changed.reward_config == msgspec.structs.replace(reward_preset("shop_r1"), format=2.0)
+    assert changed.phases["shop_r1"].get_reward(changed.reward_config).format == 2.0
 
 
 def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder(tmp_path: Path) -> None:

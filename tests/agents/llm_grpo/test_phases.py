@@ -103,3 +103,10 @@ def test_a_stop_in_a_step_comes_after_it(tmp_path: Path, undisturbed: Path) -> N
     assert saved[1]["done"] == 7
     run(validated_phase(tmp_path), tmp_path)
     assert trace(tmp_path) == trace(undisturbed)
+
+
+def test_the_earliest_of_equally_good_weights_is_chosen(tmp_path: Path) -> None:
+    saved: list[int] = []
+    phase = replace(small_phase(), validate_at=VALIDATED, validate=lambda: 0.5, save=saved.append)
+    result = run(phase, tmp_path)
+    assert (result.best_step, result.best_exact, saved) == (10, 0.5, [10])

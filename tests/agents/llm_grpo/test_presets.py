@@ -8,6 +8,7 @@ import pytest
 from agents.llm_grpo.config import PhaseConfig
 from agents.llm_grpo.presets import load_preset
 from replay_sessions.foundation.errors import BadConfig
+from shop_env.reward import RewardConfig
 
 TINY = load_preset("tiny_cpu")
 
@@ -21,7 +22,7 @@ def test_a_phase_overrides_single_numbers_of_the_preset(tmp_path: Path) -> None:
     config = load_preset(written(tmp_path, 'base = "tiny_cpu"\n[phases.shop_r1.grpo]\nscale_rewards = "none"\n'))
     assert TINY.grpo is not None
     assert config.grpo == TINY.grpo
-    assert config.grpo_of("shop_r1") == msgspec.structs.replace(TINY.grpo, scale_rewards="none")
+    assert config.phases["shop_r1"].grpo == msgspec.structs.replace(TINY.grpo, scale_rewards="none")
     assert config.phases["sft"] == TINY.phases["sft"]
 
 
@@ -30,7 +31,8 @@ def test_tables_within_are_merged_and_lists_replaced(tmp_path: Path) -> None:
         written(tmp_path, 'base = "tiny_cpu"\n[phases.sft.sft]\nstages = [{ steps = 3 }]\noptimizer = { lr = 0.5 }\n')
     )
     assert TINY.sft is not None
-    sft = config.sft_of("sft")
+    sft = config.phases["sft"].sft
+    assert sft is not None
     assert [stage.steps for stage in sft.stages] == [3]
     assert sft.optimizer == msgspec.structs.replace(TINY.sft.optimizer, lr=0.5)
     assert (sft.sessions_per_batch, sft.tokens_per_batch) == (TINY.sft.sessions_per_batch, TINY.sft.tokens_per_batch)
@@ -44,7 +46,7 @@ def test_rows_override_the_presets_phase_which_overrides_the_preset(tmp_path: Pa
         '[phases.shop_r1]\nlabel = "R1"\nmethod = "grpo"\nstart = "sft"\ngrpo = { beta = 0.25 }\n',
         "rows.toml",
     )
-    grpo = load_preset(preset, rows).grpo_of("shop_r1")
+    grpo = load_preset(preset, rows).phases["shop_r1"].grpo
     assert TINY.grpo is not None
     assert grpo == msgspec.structs.replace(TINY.grpo, beta=0.25, epsilon=0.1)
 
@@ -64,10 +66,11 @@ def test_phases_that_are_no_tables_are_refused_in_one_line(tmp_path: Path) -> No
 
 def test_the_rows_of_calibration_differ_in_advantages_and_reward_alone() -> None:
     config = load_preset("tiny_cpu", "calibration")
-    divided, undivided, likelihood = (config.grpo_of(name) for name in ("divided", "undivided", "log_likelihood"))
+    divided, undivided, likelihood = (config.phases[name].grpo for name in ("divided", "undivided", "log_likelihood"))
     assert (divided, undivided) == (TINY.grpo, msgspec.structs.replace(TINY.grpo, scale_rewards="none"))
     assert likelihood == undivided
-    kinds = [config.reward_of(name).kind for name in ("divided", "undivided", "log_likelihood")]
+    rewards = [config.phases[name].get_reward(RewardConfig()) for name in ("divided", "undivided", "log_likelihood")]
+    kinds = [reward.kind for reward in rewards]
     assert kinds == ["binary", "binary", "log_likelihood"]
 
 

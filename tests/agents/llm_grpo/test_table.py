@@ -1,95 +1,20 @@
-"""The sentences at the end of a run say what the figures say."""
+"""The rows of the last table, and what they are compared with."""
 
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from agents.llm_grpo.evaluation import over_best_agent, table_rows, verdicts
+from agents.llm_grpo.evaluation import over_best_agent, table_rows
 from agents.llm_grpo.presets import load_preset
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from tests.demo_stores import demo_store_at
 
 CONFIG = load_preset("tiny_cpu")
-Interval = tuple[float, float]
-UP, DOWN, AROUND = (0.01, 0.03), (-0.06, -0.04), (-0.01, 0.02)
-
-
-def comparison(first: str, second: str, interval: Interval) -> Comparison:
-    low, high = interval
-    p_value = 0.5 if low <= 0 <= high else 0.01
-    return Comparison(
-        first=first,
-        second=second,
-        metric="exact_accuracy",
-        difference=(low + high) / 2,
-        low=low,
-        high=high,
-        p_value=p_value,
-        clusters=15,
-        steps=300,
-    )
-
-
-def verdict_on(sampled: tuple[Interval, ...], greedy: tuple[Interval, ...]) -> str:
-    (found,) = verdicts(
-        [
-            comparison(f"Shop-R1, {decoding}", f"{other}, {decoding}", interval)
-            for decoding, intervals in (("T 0.6", sampled), ("greedy", greedy))
-            for other, interval in zip(("SFT", "SFT, same time"), intervals, strict=False)
-        ],
-        CONFIG,
-    )
-    return found
-
-
-@pytest.mark.parametrize(
-    ("sampled", "greedy", "said"),
-    [
-        (
-            (UP, UP),
-            (AROUND, AROUND),
-            "significantly better than each that it is compared with; greedy, it is not",
-        ),
-        ((UP, UP), (AROUND, AROUND), "it sharpened the policy, but the likeliest reply is no better"),
-        ((UP, UP), (UP, UP), "greedy, it is significantly better than each that it is compared with"),
-        ((AROUND, AROUND), (UP, UP), "sampled, it is not significantly different; greedy, it is significantly better"),
-        ((UP, UP), (DOWN, DOWN), "greedy, it is significantly worse than each that it is compared with"),
-        (
-            (UP, UP),
-            (AROUND, DOWN),
-            "it is not significantly different from SFT, greedy, significantly worse than SFT, same time",
-        ),
-    ],
-)
-def test_the_sentence_follows_the_intervals(
-    sampled: tuple[Interval, ...], greedy: tuple[Interval, ...], said: str
-) -> None:
-    found = verdict_on(sampled, greedy)
-    assert said in found
-    assert ("not significantly different" in found) == (AROUND in (*sampled, *greedy))
-
-
-def test_a_sentence_does_not_take_in_phases_whose_labels_begin_alike() -> None:
-    config = load_preset("tiny_cpu", "customer_r1_table4")
-    first = comparison("SFT + RL, T 0.6", "SFT, T 0.6", UP)
-    second = comparison("SFT + RL, w/o persona, T 0.6", "SFT + RL, T 0.6", DOWN)
-    said = verdicts([first, second], config)
-    assert [sentence.split(":")[0] for sentence in said] == ["SFT + RL", "SFT + RL, w/o persona"]
-    assert "worse" not in said[0]
-
-
-def test_the_most_probable_action_is_judged_by_itself() -> None:
-    decodings = {"T 0.6": UP, "greedy": UP, "most probable action": AROUND}
-    comparisons = [comparison(f"Shop-R1, {name}", f"SFT, {name}", interval) for name, interval in decodings.items()]
-    (found,) = verdicts(comparisons, CONFIG)
-    assert "greedy, it is significantly better than each that it is compared with; by the most probable" in found
-    assert "by the most probable action, it is not significantly different (exact match" in found
 
 
 def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none() -> None:
@@ -115,10 +40,6 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
 def test_a_number_of_rationales_below_none_is_refused() -> None:
     with pytest.raises(BadConfig, match=r"evaluation\.most_probable_action is -1; it is a number of rationales"):
         msgspec.structs.replace(CONFIG.evaluation, most_probable_action=-1)
-
-
-def test_without_grpo_there_is_nothing_to_say() -> None:
-    assert verdicts([], CONFIG) == []
 
 
 @pytest.fixture

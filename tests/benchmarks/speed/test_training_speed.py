@@ -35,19 +35,12 @@ def test_all_ways_give_one_sum_and_leave_gradients() -> None:
         assert found == pytest.approx(sums["rows"], rel=1e-5)
 
 
-def test_figures_of_a_gpu_are_measured_on_any_device_with_a_tiny_shape(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_a_gpu_are_measured_on_any_device_with_a_tiny_shape(tmp_path: Path) -> None:
     assert main(["training_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}
     for way in ("structured", "depth_first", "rows"):
         tokens, rows = (found[f"training_gpu.tiny.60.{way}.{figure}"] for figure in ("tokens", "rows"))
         assert rows > tokens if way != "rows" else rows == pytest.approx(tokens)
-    if not torch.cuda.is_available():
-        assert (
-            "training_gpu: flex is left out: NotImplementedError: FlexAttention does not support backward on CPU"
-            in capsys.readouterr().err
-        )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -105,10 +105,6 @@ def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(wr
         (["--for-trl", "sft"], "--for-trl sft: there is no such phase of GRPO. Known: shop_r1."),
         (["--for-trl", "shop_r1"], "--for-trl needs a model that others can load"),
         (["--for-trl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
-        (
-            ["--for-trl", "shop_r1", "--model.path", "x", "--grpo.kl-estimator", "k2"],
-            "TRL estimates the KL by k3 alone",
-        ),
     ],
 )
 def test_what_trl_cannot_do_is_refused(

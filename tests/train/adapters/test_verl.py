@@ -174,7 +174,6 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
         (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
         (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
         (["--for-verl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
-        (["--for-verl", "shop_r1", "--model.path", "x", "--grpo.scale-rewards", "batch"], "verl scales advantages"),
     ],
 )
 def test_what_verl_cannot_do_is_refused(

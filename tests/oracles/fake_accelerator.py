@@ -29,8 +29,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_iter, tree_map_only, tree_unflatten
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+import train
+
 DEVICE = "fakegpu"
-PACKAGE = str(Path(__file__).parent)
+PACKAGE = str(Path(train.__file__).parent)
 aten: Any = torch.ops.aten
 # Casts of CUDA's autocast that these models meet: aten/src/ATen/autocast_mode.h.
 _IN_LOWER_PRECISION = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "scaled_dot_product_attention")
@@ -118,7 +120,7 @@ class FakeAccelerator(StorageCounter):
     """The device DEVICE, inside a `with`.
 
     Attributes:
-        syncs: How often the host waited for the device, by "file:line" of this package.
+        syncs: How often the host waited for the device, by "file:line" of the package train.
     """
 
     def __init__(self) -> None:

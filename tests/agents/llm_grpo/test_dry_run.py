@@ -1,0 +1,163 @@
+"""What is planned of a run, and that the docs' command lines fit the GPUs that they are for.
+
+Models are Qwen2.5's shapes; sessions fill the context: 512 of them, with 7 steps each.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agents.llm_grpo.dry_run import GIB, Machine, Work, choose_passes, dry_run, get_machine, plan_phase
+from agents.llm_grpo.options import MachineOptions, prepare
+from agents.llm_grpo.presets import load_preset, preset_names
+from replay_sessions.foundation.table import Table
+from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from tests.demo_stores import demo_store_at
+from tests.train.flight import qwen2_config
+from train.memory import build_on_meta
+from train.tokens import ReplySpan, SessionTokens
+
+DOCS = Path(__file__).parents[3] / "docs"
+SESSIONS, STEPS, REPLY = 512, 7, 60
+TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
+COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)
+GPUS = {"one_gpu": 24}  # GiB; the others are for 80
+GPU_PRESETS = [name for name in preset_names() if name != "trial" and not name.endswith("_cpu")]
+
+
+def sessions(length: int, number: int = SESSIONS) -> list[SessionTokens]:
+    ends = [length * (step + 1) // STEPS for step in range(STEPS)]
+    return [
+        SessionTokens(
+            str(index),
+            [index] + [0] * (length - 1),
+            [ReplySpan(step, end - REPLY, end, TYPES[(index + step) % 3]) for step, end in enumerate(ends)],
+        )
+        for index in range(number)
+    ]
+
+
+def documented() -> Iterator[tuple[str, ...]]:
+    """The words of every documented command that trains by a preset for GPUs, its launcher's included."""
+    for page in sorted(DOCS.glob("*.md")):
+        for call in COMMANDS.findall(page.read_text(encoding="utf-8")):
+            words = tuple(shlex.split(call.replace("\\\n", " "), comments=True))
+            is_export = any(word.startswith("--for-") for word in words)
+            if "--preset" in words and words[words.index("--preset") + 1] in GPU_PRESETS and not is_export:
+                yield words
+
+
+def needed_bytes(words: Sequence[str], machine: Machine) -> list[float]:
+    """Of each phase of a run on GPUs."""
+    _, _, config = prepare([*words, "--dry-run", "--machine.gpus", str(machine.processes)])
+    size = re.search(r"-([\d.]+B)-", str(config.model.path))
+    assert size, config.model.path
+    model = build_on_meta(qwen2_config(size[1]), config.model.lora)
+    needed = []
+    for phase in config.phases.values():
+        if phase.numbers is not None and phase.same_time_as is None:
+            work = plan_phase(config, phase, sessions(config.model.max_prompt_tokens), share=1.0)
+            shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
+            needed.append(choose_passes(config, work, shape, model, machine)[1])
+    return needed
+
+
+def plan(*words: str) -> Work:
+    """Of GRPO, or another objective in its place, by the preset tiny_cpu."""
+    _, _, config = prepare(["--dry-run", "--grpo.steps", "2", "--grpo.sessions-per-batch", "4", *words])
+    return plan_phase(config, config.phases["shop_r1"], sessions(490, 8), share=1.0)
+
+
+def test_objectives_are_planned_by_what_they_sample_and_hold() -> None:
+    grpo, logged, weighted = (
+        plan(),
+        plan("--grpo.num-generations", "9"),
+        plan("--phases.shop-r1.method", "weighted_sft"),
+    )
+    assert (grpo.samples, grpo.has_reference) == (True, True)
+    assert (weighted.samples, weighted.has_reference) == (False, False)
+    assert [work.branch_tokens for work in (grpo, logged, weighted)] == [8 * 32, 9 * 32, 32]
+    shape = grpo.get_shape(grpo.batches[0])
+    assert shape.targets == 4 * (STEPS - 1) * 8 * 32  # the first step of a session is not scored
+    assert shape.tokens == shape.targets + 4 * (490 - REPLY)
+
+
+def test_a_pass_is_cut_to_its_limit_but_for_one_step() -> None:
+    work = plan()
+    assert work.get_largest_pass(10**9).tokens == work.get_shape(work.batches[0]).tokens
+    assert work.get_largest_pass(1000).tokens == 1000
+    assert work.get_largest_pass(1).tokens == 490 - REPLY + 8 * 32
+
+
+def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
+    config = load_preset("shop_r1_3b")
+    sft = config.phases["sft"]
+    few = plan_phase(config, sft, sessions(490, 128), share=0.25)
+    assert few.steps == 4 * 4 * 2  # epochs, the share, batches of 64 sessions
+
+
+def test_vllm_takes_its_share_of_the_memory() -> None:
+    tiny = load_preset("tiny_cpu")
+    rollouts = msgspec.structs.replace(tiny.rollouts, engine="vllm", gpu_memory_utilization=0.25)
+    model, machine = build_on_meta(qwen2_config("0.5B", 2), None), Machine("", True, 1, 2.0**36)
+    work = plan()
+    shape = work.get_largest_pass(10**9)
+    local, vllm = (
+        choose_passes(msgspec.structs.replace(tiny, rollouts=each), work, shape, model, machine)[1]
+        for each in (tiny.rollouts, rollouts)
+    )
+    assert vllm == local + 2.0**34
+
+
+def test_the_share_of_steps_that_fit_is_said(tmp_path: Path) -> None:
+    store = demo_store_at(tmp_path / "store", 24, seed=3)
+    tiny = load_preset("tiny_cpu", only=["sft"])
+    shares = []
+    for max_tokens in (4096, 160):
+        config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=max_tokens))
+        table, *lines = dry_run(config, store, get_machine(MachineOptions()))
+        assert isinstance(table, Table)
+        shares.append(table.rows[0][6])
+        assert any("does not fit" in str(line) for line in lines) == (max_tokens == 160)
+    assert shares[0] == 100 and 0 < float(shares[1] or 0) < 100
+
+
+def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:
+    launchers = [words[0] for words in documented()]
+    assert {"torchrun", "accelerate", "shop-r1"} <= set(launchers)
+
+
+@pytest.mark.parametrize("words", [*documented()], ids=" ".join)
+def test_a_documented_command_line_fits(words: tuple[str, ...]) -> None:
+    gpus = next((words[words.index(flag) + 1] for flag in ("--nproc-per-node", "--num_processes") if flag in words), 1)
+    own = words[words.index("--preset") :]
+    if "--dry-run" in own:
+        own = own[: own.index("--dry-run")]
+    machine = get_machine(MachineOptions(gpus=int(gpus), gpu_gib=GPUS.get(own[1], 80)))
+    needed = needed_bytes(own, machine)
+    print(*(f"{each / GIB:.1f} GiB" for each in needed), sep="; ")
+    assert max(needed) <= 0.9 * machine.process_bytes
+
+
+@pytest.mark.parametrize("preset", GPU_PRESETS)
+def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset: str) -> None:
+    machines = [get_machine(MachineOptions(gpus=gpus, gpu_gib=80)) for gpus in (1, 8)]
+    shorter = [
+        flag
+        for key in ("model.max-tokens", "sft.max-batch-tokens", "grpo.max-batch-tokens")
+        for flag in (f"--{key}", "49152")
+    ]
+    sharded = ["--model.sharded", *(shorter if preset == "customer_r1_7b" else [])]
+    needed = [
+        max(
+            needed_bytes(
+                ["--preset", preset, *(sharded if machine.processes > 1 and preset != "one_gpu" else [])], machine
+            )
+        )
+        for machine in machines
+    ]
+    assert any(each <= 0.9 * machine.process_bytes for each, machine in zip(needed, machines, strict=True))
