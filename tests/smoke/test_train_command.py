@@ -32,8 +32,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.log import folder_name
-from shop_env.evaluation.results import dominant_type
-from shop_env.metrics import StepRecord, paired_difference
+from shop_env.metrics import paired_difference
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
@@ -86,7 +85,7 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
     with redirect_stdout(io.StringIO()) as told:
         assert main(small_run(store, out)) == 0
-    assert "Shop-R1, T 0.6 − SFT, T 0.6" in told.getvalue()
+    assert "against SFT, T 0.6" in told.getvalue()
     return out
 
 
@@ -105,12 +104,8 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     figures = set().union(*steps) - {"phase", "step"}
     assert not {panel.title for panel in panels(figures)} & figures, "a panel says in words what it shows"
     told = (straight_run / "results.md").read_text()
-    assert re.search(r"Milliseconds for each step: SFT, T 0.6 [\d.]+; .*most probable action [\d.]+", told)
-    for label, entry in zip(labels, results["entries"], strict=True):
-        records = msgspec.json.Decoder(StepRecord).decode_lines((straight_run / entry["records"]).read_bytes())
-        said = dominant_type(records) if label.startswith(("SFT", "Shop-R1")) else None
-        assert (f"- {label}: mostly one answer" in told) == bool(said)
-        assert said is None or said.sentence in told
+    for entry in results["entries"]:
+        assert all(f"- {entry['spec']['label']}: {remark}." in told for remark in entry["remarks"])
     assert any((straight_run / "tensorboard").iterdir())
     agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
     agent.reset(seed=0)
@@ -118,17 +113,11 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert isinstance(agent.act(observation), str)
 
 
-def test_every_metric_and_result_that_a_run_writes_is_on_the_site_s_page(straight_run: Path) -> None:
+def test_every_metric_of_a_step_is_on_the_site_s_page(straight_run: Path) -> None:
     page = on_page_markdown((Path(__file__).parents[2] / "docs" / "hyperparameters.md").read_text(encoding="utf-8"))
-    steps, _, results = page.partition("## Results")
+    steps = page.partition("## Results")[0]
     written = set().union(*map(json.loads, (straight_run / "metrics.jsonl").read_text().splitlines()))
     assert not written - names_in(steps)
-    log = json.loads((straight_run / "results.json").read_text())
-    assert log["training"]["comparisons"]
-    row = max((entry["row"] for entry in log["entries"]), key=lambda row: len(row["figures"]))
-    records = [log, *log["entries"], row, row["figures"], log["training"], *log["training"]["comparisons"]]
-    records += log["training"]["phases"].values()
-    assert not set().union(*records) - names_in(results)
 
 
 def names_in(page: str) -> set[str]:
@@ -185,7 +174,6 @@ def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
     assert main([*arguments, *out]) == 2
     error = capsys.readouterr().err
     assert message in " ".join(error.replace("│", " ").split())
-    assert error.count("\n") == 1 or "Unrecognized options: --" in error  # which tyro explains in its own layout
 
 
 @pytest.mark.parametrize("preset", preset_names())
@@ -210,7 +198,9 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
     mine.write_text('base = "tiny_cpu"\nseed = 7\n')
     (tmp_path / "other.toml").write_text('base = "mine.toml"\n[validation]\ntimes = 1\n')
     other = load_preset(str(tmp_path / "other.toml"))
-    assert (other.seed, other.validation.times, other.phases) == (7, 1, load_preset("tiny_cpu").phases)
+    tiny = load_preset("tiny_cpu")
+    assert (other.seed, {phase.validation.times for phase in other.phases.values()}) == (7, {1})
+    assert [phase.numbers for phase in other.phases.values()] == [phase.numbers for phase in tiny.phases.values()]
     mine.write_text('base = "mine.toml"\n')
     with pytest.raises(BadConfig, match="are each other's base"):
         load_preset(str(mine))
@@ -423,7 +413,7 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
     assert main([*words, "--dry-run"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^shop_r1 +grpo +packed +3 +[\d,]+ +[\d,]+ +100.0 +[\d.]+$", told, re.MULTILINE)
-    assert told.splitlines()[-1] == f"To train: python -m agents.llm_grpo.train {' '.join(words)}"
+    assert told.splitlines()[-1] == f"To train: shop-r1 train {' '.join(words)}"
     assert not list(tmp_path.iterdir())
 
 
@@ -449,7 +439,7 @@ def test_a_reward_of_rationales_on_a_store_without_them_is_refused_unless_it_is_
     assert main(words) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert re.search(r"rationales: \d+ of \d+ training steps have one \((39|40|41)%\), and the reward scores", said)
-    assert "`python -m agents.rationales --store" in said and "--missing-rationales empty" in said
+    assert "shop-r1 rationales --store" in said and "--missing-rationales empty" in said
     assert not (tmp_path / "run" / "run.json").exists()
 
     assert main([*words, "--dry-run"]) == 0
