@@ -134,7 +134,7 @@ def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dic
         return {"": None}
     if sweep.by_temperature:
         return {"each row's temperature": None}
-    return {decoding.name: decoding for decoding in config.evaluation.decodings}
+    return {decoding.name: decoding for decoding in config.evaluation.get_decodings()}
 
 
 def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding | None) -> Records:

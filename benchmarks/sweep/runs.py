@@ -102,7 +102,11 @@ class PlannedRun:
             steps = {entry.steps for entry in read_log(self.folder).entries}
         except BadConfig:  # not finished, or of another version: the training command says which
             return False
-        decodings = [decoding.file_name(name) for name in self.phases for decoding in self.config.decodings_of(name)]
+        decodings = [
+            decoding.file_name(name)
+            for name in self.phases
+            for decoding in self.config.evaluation.get_decodings(self.config.phases[name].temperatures)
+        ]
         return steps.issuperset(steps_file(self.folder, name) for name in decodings)
 
     def read_json(self, name: str) -> Any:
