@@ -20,12 +20,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from rich.console import Console
 from rich.progress import TaskID
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.progress import make_progress
+from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
 
 BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "gpu_gib", "packed_share")
@@ -65,8 +64,8 @@ class RunLog:
         self._trackers: list[Tracker] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._file = MetricsFile(folder / METRICS_FILE)
-        self._console = Console(stderr=True)
-        self._progress = make_progress(self._console)
+        self._progress = ProgressLines()
+        self._console = self._progress.console
         self._task: TaskID | None = None
         self._total_steps = 0
         self._latest: deque[dict[str, float]] = deque(maxlen=COLLAPSE_STEPS)

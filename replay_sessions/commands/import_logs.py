@@ -110,7 +110,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     for note in importer.notes:
         _note(note)
     try:
-        with progress_bar("importing", importer.size, importer.unit) as advance:
+        with progress_bar("importing", importer.size) as advance:
             run_import(
                 importer,
                 options.out,

@@ -15,6 +15,7 @@ import tyro
 
 HELP_ALL = "--help-all"
 HELP_WIDTH = 80  # tyro's own
+_LONG_DEFAULT = 16
 
 
 def wrap(text: str | None) -> str:
@@ -79,13 +80,13 @@ def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
 
 def _format_line(flag: str, meaning: str, value: Any) -> str:
     """Formats a flag, the first sentence of its meaning, and its default, which --help-all has where it is long."""
-    line = f"  {flag:<18} "
     default = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     if value is msgspec.NODEFAULT:
         default = " (required)"
-    elif value is None or isinstance(value, bool) or value == () or len(line) + len(default) > HELP_WIDTH // 3:
+    elif value is None or isinstance(value, bool) or not default or len(default) > _LONG_DEFAULT:
         default = ""
     else:
         default = f" (default: {default})"
     sentence = " ".join(meaning.split()).split(". ")[0].split("; ")[0].removesuffix(".")
+    line = f"  {flag:<18} "
     return line + shorten(sentence, HELP_WIDTH - len(line) - len(default), placeholder=" …") + default + "\n"

@@ -138,7 +138,7 @@ def run_missing(
         # run which was never stopped.
         missing = [batch if left else left for batch, left in zip(batches, missing, strict=True)]
     wanted = {key for batch in missing for key in batch}
-    with progress_bar(progress, len(wanted), "steps") as advance:
+    with progress_bar(progress, len(wanted)) as advance:
         for step, answer in generate(
             built,
             read_steps([key for key in keys if key in wanted]),

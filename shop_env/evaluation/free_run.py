@@ -86,7 +86,7 @@ def free_run(
         for number in range(visits)
     )
     ended = []
-    with progress_bar(progress, visits, "visits") as advance:
+    with progress_bar(progress, visits) as advance:
         for visit in play_side_by_side(agent, played, batch_size if isinstance(agent, BatchAgent) else 1):
             ended.append(visit)
             advance(1)

@@ -1,9 +1,8 @@
-import io
+import re
 
 import pytest
-from rich.console import Console
 
-from replay_sessions.foundation.progress import make_progress, progress_bar, track
+from replay_sessions.foundation.progress import ProgressLines, progress_bar, track
 
 
 def test_elsewhere_than_on_a_terminal_nothing_is_written(
@@ -17,31 +16,30 @@ def test_elsewhere_than_on_a_terminal_nothing_is_written(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("unit", ["visits", "bytes"])
-def test_on_a_terminal_it_is_a_bar(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, unit: str
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    with progress_bar("robot: [red] \x1b[7m", 12, unit) as advance:
-        advance(5)
+@pytest.fixture
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("_terminal")
+def test_on_a_terminal_it_is_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("robot: [red] \x1b[7m", 12) as advance:
+        advance(6)
     written = capsys.readouterr().err
     assert "robot: [red] \N{REPLACEMENT CHARACTER}[7m" in written  # no markup, and it moves no cursor
-    assert unit in written
     with progress_bar(None, 12) as advance:
         advance(5)
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_done_total_and_times_stay_on_a_narrow_terminal(width: int) -> None:
-    file = io.StringIO()
-    console = Console(file=file, force_terminal=True, width=width, color_system=None)
-    with make_progress(console, "steps") as progress:
+@pytest.mark.usefixtures("_terminal")
+def test_details_have_a_line_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressLines() as progress:
         task = progress.add_task("a very long title of a phase", total=12_345, details="loss 0.1  exact 0.5  " * 9)
-        progress.update(task, completed=1_234)
+        progress.update(task, completed=6_173)
         progress.refresh()
-        lines = [line.replace("\x1b[2K", "").replace("\x1b[1A", "") for line in file.getvalue().splitlines()[-2:]]
-    assert "1234/12345 steps" in lines[0]
+        lines = re.sub(r"\x1b\[\d*\w", "", capsys.readouterr().err).splitlines()[-2:]
+    assert " 50%" in lines[0]
     assert lines[1].strip().startswith("loss 0.1  exact 0.5")
-    assert max(map(len, lines)) <= width
+    assert max(map(len, lines)) <= 80
