@@ -9,14 +9,12 @@ fields are errors, so a misspelt key is found where it is read. Actions carry th
 """
 
 from html import escape
-from typing import Literal, get_args
+from typing import Literal, assert_never, get_args
 
 import msgspec
 
 SCHEMA_VERSION = 1
 
-ActionType = Literal["click", "type_and_submit", "terminate"]
-ACTION_TYPES: tuple[ActionType, ...] = get_args(ActionType)
 Split = Literal["train", "validation", "test"]
 
 
@@ -44,6 +42,9 @@ class Terminate(Record, frozen=True, kw_only=True, tag_field="type", tag="termin
 
 
 Action = Click | TypeAndSubmit | Terminate
+ActionType = Literal["click", "type_and_submit", "terminate"]
+ACTION_CLASSES: dict[ActionType, type[Action]] = {kind.__struct_config__.tag: kind for kind in get_args(Action)}
+ACTION_TYPES = tuple(ACTION_CLASSES)
 
 
 def action_type(action: Action) -> ActionType:
@@ -68,6 +69,8 @@ def reply_action(action: Action) -> dict[str, str]:
             return {"type": "type_and_submit", "name": name, "text": text}
         case Terminate():
             return {"type": "terminate"}
+        case _:
+            assert_never(action)
 
 
 def describe_action(action: Action) -> str:
@@ -83,6 +86,8 @@ def describe_action(action: Action) -> str:
             return f"type {text!r} into {name}" + ("" if submitted else " (not known to be submitted)")
         case Terminate():
             return "terminate"
+        case _:
+            assert_never(action)
 
 
 class Step(Record, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ pipes, so it pays only where much is computed inside the env's process, and it n
 A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -38,10 +39,10 @@ from gymnasium.error import ResetNeeded
 from msgspec.structs import asdict
 
 from replay_sessions.foundation.config_errors import convert_fields
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
-from shop_env.rendering import StepView, render_ansi, render_html, show_html
+from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.score import RewardConfig, reward_preset, score_reply
 from shop_env.spaces import observation_space, reply_space
@@ -60,11 +61,11 @@ class TextEnv(gymnasium.Env[Observation, str]):
         choices: Option -> its value and the values that it may have.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "ansi", "html"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}
 
     def __init__(
         self,
-        context: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | ContextConfig | None,
         extraction: Extraction,
         render_mode: str | None,
         **choices: tuple[object, Sequence[object]],
@@ -81,27 +82,21 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.action_space = reply_space()
         self._extraction = extraction
         self._answered: tuple[str, float] | None = None
-        self._page: Path | None = None
-
-    def _render_for_people(self) -> None:
-        if self.render_mode == "human":
-            self.render()
 
     def render(self) -> str | None:
-        """The current page and the last reply: as text for a terminal ("ansi") or an HTML document ("html").
-
-        "human" shows each step in the browser, in one page that reloads, without a call of this.
-        """
+        """The current page and the last reply: as text for a terminal ("ansi") or an HTML document ("html")."""
         if self.render_mode is None:
-            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="human", "ansi" or "html".')
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
             return None
         view = self._step_view()
         if view is None:
             raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
-        if self.render_mode == "human":
-            self._page = show_html(view, self._page)
-            return None
         return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+
+    def _check_reply(self, action: object) -> None:
+        """Raises TypeError where a caller gives something else than a text, which no model does."""
+        if not isinstance(action, str):
+            raise TypeError(f"env.step takes a reply as str, and {action!r:.80} is of type {type(action).__name__}")
 
     @abstractmethod
     def _step_view(self) -> StepView | None:
@@ -114,8 +109,8 @@ class ReplayEnv(TextEnv):
     Args:
         store: Path of a session store, "demo", or an opened SessionStore.
         split: train, validation, test or all.
-        context: Fields of ContextConfig: how much of a session is shown, and whose persona.
-        reward: Name of a preset, or fields of RewardConfig, which may start from a `preset`.
+        context: A ContextConfig or fields of one: how much of a session is shown, and whose persona.
+        reward: Name of a preset, a RewardConfig, or fields of one, which may start from a `preset`.
         skip_first_action: Episodes begin at the second page, as in the papers.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
@@ -127,8 +122,8 @@ class ReplayEnv(TextEnv):
         store: str | Path | SessionSource = "demo",
         split: SplitChoice = "train",
         *,
-        context: Mapping[str, Any] | None = None,
-        reward: str | Mapping[str, Any] = "shop_r1",
+        context: Mapping[str, Any] | ContextConfig | None = None,
+        reward: str | Mapping[str, Any] | RewardConfig = "shop_r1",
         extraction: Extraction = "strict",
         skip_first_action: bool = True,
         order: SessionOrder = "shuffled",
@@ -166,6 +161,9 @@ class ReplayEnv(TextEnv):
         self._episode: Episode | None = None
         self._step_index = 0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.session_ids)} sessions, split {self._split!r} of {self.store!r}>"
+
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -180,19 +178,19 @@ class ReplayEnv(TextEnv):
         episode = self._start(self._next_session() if session_id is None else self._checked(session_id))
         index = self._step_index
         info = {"session_id": episode.session_id, "user_id": episode.user_id, "step_index": index}
-        self._render_for_people()
         return episode.observed.at(index), info if self._with_info else {}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Scores a reply to the current page and shows the next one.
 
         Args:
-            action: The reply; a malformed one earns 0 and is explained in `info`, it never raises.
+            action: The reply; a malformed one earns 0 and is explained in `info`, it raises nothing.
 
         Returns:
             The next observation (behind the last step its page is empty), the reward, whether the session has ended,
             False (a session is never cut short here), and the info described at the head of this module.
         """
+        self._check_reply(action)
         episode, index = self._episode, self._step_index
         if episode is None or index == len(episode.actions):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
@@ -213,7 +211,6 @@ class ReplayEnv(TextEnv):
                 info["problem"], info["problem_detail"] = reply.problem, reply.detail
         self._step_index = index = index + 1
         self._answered = action, reward
-        self._render_for_people()
         return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
     def _step_view(self) -> StepView | None:
@@ -252,13 +249,16 @@ class ReplayEnv(TextEnv):
 class RegisteredReplayEnv(ReplayEnv):
     """ReplayEnv as gymnasium.make makes it: of JSON values alone, so that `env.spec.to_json()` has all of it."""
 
-    def __init__(self, store: str = "demo", *arguments: Any, **options: Any) -> None:
+    def __init__(self, store: str = "demo", **options: Any) -> None:
+        known = inspect.signature(ReplayEnv).parameters
+        if unknown := sorted(options.keys() - known.keys()):
+            raise BadConfig(f"ShopR1-v0 has no option {unknown[0]!r}. {did_you_mean(unknown[0], known)}")
         if not isinstance(store, str):
             raise BadConfig(
                 f"store is {store!r}; gymnasium.make takes a path as str, which a spec can save as JSON: give "
                 "str(path), or put the opened store into shop_env.env.ReplayEnv(store, …) itself."
             )
-        super().__init__(store, *arguments, **options)
+        super().__init__(store, **options)
 
 
 def named_session(options: Mapping[str, Any] | None) -> str | None:
@@ -273,7 +273,7 @@ def named_session(options: Mapping[str, Any] | None) -> str | None:
     return session_id
 
 
-def context_of(context: Mapping[str, Any] | None) -> ContextConfig:
+def context_of(context: Mapping[str, Any] | ContextConfig | None) -> ContextConfig:
     """The env option `context` as a ContextConfig."""
     return convert_option("context", {} if context is None else context, ContextConfig)
 
@@ -284,6 +284,8 @@ def convert_option(option: str, value: object, kind: type[_Config]) -> _Config:
     Raises:
         BadConfig: No fields, a field that it does not have, or a value that does not fit.
     """
+    if isinstance(value, kind):
+        return value
     is_reward = kind is RewardConfig
     if not isinstance(value, Mapping):
         preset, names = "the name of a preset or " if is_reward else "", ", ".join(kind.__struct_fields__)

@@ -32,7 +32,7 @@ What the reward means (`reward`):
 import re
 from collections.abc import Mapping
 from random import Random
-from typing import Any, Literal, get_args
+from typing import Any, Literal, assert_never, get_args
 
 from gymnasium.error import ResetNeeded
 
@@ -41,7 +41,7 @@ from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.env import TextEnv, convert_option, named_session
 from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
@@ -59,7 +59,7 @@ class LiveEnv(TextEnv):
         page_size: `small`: the shop that a tiny model can learn; `compact`: a shop with fixed prices, search and
             shoppers who compare; `realistic`: the same on pages of about 100 kB.
         variant: Fields of replay_sessions.demo_shop.ShopVariant: one change to the pages, of `compact` or `realistic`.
-        context: Fields of ContextConfig: how much of the visit so far is shown, and whose persona.
+        context: A ContextConfig or fields of one: how much of the visit so far is shown, and whose persona.
         reward: What a reply earns; see the head of this module.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
     """
@@ -69,7 +69,7 @@ class LiveEnv(TextEnv):
         page_size: PageSize = "small",
         *,
         variant: Mapping[str, Any] | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | ContextConfig | None = None,
         reward: LiveReward = "none",
         extraction: Extraction = "strict",
         render_mode: str | None = None,
@@ -107,7 +107,6 @@ class LiveEnv(TextEnv):
         self._visit = _VisitedShop(population, number, self._page_size, self._variant)
         self._answered = None
         info = {"session_id": self._visit.session_id, "user_id": self._visit.user_id, "step_index": 0}
-        self._render_for_people()
         return self._visit.observation(self.context), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -121,6 +120,7 @@ class LiveEnv(TextEnv):
             in a purchase or by terminate, False (a visit is never cut short here), and the info that the head of this
             module describes.
         """
+        self._check_reply(action)
         visit = self._visit
         if visit is None or visit.is_over:
             raise ResetNeeded("The visit is over (or none was started): call env.reset() before env.step().")
@@ -148,7 +148,6 @@ class LiveEnv(TextEnv):
             if visit.shop.revenue_cents is not None:
                 info["revenue_cents"] = visit.shop.revenue_cents
         self._answered = action, reward
-        self._render_for_people()
         return visit.observation(self.context), reward, visit.is_over, False, info
 
     def _step_view(self) -> StepView | None:
@@ -197,14 +196,18 @@ class _VisitedShop:
         if isinstance(reply, MalformedReply):
             return reply
         action = reply.action
-        if isinstance(action, Terminate):
-            return None
         accepts = {element.name: element.accepts for element in find_elements(self.shop.page)}
-        if action.name not in accepts:
-            return MalformedReply("no_such_element", f"the page has no element called {action.name[:80]!r}")
-        if isinstance(action, TypeAndSubmit) and accepts[action.name] != "type":
-            return MalformedReply("not_an_input", f"the element {action.name[:80]!r} takes no text")
-        return None
+        match action:
+            case Terminate():
+                return None
+            case Click(name=name) | TypeAndSubmit(name=name) if name not in accepts:
+                return MalformedReply("no_such_element", f"the page has no element called {name[:80]!r}")
+            case TypeAndSubmit(name=name) if accepts[name] != "type":
+                return MalformedReply("not_an_input", f"the element {name[:80]!r} takes no text")
+            case Click() | TypeAndSubmit():
+                return None
+            case _:
+                assert_never(action)
 
     def act(self, reply: Reply) -> None:
         self.steps.append(Step(page=self.shop.page, action=reply.action, rationale=reply.rationale))

@@ -20,20 +20,17 @@ history, a cut one says so in a comment.
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypedDict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
-from replay_sessions.foundation.plugins import load_own
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, reply_action
 from shop_env.replies import action_json
 
 Scope = Literal["whole_session", "latest_step"]
 PersonaArm = Literal["matched", "none", "shuffled", "generic"]
-Counter = Callable[[str], int]
 
-_BUILT_IN: dict[str, Counter] = {"characters": len, "words": lambda text: len(text.split())}
 _CUT = re.compile(r"[<\n]")  # where a page is cut
 GENERIC_PERSONA = "A person who shops online now and then."
 
@@ -48,11 +45,9 @@ class ContextConfig(Config):
         persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
             `generic` one sentence that fits everybody.
         persona_seed: Who gets whose persona when shuffled.
-        budget: The most that the texts of an observation may count together (what a prompt adds, instructions and the
-            chat template, not included); None for no limit. The earliest pages are dropped first, then the current
-            page is shortened; actions and rationales stay (shop_env.observation).
-        counter: What the budget counts: `characters`, `words`, or "module:function" of one's own (text -> int), for
-            example a tokenizer's.
+        budget: The most characters that the texts of an observation may have together (what a prompt adds, instructions
+            and the chat template, not included); None for no limit. The earliest pages are dropped first, then the
+            current page is shortened; actions and rationales stay (shop_env.observation).
     """
 
     scope: Scope = "whole_session"
@@ -60,36 +55,17 @@ class ContextConfig(Config):
     persona: PersonaArm = "matched"
     persona_seed: int = 0
     budget: int | None = None
-    counter: str = "characters"
 
     def __post_init__(self) -> None:
         check_choice("context.scope", self.scope, Scope)
         check_choice("context.persona", self.persona, PersonaArm)
         if self.budget is not None and self.budget < 1:
             raise BadConfig(f"context.budget is {self.budget}; it must be at least 1, or None for no limit.")
-        if self.counter not in ("characters", "words") and ":" not in self.counter:
-            raise BadConfig(
-                f"context.counter is {self.counter!r}; it must be 'characters', 'words' or 'module:function'."
-            )
 
     @property
     def grows_by_appending(self) -> bool:
         """Whether the prompt of each step begins with the whole prompt of the step before (the session tree's need)."""
         return self.scope == "whole_session" and self.budget is None
-
-
-def find_counter(name: str) -> Counter:
-    """The counter of that name: `characters`, `words` or "module:function"."""
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    try:
-        counter: Counter = load_own(name)
-        counts = isinstance(counter("a page"), int)
-    except (ImportError, AttributeError, TypeError, FileNotFoundError) as error:
-        raise BadConfig(f"context.counter {name!r} is no function from a text to its count: {error}") from error
-    if not counts:
-        raise BadConfig(f"context.counter {name!r} must return an int, the count of a text.")
-    return counter
 
 
 def first_page_kept(counts: Sequence[int], room: int) -> int:
@@ -105,23 +81,16 @@ def first_page_kept(counts: Sequence[int], room: int) -> int:
     return 0
 
 
-def shorten_page(page: str, room: int, counter: Counter, last_action: str | None) -> str:
-    """The page, or a window of it that counts at most `room`; "" if not even a comment fits.
+def shorten_page(page: str, room: int, last_action: str | None) -> str:
+    """The page, or a window of it that has at most `room` characters; "" if not even its comments fit.
 
     Args:
         last_action: The shopper's previous action as JSON text; the window lies around its element, if it is here.
     """
-    if counter(page) <= room:
+    if len(page) <= room:
         return page
-    focus = _find_element(page, last_action)
-    low, high = 0, len(page)
-    while low < high:  # the widest window that fits
-        width = (low + high + 1) // 2
-        if counter(_window(page, focus, width)) <= room:
-            low = width
-        else:
-            high = width - 1
-    return _window(page, focus, low) if low else ""
+    width = room - 2 * len(_left_out(len(page)))
+    return _window(page, _find_element(page, last_action), width) if width > 0 else ""
 
 
 def _window(page: str, focus: int, width: int) -> str:
@@ -244,7 +213,6 @@ class ObservedSession:
         self._persona = persona_of(session, context, personas)
         self._goal = session.goal or ""
         self._budget = context.budget
-        self._count = find_counter(context.counter)
         self._seen: list[tuple[str, list[PastStep]] | None] = [None] * len(self._pages)
 
     def __len__(self) -> int:
@@ -270,13 +238,11 @@ class ObservedSession:
         return seen
 
     def _fit(self, page: str, past: list[PastStep], budget: int) -> tuple[str, list[PastStep]]:
-        count = self._count
-        fixed = count(self._persona) + count(self._goal)
-        fixed += sum(count(step["rationale"]) + count(step["action"]) for step in past)
+        fixed = len(self._persona) + len(self._goal)
+        fixed += sum(len(step["rationale"]) + len(step["action"]) for step in past)
         last_action = past[-1]["action"] if past else None
-        page = shorten_page(page, max(0, budget - fixed), count, last_action)
-        counts = [count(step["page"]) for step in past]
-        first = first_page_kept(counts, budget - fixed - count(page))
+        page = shorten_page(page, max(0, budget - fixed), last_action)
+        first = first_page_kept([len(step["page"]) for step in past], budget - fixed - len(page))
         return page, [{**step, "page": step["page"] if i >= first else ""} for i, step in enumerate(past)]
 
 

@@ -7,14 +7,8 @@ sandboxed frame that runs no script and loads nothing.
 import html
 import json
 import re
-import webbrowser
-from pathlib import Path
-from tempfile import mkdtemp
-
-import gymnasium
 
 from replay_sessions.elements import find_elements
-from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.records import Record
 from replay_sessions.simplify.page_view import page_frame
 from shop_env.observation import Observation
@@ -62,20 +56,6 @@ def render_html(view: StepView) -> str:
         f'<!doctype html><html><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>'
         f"{''.join(rows)}{page_frame(observation['page'])}</body></html>\n"
     )
-
-
-def show_html(view: StepView, path: Path | None) -> Path:
-    """Writes the step for a browser, which reloads it, and returns the file; the first time it opens it too."""
-    reloads = '<meta http-equiv="refresh" content="1"><meta charset="utf-8">'
-    page = render_html(view).replace('<meta charset="utf-8">', reloads, 1)
-    if path is not None:
-        replace_file(path, page)
-        return path
-    path = Path(mkdtemp(prefix="shop-r1-")) / "step.html"
-    replace_file(path, page)
-    if not webbrowser.open(path.as_uri()):
-        gymnasium.logger.warn(f"No browser opens here: each step is written to {path}")
-    return path
 
 
 def _title(view: StepView) -> str:

@@ -28,11 +28,11 @@ import re
 import reprlib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import ACTION_TYPES, Action, ActionType, Click, Terminate, TypeAndSubmit, reply_action
 
 _WHITE_SPACE = " \t\n\r"
 _JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
@@ -290,13 +290,18 @@ def _read_action(action: object, other_types: Mapping[str, str]) -> Action:
     if isinstance(kind, str):
         kind = other_types.get(kind, kind)
     name, text = _read_text(action, "name"), _read_text(action, "text")
-    if kind == "click":
-        return Click(name=name)
-    if kind == "type_and_submit":
-        return TypeAndSubmit(name=name, text=text)
-    if kind == "terminate":
-        return Terminate()
-    raise Unreadable("unknown_type", f"{short_repr(kind)} is not click, type_and_submit or terminate")
+    if kind not in ACTION_TYPES:
+        raise Unreadable("unknown_type", f"{short_repr(kind)} is none of {', '.join(ACTION_TYPES)}")
+    action_type: ActionType = kind
+    match action_type:
+        case "click":
+            return Click(name=name)
+        case "type_and_submit":
+            return TypeAndSubmit(name=name, text=text)
+        case "terminate":
+            return Terminate()
+        case _:
+            assert_never(action_type)
 
 
 def _read_text(action: dict[str, Any], key: str) -> str:

@@ -1,8 +1,8 @@
 """The env's spaces: any Unicode text, without a list of characters.
 
 `gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and must know all characters
-in advance. `UnicodeText` looks at type and length only. Gymnasium's AsyncVectorEnv shares memory by default, which
-would crawl on text: here that is an error that names the remedy (`shared_memory=False`).
+in advance. `UnicodeText` looks at the type only. Gymnasium's AsyncVectorEnv shares memory by default, which texts of
+any length cannot: it needs `shared_memory=False`.
 
 Gymnasium's vector envs put the observations of all envs together and copy the result deeply, item by item, which on
 texts and histories takes longer than the steps themselves. What `concatenate` makes of these spaces is new each time;
@@ -10,31 +10,27 @@ texts are not copied, for they never change, and histories at one go.
 """
 
 from collections.abc import Iterable
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import concatenate, create_shared_memory
+from gymnasium.vector.utils import concatenate
 from numpy.typing import NDArray
 
-from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import History, Observation
-
-MAX_TEXT = 2**31 - 1  # characters
 
 _SAMPLE_LENGTH = 64
 _SURROGATES = (0xD800, 0xE000)
 
 
 class UnicodeText(spaces.Space[str]):
-    """All strings of at most `max_length` characters.
+    """All strings.
 
-    >>> "红色水壶 🫖" in UnicodeText(), "too long" in UnicodeText(max_length=3)
+    >>> "红色水壶 🫖" in UnicodeText(), 3 in UnicodeText()
     (True, False)
     """
 
-    def __init__(self, max_length: int = MAX_TEXT, seed: int | np.random.Generator | None = None) -> None:
-        self.max_length = max_length
+    def __init__(self, seed: int | np.random.Generator | None = None) -> None:
         super().__init__(None, str, seed)
 
     @property
@@ -43,21 +39,20 @@ class UnicodeText(spaces.Space[str]):
         return False
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string that is short enough."""
-        return isinstance(x, str) and len(x) <= self.max_length
+        return isinstance(x, str)
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
         """A short random string of characters from all of Unicode; `mask` and `probability` have no meaning here."""
-        length = int(self.np_random.integers(0, min(self.max_length, _SAMPLE_LENGTH) + 1))
+        length = int(self.np_random.integers(0, _SAMPLE_LENGTH + 1))
         low, high = _SURROGATES
         points = self.np_random.integers(0, 0x110000 - (high - low), size=length)
         return "".join(chr(point if point < low else point + high - low) for point in points.tolist())
 
     def __repr__(self) -> str:
-        return "UnicodeText()" if self.max_length == MAX_TEXT else f"UnicodeText(max_length={self.max_length})"
+        return "UnicodeText()"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UnicodeText) and other.max_length == self.max_length
+        return isinstance(other, UnicodeText)
 
 
 class HistorySpace(spaces.Sequence):
@@ -105,14 +100,6 @@ def _concatenate_histories(space: HistorySpace, items: Iterable[History], out: N
 @concatenate.register(StepSpace)
 def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> NDArray[np.int64]:
     return np.array(list(items), dtype=np.int64)
-
-
-@create_shared_memory.register(UnicodeText)
-def _no_shared_memory(space: UnicodeText, n: int = 1, ctx: Any = None) -> NoReturn:
-    raise BadConfig(
-        "Pages are texts of any length, which processes cannot share as memory: make the envs with "
-        'gymnasium.make_vec(…, vector_kwargs={"shared_memory": False}) or AsyncVectorEnv(…, shared_memory=False).'
-    )
 
 
 def reply_space() -> UnicodeText:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import ACTION_CLASSES, ACTION_TYPES, Action, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
@@ -39,14 +39,12 @@ Features = Floats | dict[str, NDArray[Any]]
 View = Literal["flat", "dict"]
 
 _PAGE_BINS, _PERSONA_BINS, _ACTION_BINS, _NAME_BINS = 128, 64, 32, 32
-_TYPES = (Click, TypeAndSubmit, Terminate)
-_TYPE_NAMES = ("click", "type_and_submit", "terminate")
 _LONG_SESSION = 20  # steps
 _TEXT_ELEMENTS = "title, h1, h2, h3, p"
 _PAGE_WORDS = 200
 
-PAGE_FEATURES = _PAGE_BINS + _PERSONA_BINS + _ACTION_BINS + len(_TYPES) + 1
-CANDIDATE_FEATURES = len(_TYPES) + _NAME_BINS + 5
+PAGE_FEATURES = _PAGE_BINS + _PERSONA_BINS + _ACTION_BINS + len(ACTION_TYPES) + 1
+CANDIDATE_FEATURES = len(ACTION_TYPES) + _NAME_BINS + 5
 
 
 class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -155,7 +153,7 @@ def page_features(observation: Observation) -> Floats:
             _bins(_page_words(observation["page"]), _PAGE_BINS),
             _bins(words_of(observation["persona"]), _PERSONA_BINS),
             _bins(words_of(last.get("name", "")), _ACTION_BINS),
-            np.array([last.get("type") == name for name in _TYPE_NAMES], dtype=np.float32),
+            np.array([last.get("type") == name for name in ACTION_TYPES], dtype=np.float32),
             np.array([min(observation["step"] / _LONG_SESSION, 1)], dtype=np.float32),
         ]
     )
@@ -175,9 +173,9 @@ def candidate_features(observation: Observation, candidates: Sequence[Action], r
     for row, action in zip(features, candidates, strict=False):
         name, text = getattr(action, "name", ""), getattr(action, "text", "")
         words = words_of(text or name)
-        row[: len(_TYPES)] = [isinstance(action, kind) for kind in _TYPES]
-        row[len(_TYPES) : len(_TYPES) + _NAME_BINS] = _bins(words_of(name), _NAME_BINS)
-        row[len(_TYPES) + _NAME_BINS :] = [
+        row[: len(ACTION_TYPES)] = [isinstance(action, kind) for kind in ACTION_CLASSES.values()]
+        row[len(ACTION_TYPES) : len(ACTION_TYPES) + _NAME_BINS] = _bins(words_of(name), _NAME_BINS)
+        row[len(ACTION_TYPES) + _NAME_BINS :] = [
             _share(words, goal),
             _share(goal, set(words)),
             _share(words, rationale_words),

@@ -15,12 +15,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True)
-def no_browser_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gymnasium's check_env renders in every mode, "human" included."""
-    monkeypatch.setattr("webbrowser.open", lambda address: True)
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of third-party test data, which is never part of the repository; tests skip where it is absent."""

@@ -75,7 +75,7 @@ def examples_text(store: TrainView, options: PromptingOptions) -> str:
         texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if session.goal else ""))
         for step in session.steps:
             action, rationale = action_json(reply_action(step.action)), step.rationale or ""
-            texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, len, action)}")
+            texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, action)}")
             is_reply = _is_reply(rationale, options.history)
             texts.append(f"#### Reply\n{reply_json(rationale, action)}" if is_reply else _describe(action, rationale))
     return _BLANK_LINE.join(texts)

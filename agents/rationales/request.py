@@ -82,7 +82,7 @@ class NoRationale(NamedTuple):
 def rationale_messages(session: Session, index: int, instructions: str, page_characters: int) -> list[Message]:
     """Builds the messages about one step of a session."""
     actions = [action_json(reply_action(step.action)) for step in session.steps[: index + 1]]
-    page = shorten_page(session.steps[index].page, page_characters, len, actions[-1])
+    page = shorten_page(session.steps[index].page, page_characters, actions[-1])
     before = "\n".join(actions[:-1]) or "(nothing)"
     content = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"
     return [Message(role="system", content=instructions), Message(role="user", content=content)]

@@ -9,7 +9,7 @@ shopper of ours would take: what leads nowhere leaves the page as it is.
 
 from html import escape
 from random import Random
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, assert_never
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, SIZES, Product, other_products
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
@@ -110,10 +110,12 @@ class Shop:
                 self.outcome = "terminate"
             case TypeAndSubmit(name=self.search_input, text=text):
                 self._search(text)
+            case TypeAndSubmit():
+                pass
             case Click(name=name):
                 self._click(name)
             case _:
-                pass
+                assert_never(action)
 
     def _search(self, text: str) -> None:
         raise NotImplementedError

@@ -24,7 +24,7 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
@@ -112,6 +112,8 @@ def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
             return f"This {noun} is just what I want."
         case Click(name=name):
             return reason_for("small", name)
+        case _:
+            assert_never(action)
 
 
 class _View(NamedTuple):

@@ -26,17 +26,17 @@ from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import remove_from_text, without_credentials
-from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import ACTION_TYPES, Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA's word, too
-ACTION_TYPES = ("click", "type_and_submit", "input", "terminate", PURCHASE)
+ACTION_ROWS = (*ACTION_TYPES, "input", PURCHASE)  # the types of rows that become actions
 VIEW = "view"  # the page is on the screen from then on, and nothing was done
 
 
 def number_actions(rows: list[Row]) -> list[Row]:
     """The rows of a session, its actions numbered: what else a log has is not counted where the user reads of one."""
-    for number, row in enumerate((row for row in rows if row["type"] in ACTION_TYPES), start=1):
+    for number, row in enumerate((row for row in rows if row["type"] in ACTION_ROWS), start=1):
         row["row"] = number
     return rows
 
@@ -130,7 +130,7 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
         gap += row.get("gap") or 0
         if kind == VIEW:
             continue
-        if is_over or kind not in ACTION_TYPES:
+        if is_over or kind not in ACTION_ROWS:
             yield LeftOut(action_type=f"{event} after the purchase" if is_over else event)
             gap += 1
             continue
@@ -160,11 +160,16 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
 
 
 def _action(row: Row, page: PageOfRow) -> Action:
-    if row["type"] == "terminate":
-        return Terminate()
-    if row["type"] in ("click", PURCHASE):
-        return Click(name=page.find(row, typed=False), click_type=row.get("click_type"))
-    return TypeAndSubmit(name=page.find(row, typed=True), text=row.get("text") or "", submitted=row["type"] != "input")
+    match row["type"]:
+        case "terminate":
+            return Terminate()
+        case "click" | "purchase":
+            return Click(name=page.find(row, typed=False), click_type=row.get("click_type"))
+        case "type_and_submit" | "input" as kind:
+            name = page.find(row, typed=True)
+            return TypeAndSubmit(name=name, text=row.get("text") or "", submitted=kind != "input")
+        case kind:
+            raise AssertionError(f"a row of type {kind!r} becomes no action")
 
 
 def _first(rows: list[Row], column: str) -> Any:

@@ -192,9 +192,7 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
-    contexts = (log.config.context, *(entry.context for entry in log.entries))
-    counters = [("context.counter", context.counter) for context in contexts]
-    for option, name in (*counters, ("reward", log.config.reward_config.kind), ("metrics", log.config.metrics)):
+    for option, name in (("reward", log.config.reward_config.kind), ("metrics", log.config.metrics)):
         # A stranger's file may name any function, and whoever computes its figures anew would call it.
         if ":" in name and not trusted and os.environ.get(TRUST) != "1":
             raise BadConfig(

@@ -36,7 +36,7 @@ scaled where nothing is long text: hence two presets.
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -262,12 +262,19 @@ def score_action(
             wrong_click = config.wrong_click
     elif type(predicted) is type(logged):
         action_type = config.action_type
-        if isinstance(predicted, Click) and isinstance(logged, Click):
-            name_present, name_similarity = click_terms(predicted, logged, config)
-        elif isinstance(predicted, TypeAndSubmit) and isinstance(logged, TypeAndSubmit):
-            name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
-                predicted, logged, config
-            )
+        match predicted:
+            case Click():
+                assert isinstance(logged, Click)
+                name_present, name_similarity = click_terms(predicted, logged, config)
+            case TypeAndSubmit():
+                assert isinstance(logged, TypeAndSubmit)
+                name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
+                    predicted, logged, config
+                )
+            case Terminate():
+                pass
+            case _:
+                assert_never(predicted)
     return RewardBreakdown(
         format=config.format,
         action_type=action_type,
@@ -317,3 +324,5 @@ def exact_weight(logged: Action, config: RewardConfig) -> float:
             return config.typing_points
         case Terminate():
             return config.terminate_points
+        case _:
+            assert_never(logged)

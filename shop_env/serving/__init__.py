@@ -5,7 +5,6 @@
                               ├─► inspect_task.py        a task for Inspect
                               └─► __main__.py            JSON lines for everything else
 
-A replayed step is one single-turn task (tasks.py says why); only the free-running shop (shop_env/live.py) has several
-turns. Each interface needs its tool, which the extra of the same name brings, and is imported by nothing else here.
-docs/serving.md shows each of them in a few lines.
+A replayed step is one single-turn task (tasks.py says why). Each interface needs its tool, which the extra of the same
+name brings, and is imported by nothing else here. docs/serving.md shows each of them in a few lines.
 """

@@ -1,7 +1,6 @@
 """Gives the env to other people's tools.
 
   shop-r1 serve openenv --store stores/mine --splits train
-  shop-r1 serve openenv --env live --port 8001
   shop-r1 serve tasks --split train --out tasks.jsonl
 
 `openenv` is a server for OpenEnv's clients: TRL, Unsloth, SkyRL, verifiers and

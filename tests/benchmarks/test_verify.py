@@ -227,10 +227,10 @@ def test_a_function_that_a_stranger_s_file_names_is_not_called(
     copied: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = json.loads((copied / "results.json").read_bytes())
-    log["entries"][0]["context"] |= {"counter": "os:system", "budget": 100}
+    log["config"]["metrics"] = "os:system"
     (copied / "results.json").write_text(json.dumps(log), encoding="utf-8")
     monkeypatch.setattr("os.system", lambda text: pytest.fail(f"called with {text[:40]}"))
-    with pytest.raises(BadConfig, match=r"names a function to load and call, context\.counter 'os:system'"):
+    with pytest.raises(BadConfig, match=r"names a function to load and call, metrics 'os:system'"):
         verify(copied, store)
 
 

@@ -19,7 +19,6 @@ from shop_env.observation import (
     GENERIC_PERSONA,
     ContextConfig,
     Observation,
-    find_counter,
     observe,
     observe_session,
     persona_texts,
@@ -91,7 +90,6 @@ def test_the_logged_action_of_the_step_decides_nothing(budget: int) -> None:
         rationales=st.booleans(),
         persona=st.sampled_from(["matched", "none", "generic"]),
         budget=st.none() | st.integers(1, 3000),
-        counter=st.sampled_from(["characters", "words"]),
     ),
     st.integers(0, 3),
     st.integers(0, 40),
@@ -117,34 +115,13 @@ def test_a_budget_below_the_actions_leaves_the_actions() -> None:
 @given(
     st.text(), st.integers(0, 400), st.sampled_from([None, '{"type": "click", "name": "x"}', '{"type": "terminate"}'])
 )
-def test_a_shortened_page_never_counts_more_than_its_room(page: str, room: int, last_action: str | None) -> None:
-    for counter in (len, find_counter("words")):
-        assert counter(shorten_page(page * 5, room, counter, last_action)) <= room
-
-
-def test_words_and_own_functions_count_too() -> None:
-    session = session_of("one two three four", "five six seven")
-    by_words = observe(session, 1, ContextConfig(budget=11, counter="words"))
-    assert by_words["page"] == "five six seven" and by_words["history"][0]["page"] == ""
-    own = observe(session, 1, ContextConfig(budget=10_000, counter="tests.shop_env.test_context:ten_each"))
-    assert own["history"][0]["page"] == "one two three four"
-
-
-def ten_each(text: str) -> int:
-    return 10 * len(text)
-
-
-@pytest.mark.parametrize("counter", ["json:nothing", "no_such_module:count", "json:dumps", "os.path:isdir:x"])
-def test_a_counter_that_does_not_count_is_named(counter: str) -> None:
-    with pytest.raises(BadConfig, match=re.escape(f"context.counter {counter!r}")):
-        observe(session_of("a"), 0, ContextConfig(budget=5, counter=counter))
+def test_a_shortened_page_is_never_longer_than_its_room(page: str, room: int, last_action: str | None) -> None:
+    assert len(shorten_page(page * 5, room, last_action)) <= room
 
 
 def test_wrong_budgets_are_named() -> None:
     with pytest.raises(BadConfig, match=r"context\.budget is 0; it must be at least 1"):
         ContextConfig(budget=0)
-    with pytest.raises(BadConfig, match=r"context\.counter is 'tokens'; it must be 'characters', 'words' or 'module:"):
-        ContextConfig(counter="tokens")
 
 
 def test_only_whole_sessions_without_a_budget_grow_by_appending() -> None:

@@ -22,7 +22,7 @@ from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.env import ReplayEnv
 from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
-from shop_env.reward import REWARD_PRESETS, best_breakdown, score_reply
+from shop_env.reward import REWARD_PRESETS, RewardConfig, best_breakdown, score_reply
 from tests.shop_env.memory_store import MemoryStore
 
 
@@ -137,11 +137,11 @@ def test_a_fenced_reply_is_read_where_extraction_is_lenient(kettle_session: Sess
 
 
 @pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
-def test_a_reply_that_is_no_text_never_raises(kettle_session: Session, reply: object) -> None:
+def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(kettle_session: Session, reply: object) -> None:
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     env.reset(seed=0)
-    _, reward, _, _, info = env.step(reply)  # type: ignore[arg-type]
-    assert (reward, info["problem"]) == (0, "not_text")
+    with pytest.raises(TypeError, match=type(reply).__name__):
+        env.step(reply)  # type: ignore[arg-type]
 
 
 @settings(max_examples=50)
@@ -229,7 +229,7 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     ("options", "message"),
     [
         ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
-        ({"render_mode": "rgb"}, "render_mode is 'rgb'; it must be one of None, human, ansi, html"),
+        ({"render_mode": "rgb"}, "render_mode is 'rgb'; it must be one of None, ansi, html"),
         ({"context": {"scop": "latest_step"}}, "context: unknown key 'scop'. Did you mean 'scope'?"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context: Expected `int \| null`.* at `\$\.budget`"),
@@ -359,25 +359,6 @@ def test_html_keeps_pages_in_a_sandbox(kettle_session: Session) -> None:
     assert '<iframe sandbox srcdoc="' in shown
 
 
-def test_human_mode_opens_one_page_and_writes_every_step_to_it(
-    kettle_session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="human")
-    env.reset(seed=0)
-    [file] = tmp_path.glob("shop-r1-*/step.html")
-    assert opened == [file.as_uri()]
-    assert "session kettle-1, step 2 of 4" in file.read_text(encoding="utf-8")
-    env.step("Nothing.")
-    assert "session kettle-1, step 3 of 4" in file.read_text(encoding="utf-8")
-    assert len(opened) == 1
-    monkeypatch.setattr("webbrowser.open", lambda address: False)
-    with pytest.warns(UserWarning, match="each step is written to"):
-        ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="human").reset(seed=0)
-
-
 def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
     env.reset(seed=0)
@@ -385,14 +366,34 @@ def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:
         assert env.render() is None
 
 
-def test_importing_the_env_loads_no_model_library() -> None:
-    code = (
-        "import sys, shop_env, shop_env.env, shop_env.metrics, shop_env.reward; "
-        "print([m for m in ('torch', 'transformers', 'peft', 'rouge_score', 'sklearn') if m in sys.modules])"
-    )
+MODEL_LIBRARIES = ("torch", "transformers", "peft", "rouge_score", "sklearn")
+OTHERS = ("selectolax", "tinycss2", "phonenumbers", "stdnum", "faker", "scipy", "tyro", "rich", "pandas")
+
+
+@pytest.mark.parametrize(
+    ("modules", "packages"),
+    [
+        ("shop_env", (*MODEL_LIBRARIES, *OTHERS, "replay_sessions.simplify", "replay_sessions.private_data")),
+        ("shop_env.env, shop_env.metrics, shop_env.reward", MODEL_LIBRARIES),
+    ],
+)
+def test_importing_the_env_loads_no_library_that_it_does_not_need(modules: str, packages: tuple[str, ...]) -> None:
+    code = f"import sys, {modules}; print([name for name in {packages} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_package_says_what_is_public() -> None:
     assert all(hasattr(shop_env, name) for name in shop_env.__all__)
+
+
+def test_an_env_shows_its_sessions_and_takes_its_own_configurations(kettle_session: Session) -> None:
+    context, reward = ContextConfig(persona="none"), RewardConfig(dars=1.0)
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=context, reward=reward)
+    assert "1 sessions, split 'all'" in repr(env)
+    assert (env.context, env.reward) == (context, reward)
+
+
+def test_a_misspelt_option_of_gymnasium_make_is_named() -> None:
+    with pytest.raises(BadConfig, match=r"spilt.*'split'"):
+        gymnasium.make("ShopR1-v0", spilt="test")

@@ -21,23 +21,17 @@ def test_nothing_else_belongs(value: object) -> None:
     assert value not in UnicodeText()
 
 
-def test_length_is_limited() -> None:
-    assert "abc" in UnicodeText(3)
-    assert "abcd" not in UnicodeText(3)
-
-
 def test_samples_belong_are_valid_text_and_follow_the_seed() -> None:
-    space = UnicodeText(5, seed=1)
+    space = UnicodeText(seed=1)
     samples = [space.sample() for _ in range(200)]
     assert all(sample in space for sample in samples)
     "".join(samples).encode()
     assert len(set(samples)) > 100
-    assert samples == [again.sample() for again in [UnicodeText(5, seed=1)] for _ in range(200)]
+    assert samples == [again.sample() for again in [UnicodeText(seed=1)] for _ in range(200)]
 
 
 def test_spaces_are_equal_when_their_limits_are() -> None:
     assert UnicodeText() == UnicodeText(seed=3)
-    assert UnicodeText(3) != UnicodeText(4)
     assert UnicodeText() != spaces.Text(5)
     assert observation_space() == observation_space()
 

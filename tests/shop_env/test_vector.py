@@ -10,7 +10,6 @@ import pytest
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from replay_sessions.demo_shop import generate_sessions
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Terminate
 from replay_sessions.store import StoreWriter
 from shop_env.replies import format_reply
@@ -85,13 +84,6 @@ def test_async_works_without_shared_memory(store: Path) -> None:
     finally:
         envs.close()
     assert played == _play(gymnasium.make_vec("ShopR1-v0", num_envs=2, **options), 5)
-
-
-@pytest.mark.parametrize("env", ["ShopR1-v0", "ShopLive-v0"])
-def test_async_with_shared_memory_asks_for_the_option(store: Path, env: str) -> None:
-    options = {"store": str(store), "split": "all"} if env == "ShopR1-v0" else {}
-    with pytest.raises(BadConfig, match=r"Pages are texts .* AsyncVectorEnv\(…, shared_memory=False\)"):
-        gymnasium.make_vec(env, num_envs=2, vectorization_mode="async", **options)
 
 
 def test_the_discrete_view_may_share_memory(store: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import ACTION_CLASSES, Action, Click
 from shop_env.replies import MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match, unlogged_fields
@@ -145,7 +145,6 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
 
 
 _CERTAINTY_FIELDS = ("self_certainty", "self_certainty_weight")  # of a breakdown, not of a reply's text
-_TYPES = {"click": Click, "type_and_submit": TypeAndSubmit, "terminate": Terminate}
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
@@ -210,7 +209,7 @@ def _action_shares(prefix: str, actions: Sequence[Action]) -> dict[str, float]:
         return {}
     shares = {
         f"{prefix}_{name}": sum(isinstance(action, kind) for action in actions) / len(actions)
-        for name, kind in _TYPES.items()
+        for name, kind in ACTION_CLASSES.items()
     }
     # A click's subtype is logged but not predicted.
     predicted = (Click(name=action.name) if isinstance(action, Click) else action for action in actions)

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, SIZES, personas, reason_for
 from replay_sessions.demo_shop.realistic.articles import articles, kind_of, misspelt, usual_price_cents
@@ -112,6 +112,8 @@ def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
                 if offer.name == name:
                     return f"{offer.title} for ${offer.price_cents // 100} may be it."
             return reason_for("realistic", name)
+        case _:
+            assert_never(action)
 
 
 class _Mind(NamedTuple):

@@ -65,8 +65,8 @@ class Visit:
             BadConfig: The page has nothing of that name.
         """
         before = self.pages[page]
-        if isinstance(action, Click | TypeAndSubmit):
-            wanted = "click" if isinstance(action, Click) else "type"
+        if not isinstance(action, Terminate):
+            wanted = "type" if isinstance(action, TypeAndSubmit) else "click"
             if (action.name, wanted) not in {(element.name, element.accepts) for element in find_elements(before.page)}:
                 raise BadConfig(f"page {page} of the visit has no {action.name!r}")
         after = copy.copy(before)

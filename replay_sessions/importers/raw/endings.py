@@ -23,7 +23,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.importers.sessions import ACTION_TYPES, PURCHASE, VIEW
+from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.importers.sources.times import seconds
 
@@ -70,7 +70,7 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
             page_row = last if last["type"] == VIEW else None if following["type"] == VIEW else following
             if page_row:
                 session = [*session, _terminate(page_row)]
-        elif endings.terminate_at_end and session[-1]["type"] not in ACTION_TYPES and session[-1].get("page"):
+        elif endings.terminate_at_end and session[-1]["type"] not in ACTION_ROWS and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]
         if number > 1:
             first_id = session[0]["session_id"]

@@ -1,22 +1,19 @@
-"""The two envs as OpenEnv asks for them: logged steps as tasks of one turn, and the free-running shop.
+"""The env as OpenEnv asks for it: logged steps as tasks of one turn.
 
 What travels between a client and the server: a reply there; what is seen, and what it earned, back.
 
 Each client has an instance of its own, in a thread of its own; what they share (the store's tasks) is read only. An
 instance that the server has closed, because its client was idle for too long, answers nothing more.
 
-What a client may give `reset` beyond OpenEnv's `seed` and `episode_id`:
-    replay   split, index   which task (index counts from 0 in the split); without an index the seed draws one, and
-                            without a seed chance does
-    live     index          which visit of the population that the seed names; without it, the next one
+What a client may give `reset` beyond OpenEnv's `seed` and `episode_id`: `split` and `index`, which task (index counts
+from 0 in the split); without an index the seed draws one, and without a seed chance does.
 """
 
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import gymnasium
 from msgspec.structs import asdict
 from openenv.core.env_server import types
 from openenv.core.env_server.interfaces import Environment
@@ -24,9 +21,6 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from shop_env.live import visit_id
-from shop_env.observation import Observation
-from shop_env.prompts import Message, PromptConfig, render_prompt
 from shop_env.serving.tasks import StepTasks
 
 _LISTED_TASKS = 10_000
@@ -56,21 +50,21 @@ class ShopObservation(types.Observation):  # type: ignore[misc]
     persona: str = ""
     goal: str = ""
     step: int = Field(default=0, description="Which step of the session this is, counted from 0")
-    truncated: bool = Field(default=False, description="Whether the episode was cut short, not ended")
     reward_breakdown: dict[str, float | None] | None = Field(default=None, description="The reward's parts by name")
     info: dict[str, Any] = Field(default_factory=dict, description="Which step this is; once answered, what was logged")
 
 
-class _ShopEnvironment(Environment[ShopAction, ShopObservation, types.State]):  # type: ignore[misc]
-    """What both envs share: whose turn it is, and what `reset` may be given."""
+class ReplayedSteps(Environment[ShopAction, ShopObservation, types.State]):  # type: ignore[misc]
+    """Logged steps, each a task of one turn: `reset` shows one, `step` scores the reply and ends it."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
-    description: str
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: StepTasks, splits: Sequence[str]) -> None:
         super().__init__()
+        self._tasks = tasks
+        self._splits = list(splits)
         self._state = types.State()
-        self._awaits_reply = False
+        self._current: tuple[str, int] | None = None
         self._closed = False
 
     @property
@@ -78,64 +72,42 @@ class _ShopEnvironment(Environment[ShopAction, ShopObservation, types.State]):  
         return self._state
 
     def get_metadata(self) -> types.EnvironmentMetadata:
-        return types.EnvironmentMetadata(name="shop_r1", description=self.description, version="1")
+        description = "Logged shopping sessions, step by step: say what this person does next (Shop-R1, Customer-R1)."
+        return types.EnvironmentMetadata(name="shop_r1", description=description, version="1")
 
     def close(self) -> None:
         self._closed = True
 
-    def _begin(self, seed: object, episode_id: object, options: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
+        """Shows a task; see the head of this module."""
         self._check_open()
-        if unknown := sorted(set(options) - set(allowed)):
-            raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], allowed)}")
-        _check_number("seed", seed)
-        _check_number("index", options.get("index"))
+        if unknown := sorted(set(options) - {"split", "index"}):
+            raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], ('split', 'index'))}")
+        index = options.get("index")
+        for name, value in (("seed", seed), ("index", index)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise BadConfig(f"{name} is {value!r}; it must be a whole number, 0 or more.")
         if not isinstance(episode_id, str | None):
             raise BadConfig(f"episode_id is {episode_id!r}; it must be a text.")
+        split = self._check_split(options.get("split", self._splits[0]))
+        if index is None:
+            index = random.Random(seed).randrange(self._tasks.count(split) or 1)
+        task = self._tasks.task(split, index)
         self._state = types.State(episode_id=episode_id or str(uuid.uuid4()), step_count=0)
-        self._awaits_reply = False
+        self._current = split, index
+        # A tuple is no list to pydantic.
+        observation = {**task.observation, "history": list(task.observation["history"])}
+        return ShopObservation(messages=task.messages, **observation, info=self._spec(split, index))
 
-    def _check_turn(self) -> None:
+    def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
+        """Scores the reply; what was logged, and nothing of the next page, comes with it."""
         self._check_open()
-        if not self._awaits_reply:
+        if self._current is None:
             raise BadConfig(
                 "there is nothing to answer: call reset before step. Over plain HTTP each call has an env of its own, "
                 "so steps need the WebSocket /ws, which OpenEnv's clients use."
             )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise BadConfig("this session was idle for too long and is closed: connect again.")
-
-
-class ReplayedSteps(_ShopEnvironment):
-    """Logged steps, each a task of one turn: `reset` shows one, `step` scores the reply and ends it."""
-
-    description = "Logged shopping sessions, step by step: say what this person does next (Shop-R1, Customer-R1)."
-
-    def __init__(self, tasks: StepTasks, splits: Sequence[str]) -> None:
-        super().__init__()
-        self._tasks = tasks
-        self._splits = list(splits)
-        self._current: tuple[str, int] = self._splits[0], 0
-
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
-        """Shows a task; see the head of this module."""
-        self._begin(seed, episode_id, options, ("split", "index"))
-        split = self._check_split(options.get("split", self._splits[0]))
-        index = options.get("index")
-        if index is None:
-            index = random.Random(seed).randrange(self._tasks.count(split) or 1)
-        task = self._tasks.task(split, index)
-        self._current = split, index
-        self._awaits_reply = True
-        return _observation(task.observation, task.messages, info=self._spec(split, index))
-
-    def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
-        """Scores the reply; what was logged, and nothing of the next page, comes with it."""
-        self._check_turn()
         score = self._tasks.score(*self._current, action.reply)
-        self._awaits_reply = False
-        self._state.step_count = 1
         info = {
             **self._spec(*self._current),
             "logged_action": score.logged_action,
@@ -144,6 +116,8 @@ class ReplayedSteps(_ShopEnvironment):
         }
         if score.problem is not None:
             info |= {"problem": score.problem, "problem_detail": score.problem_detail}
+        self._current = None
+        self._state.step_count = 1
         return ShopObservation(done=True, reward=score.reward, reward_breakdown=score.reward_breakdown, info=info)
 
     def list_splits(self) -> list[str]:
@@ -171,45 +145,6 @@ class ReplayedSteps(_ShopEnvironment):
             raise BadConfig(f"split {split!r} is not served here. {did_you_mean(str(split), self._splits)}")
         return str(split)
 
-
-class LiveShop(_ShopEnvironment):
-    """Visits to the free-running demo shop (ShopLive-v0), several turns each."""
-
-    description = "A demo shop that a simulated shopper walks through; pages follow from the replies (ShopLive-v0)."
-
-    def __init__(self, make_env: Callable[[], gymnasium.Env[Observation, str]], prompt: PromptConfig) -> None:
-        super().__init__()
-        self._env = make_env()
-        self._prompt = prompt
-
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
-        """Begins a visit; see the head of this module."""
-        self._begin(seed, episode_id, options, ("index",))
-        index = options.get("index")
-        visit = None if index is None else {"session_id": visit_id(seed or 0, index)}
-        observation, info = self._env.reset(seed=seed, options=visit)
-        self._awaits_reply = True
-        return self._observation(observation, info=info)
-
-    def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
-        """Does what the reply says and shows where that led."""
-        self._check_turn()
-        observation, reward, terminated, truncated, info = self._env.step(action.reply)
-        done = terminated or truncated
-        self._awaits_reply = not done
-        self._state.step_count += 1
-        return self._observation(observation, info=info, reward=float(reward), done=done, truncated=truncated)
-
-    def _observation(self, observation: Observation, **fields: Any) -> ShopObservation:
-        return _observation(observation, render_prompt(observation, self._prompt), **fields)
-
-
-def _observation(observation: Observation, messages: list[Message], **fields: Any) -> ShopObservation:
-    # A tuple is no list to pydantic.
-    page_fields = {**observation, "history": list(observation["history"])}
-    return ShopObservation(messages=messages, **page_fields, **fields)
-
-
-def _check_number(name: str, value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise BadConfig(f"{name} is {value!r}; it must be a whole number, 0 or more.")
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BadConfig("this session was idle for too long and is closed: connect again.")

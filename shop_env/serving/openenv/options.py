@@ -1,13 +1,10 @@
 """The options of the server, which need nothing of the extra `openenv`."""
 
 import re
-from typing import Literal
 
 import msgspec
 
-from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
-from shop_env.live import LiveReward
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction
@@ -20,7 +17,6 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
       shop-r1 serve openenv
       shop-r1 serve openenv --store stores/mine --splits train \\
         --reward no_dars --context.persona none
-      shop-r1 serve openenv --env live --live-reward shopper --port 0
 
     Each client has a session of its own. A replayed step is a task of one turn:
     reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
@@ -28,15 +24,10 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     The first line on standard output says where the server listens.
 
     Attributes:
-        env: `replay` hands out logged steps, each a task of one turn; `live` is the free-running demo shop
-            (ShopLive-v0), whose pages follow from the replies.
-        store: Of replay: `demo` or the path of a session store.
-        splits: Of replay: the splits that clients may ask for (also `all`); the first is theirs where they name none.
-        reward: Of replay: the reward preset.
-        first_action: Of replay: ask for each session's first action too.
-        live_reward: Of live: what a reply earns (shop_env/live.py).
-        page_size: Of live: `small`, `compact`, or `realistic` for pages of about 100 kB (shop_env/live.py).
-        max_replies: Of live: after how many replies a visit is truncated.
+        store: `demo` or the path of a session store.
+        splits: The splits that clients may ask for (also `all`); the first is theirs where they name none.
+        reward: The reward preset.
+        first_action: Ask for each session's first action too.
         context: What of a session is shown.
         prompt: How it is put into words.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
@@ -49,14 +40,10 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         idle_timeout_s: A client that asks nothing for so many seconds loses its session.
     """
 
-    env: Literal["replay", "live"] = "replay"
     store: str = "demo"
     splits: tuple[str, ...] = ("train", "validation", "test")
     reward: str = "shop_r1"
     first_action: bool = False
-    live_reward: LiveReward = "none"
-    page_size: PageSize = "small"
-    max_replies: int = 20
     context: ContextConfig = ContextConfig()
     prompt: PromptConfig = PromptConfig()
     extraction: Extraction = "strict"
@@ -75,6 +62,6 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise BadConfig("--splits names no split; for example --splits train validation")
         if self.token is not None and not re.fullmatch(r"[\w-]{16,}", self.token):
             raise BadConfig("--token must be 16 or more letters, digits, - or _, for it is a part of an address")
-        check_at_least(1, max_replies=self.max_replies, max_sessions=self.max_sessions)
+        check_at_least(1, max_sessions=self.max_sessions)
         if not 0 < self.idle_timeout_s < float("inf"):
             raise BadConfig(f"--idle-timeout-s is {self.idle_timeout_s}; it must be a number of seconds above 0")

@@ -7,21 +7,17 @@ longer answers pings, and when it has asked nothing for `idle_timeout_s`.
 import functools
 from collections.abc import Callable
 
-import gymnasium
-import msgspec
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app
-from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import ConcurrencyConfig
 
-import shop_env  # noqa: F401 - registers ShopLive-v0
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.foundation.guard import Guard
 from replay_sessions.foundation.serving import Server
 from replay_sessions.foundation.serving import serve as serve_until_stopped
 from shop_env.reward.score import reward_preset
-from shop_env.serving.openenv.environments import LiveShop, ReplayedSteps, ShopAction, ShopObservation
+from shop_env.serving.openenv.environments import ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
 from shop_env.serving.tasks import StepTasks
 
@@ -49,20 +45,7 @@ def build_app(options: ServerOptions) -> FastAPI:
     return app
 
 
-def _environment(options: ServerOptions) -> Callable[[], Environment]:
-    if options.env == "live":
-        make_env = functools.partial(
-            gymnasium.make,
-            "ShopLive-v0",
-            max_episode_steps=options.max_replies,
-            page_size=options.page_size,
-            context=msgspec.to_builtins(options.context),
-            reward=options.live_reward,
-            extraction=options.extraction,
-        )
-        factory = functools.partial(LiveShop, make_env, options.prompt)
-        factory().reset(seed=0)
-        return factory
+def _environment(options: ServerOptions) -> Callable[[], ReplayedSteps]:
     tasks = StepTasks(
         options.store,
         context=options.context,
@@ -94,5 +77,5 @@ def serve(options: ServerOptions) -> int:
         ws_ping_timeout=options.idle_timeout_s,
     )
     address = server.address + (f"/{options.token}" if options.token else "")
-    greeting = f"serving {options.env} at {address} (WebSocket /ws); Ctrl-C stops"
-    return serve_until_stopped(server, greeting, lambda: f"{options.env} at {address}")
+    greeting = f"serving {options.store} at {address} (WebSocket /ws); Ctrl-C stops"
+    return serve_until_stopped(server, greeting, lambda: f"{options.store} at {address}")

@@ -13,14 +13,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-import gymnasium
 import pytest
 
-import shop_env  # noqa: F401 - registers the envs
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.live import visit_id
-from shop_env.prompts import render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepTasks
@@ -436,39 +432,12 @@ def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: s
             client.step({"reply": TERMINATE})
 
 
-def test_the_live_shop_goes_where_the_env_goes(tmp_path: Path) -> None:
-    server = Server("--env", "live", "--live-reward", "shopper", "--max-replies", "4")
-    env: Any = gymnasium.make("ShopLive-v0", reward="shopper", max_episode_steps=4)
-    replies = ["not JSON", format_reply("", {"type": "type_and_submit", "name": "search_input", "text": "red kettle"})]
-    with server.client() as client:
-        for index, seed in [(0, 3), (2, 3), (1, None)]:
-            seen, info = env.reset(options={"session_id": visit_id(seed or 0, index)})
-            result = client.reset(index=index) if seed is None else client.reset(index=index, seed=seed)
-            assert result.observation["messages"] == render_prompt(seen)
-            assert result.observation["info"] == info
-            for reply in replies * 2:
-                seen, reward, ended, truncated, info = env.step(reply)
-                result = client.step({"reply": reply})
-                found = result.observation
-                assert (result.reward, result.done, found["truncated"]) == (reward, ended or truncated, truncated)
-                assert (found["page"], found["info"], found["goal"]) == (seen["page"], info, seen["goal"])
-                assert found["history"] == list(seen["history"])
-            assert result.observation["truncated"]
-            with pytest.raises(RuntimeError, match="call reset before step"):
-                client.step({"reply": TERMINATE})
-        client.reset(seed=3)
-        assert answered(client, TERMINATE, seed=3).done
-    assert post(server, "/shop_r1/num_tasks", {"split": "test"})[0] == 501
-    server.stop()
-
-
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
         (["--store", "no/such/store"], "no session store at 'no/such/store'"),
         (["--splits", "tset"], "Did you mean 'test'"),
         (["--prompt.system-file", "no/such/file"], "'no/such/file' cannot be read"),
-        (["--env", "live", "--context.counter", "no.such:thing"], "'no.such:thing' is no function"),
         (["--reward", "shop_r2"], "Did you mean 'shop_r1'"),
         (["--max-sessions", "0"], "--max-sessions is 0"),
         (["--idle-timeout-s", "nan"], "--idle-timeout-s is nan"),
