@@ -38,7 +38,7 @@ from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.schema import Action, Click, Session, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from replay_sessions.simplify.page_view import STYLE_SOURCE
 
 
