@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from benchmarks.sweep.file import ColumnSpec, RowSpec, Sweep
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import format_cell
-from shop_env.evaluation.comparing import Measured, Pooled
+from shop_env.evaluation.comparing import Comparison, Measured, Pooled, adjusted
 from shop_env.evaluation.results import difference_unit
 
 Verdict = Literal["as in the paper", "opposite", "not significant"]
@@ -72,33 +72,42 @@ def find_orders(sweep: Sweep, measured: Measured) -> list[Order]:
             else:
                 here = measured.difference(first.label, second.label, column.metric)
             if here is not None and published:
-                labels = first.label, second.label if second else None
-                orders.append(_order(column, *labels, here, published))
+                orders.append(
+                    Order(
+                        metric=column.metric,
+                        heading=column.heading,
+                        first=first.label,
+                        second=second.label if second else None,
+                        here=here,
+                        published=published,
+                    )
+                )
     return orders
 
 
-def compare_rows(sweep: Sweep, measured: Measured) -> list[Order]:
-    """The pairs that the file compares, beside the paper's."""
-    return [
-        _order(column, first, second, here)
-        for column in sweep.column
-        for first, second in sweep.compare
-        if {first, second} <= measured.rows
-        if (here := measured.difference(first, second, column.metric)) is not None
-    ]
-
-
-def _order(
-    column: ColumnSpec, first: str, second: str | None, here: Pooled, published: dict[str, float] | None = None
-) -> Order:
-    return Order(
-        metric=column.metric,
-        heading=column.heading,
-        first=first,
-        second=second,
-        here=here,
-        published=published or {},
-    )
+def compare_rows(sweep: Sweep, measured: Measured) -> list[Comparison]:
+    """The pairs that the file compares, Holm-adjusted over the columns of each pair."""
+    tested = measured.tested()
+    comparisons = []
+    for first, second in sweep.compare:
+        for column in sweep.column if {first, second} <= measured.rows else ():
+            pooled = measured.difference(first, second, column.metric)
+            if pooled is not None:
+                comparisons.append(
+                    Comparison(
+                        first=first,
+                        second=second,
+                        metric=column.metric,
+                        difference=pooled.value,
+                        low=pooled.low,
+                        high=pooled.high,
+                        p_value=pooled.p_value,
+                        by_seed=tuple(pooled.by_seed),
+                        clusters=tested.users,
+                        steps=tested.steps,
+                    )
+                )
+    return adjusted(comparisons)
 
 
 def _published_differences(

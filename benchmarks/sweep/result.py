@@ -3,6 +3,7 @@
 records of all seeds ─► Measured ─► View (one for each decoding of a paper's rows) ─► SweepResult ─► written.py
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.comparing import Measured, Pooled, Tested
+from shop_env.evaluation.comparing import Comparison, Measured, Pooled, Tested
 from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
 from shop_env.metrics import StepRecord
 
@@ -52,7 +53,7 @@ class View(Record):
     decoding: str
     rows: list[TableRow]
     orders: list[Order]
-    compared: list[Order]
+    compared: list[Comparison]
 
 
 class SweepResult(Record):
@@ -182,6 +183,8 @@ def _view(sweep: Sweep, decoding: str, measured: Measured) -> View:
                 beside=bool(specs) and row is None,
             )
         )
+    if not specs and rows[0].figures:  # best first
+        rows.sort(key=lambda row: row.figures[0].value if row.figures[0] else -math.inf, reverse=True)
     return View(
         decoding=decoding, rows=rows, orders=find_orders(sweep, measured), compared=compare_rows(sweep, measured)
     )

@@ -77,9 +77,7 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
 def _orders(view: View, sweep: Sweep, models: Sequence[str]) -> Iterator[str]:
     for model in models:
         yield from sentences(view.orders, sweep.column, model)
-    for order in view.compared:
-        judgement = "significant" if order.here.sign else "not significant"
-        yield f"{order.heading}, {order.rows}: {order.measured}, {judgement}."
+    yield from (comparison.sentence() for comparison in view.compared)
 
 
 def _judged(order: Order, model: str) -> str | None:

@@ -106,8 +106,8 @@ def test_a_difference_has_one_interval_and_one_p_everywhere(metric: str, folders
     options = Compare(folder=folders["board"], first=AGENTS[0], second=AGENTS[1])
     (of_compare,) = [c.difference for c in compare(options) if c.difference.metric == metric]
     assert (of_compare.estimate, of_compare.p_value) == (expected.estimate, expected.p_value)
-    (of_sweep,) = [one["here"] for one in sweep_view(folders)["compared"] if one["metric"] == metric]
-    assert [of_sweep[name] for name in ("value", "low", "high", "p_value")] == [
+    (of_sweep,) = [one for one in sweep_view(folders)["compared"] if one["metric"] == metric]
+    assert [of_sweep[name] for name in ("difference", "low", "high", "p_value")] == [
         *(expected.difference, expected.low, expected.high, expected.p_value)
     ]
     of_report = [c for c in differences(read_evidence(folders["board"])) if c.metric == metric]

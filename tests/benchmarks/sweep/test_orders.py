@@ -215,8 +215,8 @@ def test_every_pair_of_published_rows_is_judged_and_only_what_differs_is_told_at
     (told,) = others
     # 19 users differ by .5, one by 0: SE² = (19 · .025² + .475²) / (20 · 19) = .025²; t(19) is 2.093.
     assert told == "b − a: +47.5 [42.3, 52.7] here, −5.0 in the paper."
-    (further,) = compare_rows(papers, found)
-    assert (further.first, further.second, further.here.value, further.published) == ("c", "x", 0.0, {})
+    (compared,) = compare_rows(papers, found)
+    assert (compared.first, compared.second, compared.difference) == ("c", "x", 0.0)
 
 
 def test_a_signed_figure_is_judged_by_its_own_sign() -> None:

@@ -64,8 +64,8 @@ def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Pa
     assert rows["T"]["by_seed"] == pytest.approx(exact(tmp_path, "T"))
     assert rows["T"]["value"] == pytest.approx(np.mean(exact(tmp_path, "T")))
     assert rows["T"]["low"] < rows["T"]["value"] < rows["T"]["high"]
-    compared = {order["metric"]: order["here"] for order in view["compared"]}
-    assert compared["exact_accuracy"]["value"] == pytest.approx(rows["T"]["value"] - rows["majority"]["value"])
+    compared = {one["metric"]: one["difference"] for one in view["compared"]}
+    assert compared["exact_accuracy"] == pytest.approx(rows["T"]["value"] - rows["majority"]["value"])
     again = run(written(tmp_path, text))
     assert again["views"] == found["views"]
 
@@ -127,7 +127,7 @@ def test_each_comparison_is_printed_once_and_every_line_is_a_line(
     printed = capsys.readouterr().out
     assert "\ufffd" not in printed
     assert [line for line in printed.splitlines() if line in ("- First.", "- Second.")] == ["- First.", "- Second."]
-    assert printed.count("exact, random − majority") == 1
+    assert printed.count("random − majority, exact_accuracy: ") == 1
 
 
 @pytest.mark.parametrize(
