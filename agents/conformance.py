@@ -9,7 +9,7 @@ runs in this process, so that a fault comes with the file and line.
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -19,14 +19,13 @@ from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, call_batched, generate_batch
+from shop_env.evaluation.generate import AgentSpec, ReplyOrError, Seeds, answer_batch, generate_batch
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
-from shop_env.metrics import checked_distribution
 from shop_env.observation import History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
 
 Kind = Literal["ok", "note", "fault"]
-Replies = Sequence[object]
+Replies = Sequence[ReplyOrError]
 Result = TypeVar("Result")
 
 TIME_LIMIT_S = 60.0
@@ -92,6 +91,13 @@ def check_agent(
     return Report(tuple(checks.findings))
 
 
+class _Single:
+    """An agent that replies to one observation at a time, whatever else it has."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.reset, self.act = agent.reset, agent.act
+
+
 class _Checks:
     """The checks of one agent, one after another; a fault that makes later ones meaningless ends them.
 
@@ -110,7 +116,6 @@ class _Checks:
             for observation in observe_session(session)
         ]
         self.seeds = list(range(len(self.observations)))
-        self.strange = {name: self._strange_observations(page) for name, page in STRANGE_PAGES.items()}
 
     def judge(self, check: str, problem: object, ok: str = "", *, kind: Kind = "fault") -> bool:
         """Notes the outcome of a check; True where there is a problem."""
@@ -124,16 +129,12 @@ class _Checks:
         if self.judge("protocol", problem and f"{problem}: see shop_env/evaluation/protocol.py", methods):
             return
         replies = self._act(self.observations, self.seeds)
-        if failure := _first_failure(replies):
-            self.judge("replies to sessions", failure)
-            return
-        other = sorted({type(reply).__name__ for reply in replies if not isinstance(reply, str)})
         pages = f"on {len(replies)} pages, the first of a session (no history) included"
-        if self.judge("replies are text", other and f"act returned {', '.join(other)}; it must return str", pages):
+        if self.judge("replies to sessions", _first_failure(replies), pages):
             return
         self._check_format(replies)
         self._check_repeats(replies)
-        self._check_reset()
+        self.judge("reset without a seed", _first_failure(self._act(self.observations[:1], [None])))
         self._check_strange_pages()
         if is_batch:
             self._check_batches(replies)
@@ -148,27 +149,21 @@ class _Checks:
         """What the task makes of copies of the observations; notes the call if it changes one, and its time."""
         copies, began = copy.deepcopy(list(observations)), time.monotonic()
         result = task(copies)
-        self.slowest_s = max(self.slowest_s, (time.monotonic() - began) / max(1, len(copies)))
+        self.slowest_s = max(self.slowest_s, (time.monotonic() - began) / len(copies))
         if copies != list(observations):
             self.changed = self.changed or call
         return result
 
-    def _act(self, observations: Sequence[Observation], seeds: Sequence[int]) -> list[object]:
-        """What `act` returns or raises at each, after a reset, as in an evaluation."""
-
-        def reply(observation: Observation, seed: int) -> object:
-            try:
-                self.agent.reset(seed=seed)
-                return self.agent.act(observation)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                return error
-
+    def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
+        """What `act` gives at each, after a reset, as in an evaluation."""
+        single = _Single(self.agent)
         return [
-            self._show([observation], "act", lambda copies, seed=seed: reply(copies[0], seed))  # type: ignore[misc]
+            self._show([observation], "act", lambda copies, seed=seed: generate_batch(single, copies, [seed]))[0]  # type: ignore[misc]
             for observation, seed in zip(observations, seeds, strict=True)
         ]
+
+    def _act_batch(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
+        return self._show(observations, "act_batch", lambda copies: generate_batch(self.agent, copies, seeds))
 
     def _check_format(self, replies: Replies) -> None:
         parsed = [parse_reply(str(reply)) for reply in replies]
@@ -186,36 +181,25 @@ class _Checks:
         if self.judge("same seed, same reply", changed and detail):
             return
         backwards = self._act(self.observations[::-1], self.seeds[::-1])[::-1]
-        firsts = [first for first, _, _ in again]
-        rounds = zip(replies, firsts, backwards, strict=True)
+        rounds = zip(replies, [first for first, _, _ in again], backwards, strict=True)
         changed = sum(len({*map(repr, same)}) > 1 for same in rounds)  # exceptions are equal by their text
         detail = f"{changed} of {len(replies)} replies differ in another order: only the history tells the past"
         self.judge("independent of earlier calls", changed and detail, "in any order")
 
-    def _check_reset(self) -> None:
-        problem = ""
-        try:
-            self.agent.reset(seed=None)
-        except Exception as error:
-            problem = error_with_line(error)
-        self.judge("reset without a seed", problem)
-
     def _check_strange_pages(self) -> None:
-        check, failed = "handles any page", 0
-        for name, observations in self.strange.items():
-            for reply in self._act(observations, [1, 1]):
-                if isinstance(reply, AgentFailed):
-                    failed += 1
-                elif isinstance(reply, BaseException):
-                    self.judge(check, f"on {name}: {error_with_line(reply)}")
-                    return
-                elif not isinstance(reply, str):
-                    self.judge(check, f"on {name}: act returned {type(reply).__name__}; it must return str")
-                    return
-        detail = f"AgentFailed on {failed} of {2 * len(self.strange)}: those steps would be errors"
-        self.judge(check, failed and detail, ", ".join(self.strange), kind="note")
+        pages = [(name, observation) for name, page in STRANGE_PAGES.items() for observation in self._strange(page)]
+        replies = self._act([observation for _, observation in pages], [1] * len(pages))
+        failed = [
+            (name, reply) for (name, _), reply in zip(pages, replies, strict=True) if isinstance(reply, Exception)
+        ]
+        for name, failure in failed:
+            if not isinstance(failure, AgentFailed):
+                self.judge("handles any page", f"on {name}: {error_with_line(failure)}")
+                return
+        detail = f"AgentFailed on {len(failed)} of {len(pages)}: those steps would be errors"
+        self.judge("handles any page", failed and detail, ", ".join(STRANGE_PAGES), kind="note")
 
-    def _strange_observations(self, page: str) -> list[Observation]:
+    def _strange(self, page: str) -> list[Observation]:
         """The page without history, goal or persona, and the same text as everything at once."""
         action = self.observations[1]["history"][0]["action"]
         past: PastStep = {"page": page, "rationale": page, "action": action}
@@ -224,53 +208,33 @@ class _Checks:
             {"page": page, "history": History([past]), "persona": page, "goal": page, "step": 1},
         ]
 
-    def _act_batch(self, observations: Sequence[Observation], seeds: Sequence[int]) -> list[str | Exception]:
-        return self._show(observations, "act_batch", lambda copies: generate_batch(self.agent, copies, seeds))
-
     def _check_batches(self, single: Replies) -> None:
         batch = self._act_batch(self.observations, self.seeds)
-        failure = _first_failure(batch)
-        empty = [] if failure else self._act_batch([], [])
-        self.judge(
-            "one reply per observation", failure or (empty and f"to an empty batch expected [], got {empty!r:.60}")
-        )
-        if failure:
+        if self.judge("one reply per observation", _first_failure(batch)):
             return
         is_other = self._act_batch(self.observations[::-1], self.seeds[::-1])[::-1] != batch
         detail = "the same seeds in another order give other replies: draw from `seeds` alone"
         if self.judge("independent of the batch's order", is_other and detail):
             return
-        half = self._act_batch(self.observations[::2], self.seeds[::2])
-        changed = max(_share_changed(half, batch[::2]), _share_changed(batch, single))
-        detail = f"{changed:.0%} of the replies differ alone or in half the batch; rounding may change a few"
+        changed = sum(reply != other for reply, other in zip(batch, single, strict=True)) / len(batch)
         kind: Kind = "note" if changed <= MOST_CHANGED else "fault"
+        detail = f"{changed:.0%} of the replies differ when alone; rounding may change a few"
         self.judge("independent of the batch's size", changed and detail, kind=kind)
-        strange = [observation for pair in self.strange.values() for observation in pair]
+        strange = [observation for page in STRANGE_PAGES.values() for observation in self._strange(page)]
         replies = self._act_batch([*strange, *self.observations], [*range(len(strange)), *self.seeds])
-        failed = next((reply for reply in replies[len(strange) :] if isinstance(reply, BaseException)), None)
+        failed = _first_failure(replies[len(strange) :])
         detail = f"a strange page failed all of its batch ({failed}): return the exception in its place"
         self.judge("a failure costs one step only", failed and detail)
 
     def _check_probabilities(self) -> None:
-        problem = ""
-        distributions = self._show(
+        answers = self._show(
             self.observations,
             "probabilities",
-            lambda copies: call_batched(self.agent.probabilities, copies, self.seeds, Mapping),
+            lambda copies: answer_batch(self.agent, copies, self.seeds, probabilities=True),
         )
-        try:
-            for probabilities in distributions or ():
-                if isinstance(probabilities, Exception):
-                    raise probabilities
-                checked_distribution(probabilities)
-        except Exception as error:
-            problem = error_with_line(error)
-        self.judge("probabilities sum to 1", problem, "the agent has none" if distributions is None else "")
+        given = [answer.probabilities for answer in answers if answer.probabilities is not None]
+        self.judge("probabilities sum to 1", _first_failure(given), "" if given else "the agent has none")
 
 
-def _first_failure(replies: Replies) -> str:
-    return next((error_with_line(reply) for reply in replies if isinstance(reply, BaseException)), "")
-
-
-def _share_changed(replies: Replies, others: Replies) -> float:
-    return sum(reply != other for reply, other in zip(replies, others, strict=True)) / len(replies)
+def _first_failure(results: Sequence[object]) -> str:
+    return next((error_with_line(result) for result in results if isinstance(result, Exception)), "")

@@ -11,7 +11,6 @@ before the next wave. Only the project's own language models read all steps of a
 
 import hashlib
 import inspect
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,8 +28,6 @@ from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, Se
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.metrics.likelihood import checked_distribution
 from shop_env.observation import Observation
-
-logger = logging.getLogger(__name__)
 
 ReplyOrError = str | Exception
 Probabilities = Mapping[Action, float]
@@ -85,20 +82,6 @@ class RemoteAgent(Agent, Protocol):
     ) -> Sequence[Answer]:
         """As the function of this name."""
         ...
-
-
-def generate_replies(
-    agent: Agent, steps: Iterable[ScoredStep], *, seed: int | None = 0, batch_size: int = 64
-) -> Iterator[tuple[ScoredStep, ReplyOrError]]:
-    """Runs the agent on every step; each comes with its reply as soon as that is there. Ctrl-C goes through.
-
-    Args:
-        seed: The run's; each step has one of its own (`step_seed`).
-        batch_size: As in `plan_batches`.
-    """
-    steps = list(steps)
-    batches = plan_batches(agent, [step.key for step in steps], batch_size)
-    yield from ((step, answer.reply) for step, answer in generate(agent, steps, batches, seed=seed))
 
 
 def plan_batches(
@@ -207,7 +190,7 @@ def answer_batch(
     if not (probabilities and replied and isinstance(agent, ProbabilityAgent)):
         return [Answer(reply) for reply in replies]
     seen, used = [observations[number] for number in replied], [seeds[number] for number in replied]
-    weights = call_batched(agent.probabilities, seen, used, Mapping) or [None] * len(replied)
+    weights = _call(agent.probabilities, seen, used, (Mapping, Exception, type(None)))
     by_number = dict(zip(replied, map(_checked, weights), strict=True))
     return [Answer(reply, by_number.get(number)) for number, reply in enumerate(replies)]
 
@@ -224,58 +207,52 @@ def _checked(probabilities: Probabilities | Exception | None) -> Probabilities |
 
 
 def generate_batch(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
-    """For each observation the reply, or the exception in its place: one failure costs one step."""
-    if isinstance(agent, BatchAgent) and observations:
-        replies = call_batched(agent.act_batch, observations, seeds, str)
-        return [_wrong_type(agent.act_batch, None, str)] * len(observations) if replies is None else replies
-    return [_act(agent, observation, seed) for observation, seed in zip(observations, seeds, strict=True)]
+    """Returns for each observation the reply, or the exception in its place.
 
-
-def call_batched(
-    method: Callable[..., Sequence[Any] | None], observations: Sequence[Observation], seeds: Seeds, kind: type[Any]
-) -> list[Any] | None:
-    """The results of a method for several observations, each a `kind` or an exception; None where it returns None.
-
-    A method that raises (instead of returning the exception in its item's place) fails for all: what it had for the
-    others is lost, and running them again one by one would pay for them twice.
+    A call that raises (instead of returning the exception in its step's place) fails for all of its steps: what it had
+    for the others is lost, and running them again one by one would pay for them twice.
     """
+
+    def act(observations: Sequence[Observation], seeds: Seeds) -> list[object]:
+        agent.reset(seed=seeds[0])
+        return [agent.act(observations[0])]
+
+    kinds = (str, Exception)
+    if isinstance(agent, BatchAgent):
+        return _call(agent.act_batch, observations, seeds, kinds) if observations else []
+    return [_call(act, [observation], [seed], kinds)[0] for observation, seed in zip(observations, seeds, strict=True)]
+
+
+def _call(
+    method: Callable[..., Sequence[Any] | None],
+    observations: Sequence[Observation],
+    seeds: Seeds,
+    kinds: tuple[type[Any], ...],
+) -> list[Any]:
+    """The results of a method for several observations, each of one of these kinds or an exception."""
     try:
         returned = method(observations, seeds=seeds) if _takes_seeds(method) else method(observations)
-        if returned is None:
-            return None
-        results = list(returned)
+        results = [None] * len(observations) if returned is None else list(returned)
         if len(results) != len(observations):
             raise ValueError(f"{method.__name__} gave {len(results)} answers to {len(observations)} observations")
     except (KeyboardInterrupt, DeviceFailed):
         raise
     except BaseException as error:
-        logger.debug("an agent failed on %d steps at once", len(observations), exc_info=True)
-        return [_as_exception(error)] * len(observations)
+        # SystemExit and CancelledError pass through `except Exception`; they are errors of their steps like any other.
+        failure = error if isinstance(error, Exception) else named_failure(format_error(error))
+        return [failure] * len(observations)
+    expected = "the text of a reply" if str in kinds else "probabilities"
     return [
-        result if isinstance(result, (kind, Exception)) else _wrong_type(method, result, kind) for result in results
+        result
+        if isinstance(result, kinds)
+        else TypeError(f"{method.__name__} returned {type(result).__name__}, not {expected}")
+        for result in results
     ]
-
-
-def _act(agent: Agent, observation: Observation, seed: int | None) -> ReplyOrError:
-    try:
-        agent.reset(seed=seed)
-        reply: object = agent.act(observation)
-    except (KeyboardInterrupt, DeviceFailed):
-        raise
-    except BaseException as error:
-        logger.debug("an agent failed at step %d", observation["step"], exc_info=True)
-        return _as_exception(error)
-    return reply if isinstance(reply, str) else _wrong_type(agent.act, reply, str)
 
 
 def _takes_seeds(method: Callable[..., Any]) -> bool:
     parameters = inspect.signature(method).parameters.values()
     return any(parameter.name == "seeds" or parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _wrong_type(method: Callable[..., Any], result: object, kind: type) -> TypeError:
-    expected = "the text of a reply" if kind is str else f"a {kind.__name__}"
-    return TypeError(f"{method.__name__} returned {type(result).__name__}, not {expected}")
 
 
 def format_error(error: BaseException) -> str:
@@ -297,8 +274,3 @@ def named_failure(text: str) -> AgentFailed:
     kind, _, message = text.partition(": ")
     failure: AgentFailed = type(kind, (AgentFailed,), {})(message) if kind.isidentifier() else AgentFailed(text)
     return failure
-
-
-def _as_exception(error: BaseException) -> Exception:
-    """SystemExit and CancelledError pass through `except Exception`; they are errors of their steps like any other."""
-    return error if isinstance(error, Exception) else named_failure(format_error(error))

@@ -163,17 +163,11 @@ def results_table(
     *,
     title: str = "",
     notes: Sequence[str] = (),
-    further: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Table:
-    """The rows as a table; columns that no row fills (likelihoods, errors) are left out.
-
-    Args:
-        further: Further columns: heading -> label of a row -> text.
-    """
+    """The rows as a table; columns that no row fills (likelihoods, errors) are left out."""
     own = {name: None for row in rows for name in row.figures if ":" in name}
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
-    further = {heading: texts for heading, texts in (further or {}).items() if texts}
     return Table(
         name="ranking",
         title=title,
@@ -181,14 +175,12 @@ def results_table(
             Column("agent"),
             *map(metric_column, names),
             *(Column(count.replace("_", " "), "count", count) for count in counts),
-            *(Column(heading) for heading in further),
         ],
         rows=[
             [
                 row.label if row.ranked else f"{row.label} (not ranked)",
                 *(metric_cell(name, row.figures.get(name)) for name in names),
                 *(getattr(row, count) for count in counts),
-                *(texts.get(row.label) for texts in further.values()),
             ]
             for row in rows
         ],

@@ -115,17 +115,6 @@ def steps_at(
             yield ScoredStep(session, index, observed.at(index))
 
 
-def scored_steps(
-    store: SessionStore,
-    split: AnySplit,
-    *,
-    context: ContextConfig | None = None,
-    max_sessions: int | None = None,
-) -> Iterator[ScoredStep]:
-    """The steps of `scored_keys` with what an agent sees there."""
-    yield from steps_at(store, split, scored_keys(store, split, max_sessions=max_sessions), context)
-
-
 class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """On which steps agents are evaluated, and how their replies become figures.
 

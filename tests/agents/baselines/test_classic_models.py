@@ -21,11 +21,11 @@ from replay_sessions.schema import Action, Click, Persona, Session, Split, Step,
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
+from tests.scored_steps import scored_steps
 
 BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
 PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'

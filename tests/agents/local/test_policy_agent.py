@@ -10,9 +10,8 @@ from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import generate_replies
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.metrics import checked_distribution
+from tests.scored_steps import generate_replies, scored_steps
 from tests.train.conftest import Tiny, checkpoint_info
 from tests.train.conftest import tiny as tiny
 

@@ -14,11 +14,11 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import generate_batch
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import render_prompt
 from shop_env.replies import MalformedReply, parse_reply
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
+from tests.scored_steps import scored_steps
 
 MakeAgent = Callable[..., PromptingAgent]
 CLICK = '{"type": "click", "name": "red"}'

@@ -25,11 +25,11 @@ from shop_env.evaluation.results import (
     sorted_rows,
     summarise,
 )
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.evaluation.steps_file import StepsFile, prepare
 from shop_env.metrics import StepRecord, estimate_metric
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from tests.scored_steps import scored_steps
 from tests.shop_env.planted import answer, random_sessions
 
 

@@ -16,13 +16,13 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import generate_batch, generate_replies
+from shop_env.evaluation.generate import generate_batch
 from shop_env.evaluation.results import ERRORS_AS_MISSES, sorted_rows, summarise
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.evaluation.steps_file import StepsFile, prepare
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from tests.scored_steps import generate_replies, scored_steps
 
 RED = format_reply("red", Click(name="results.red"))
 

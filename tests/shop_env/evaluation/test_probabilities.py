@@ -19,11 +19,12 @@ from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry
 from shop_env.evaluation.results import errors_as_misses, results_table, summarise
-from shop_env.evaluation.scored_steps import EvaluationConfig, scored_steps
+from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import step_metrics
 from shop_env.observation import ContextConfig, Observation, observe_session
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
+from tests.scored_steps import scored_steps
 from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy

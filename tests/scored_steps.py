@@ -1,0 +1,25 @@
+"""The steps that an evaluation scores, and an agent's replies to them, for tests."""
+
+from collections.abc import Iterable, Iterator
+
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.generate import ReplyOrError, generate, plan_batches
+from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.scored_steps import AnySplit, ScoredStep, scored_keys, steps_at
+from shop_env.observation import ContextConfig
+
+
+def scored_steps(
+    store: SessionStore, split: AnySplit, *, context: ContextConfig | None = None, max_sessions: int | None = None
+) -> Iterator[ScoredStep]:
+    """The scored steps with what an agent sees there."""
+    return steps_at(store, split, scored_keys(store, split, max_sessions=max_sessions), context)
+
+
+def generate_replies(
+    agent: Agent, steps: Iterable[ScoredStep], *, seed: int | None = 0, batch_size: int = 64
+) -> Iterator[tuple[ScoredStep, ReplyOrError]]:
+    """Each step with the agent's reply, as it comes."""
+    steps = list(steps)
+    batches = plan_batches(agent, [step.key for step in steps], batch_size)
+    return ((step, answer.reply) for step, answer in generate(agent, steps, batches, seed=seed))
