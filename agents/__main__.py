@@ -17,16 +17,17 @@ from collections.abc import Sequence
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, Literal
 
 import msgspec
 import tyro
 
 from agents.conformance import TIME_LIMIT_S, check_agent
-from agents.registry import AGENTS, EXTRAS, GROUPS, agent_class, installed_agents, parse_spec
+from agents.registry import AGENTS, GROUPS, agent_class, installed_agents, parse_spec
 from replay_sessions.foundation.command_line import choose, parse_options, program_of
-from replay_sessions.foundation.errors import BadConfig, WriteFailed
+from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Table, columns, print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 
@@ -36,7 +37,6 @@ COMMANDS = {
     "new": "Write an agent, reward, metric or importer to begin with, and its test.",
     "check": "Check whether an agent keeps the contract of shop_env/evaluation/protocol.py.",
 }
-WIDTH = 80
 AgentKind = Literal["class", "function", "policy"]
 TEMPLATES = "agents.templates"
 PARTS = ("agent", "reward", "metric", "importer")
@@ -97,27 +97,20 @@ def _run(words: Sequence[str]) -> int:
 
 def _list() -> int:
     rows = [_describe(name) for name in (*AGENTS, *sorted(installed_agents()))]
-    for ready, heading in ((True, "ready"), (False, "not installed")):
-        chosen = [row for row in rows if (not row[2]) == ready]
-        if chosen:
-            print(f"{heading}:")
-        for name, summary, needs in chosen:
-            lines = wrap(summary, WIDTH - 20) + wrap(needs, WIDTH - 20)
-            for number, line in enumerate(lines or [""]):
-                print(f"  {'' if number else name:17} {line}".rstrip())
-    print("several at once:")
-    for group, names in GROUPS.items():
-        print(f"  {group:17} {', '.join(names)}")
-    print("and MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, the folder of a checkpoint")
+    rows += [(group, f"stands for {', '.join(names)}", "") for group, names in GROUPS.items()]
+    print_results(
+        Table(columns=columns("agent", "what it is", "what it lacks here"), rows=[list(row) for row in rows]),
+        "and MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, the folder of a checkpoint",
+    )
     return 0
 
 
 def _describe(name: str) -> tuple[str, str, str]:
     """An agent's name, its summary, and what it lacks to run here; ours that need an extra are not loaded for it."""
-    if (extra := EXTRAS.get(name)) is not None:
-        missing = [package for package in extra.packages if find_spec(package) is None]
-        needs = f"needs {', '.join(missing)}; pip install 'shop-r1[{extra.name}]'" if missing else ""
-        return name, extra.summary, needs
+    own = AGENTS.get(name)
+    if own is not None and own.extra:
+        is_missing = find_spec(own.package) is None
+        return name, own.summary, f"needs {own.package}; pip install 'shop-r1[{own.extra}]'" if is_missing else ""
     try:
         build = agent_class(AgentSpec(target=name, label=name))[0]
     except Exception as error:  # another package's, and one that fails must not hide the rest
@@ -141,7 +134,7 @@ def _new(command: New) -> int:
 
 
 def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]:
-    """Writes NAME.py and test_NAME.py, both or neither, and nothing over what is there.
+    """Writes NAME.py and test_NAME.py, and nothing over what is there.
 
     Args:
         kind: One of AgentKind, or of PARTS.
@@ -168,7 +161,10 @@ def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]
         test = _filled(f"test_{template}.py", words)
     else:
         test = _filled("test_class_agent.py", {"ClassAgent": own, "class_agent": name})
-    _write_new(dict(zip(files, (_filled(f"{template}.py", words), test), strict=True)))
+    for file, text in zip(files, (_filled(f"{template}.py", words), test), strict=True):
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
     return f"{files[0]}:{own}", files
 
 
@@ -177,20 +173,6 @@ def _filled(template: str, words: dict[str, str]) -> str:
     for old, new in words.items():
         text = text.replace(old, new)
     return text
-
-
-def _write_new(contents: dict[Path, str]) -> None:
-    written: list[Path] = []
-    try:
-        for file, content in contents.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("x", encoding="utf-8") as opened:  # "x": never over a file that came in between
-                written.append(file)
-                opened.write(content)
-    except OSError as error:
-        for file in written:
-            file.unlink(missing_ok=True)
-        raise WriteFailed(f"nothing can be written to '{file}': {error.strerror}") from error
 
 
 def _check(command: Check) -> int:

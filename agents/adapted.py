@@ -80,17 +80,8 @@ class TrainView:
         """A view as it is, or that of a store named by its path or as `demo`."""
         return cls(SessionStore.open(store)) if isinstance(store, str) else store
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TrainView) and other.fingerprint == self.fingerprint
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
     def __len__(self) -> int:
         return len(self._ids)
-
-    def __contains__(self, session_id: object) -> bool:
-        return session_id in self._ids
 
     def session_ids(self, split: Literal["train"] = "train") -> list[str]:
         _check(split)

@@ -22,10 +22,10 @@ from typing import TypeVar
 import msgspec
 
 from agents.registry import is_own, make_agent
-from agents.worker import Failure, Request, Response, Start, Started, Weights, send
+from agents.worker import Given, Request, Response, Start, Started, send
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, Answer, Probabilities, Seeds, named_failure
+from shop_env.evaluation.generate import AgentSpec, Answer, Seeds, named_failure
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import Observation
 
@@ -77,8 +77,7 @@ class ForeignAgent:
             response = self._worker.call(Request(list(observations), list(seeds), probabilities))
         except AgentFailed as failed:
             return [Answer(failed)] * len(observations)
-        pairs = zip(response.replies, response.weights, strict=True)
-        return [Answer(_reply(reply), _probabilities(weights)) for reply, weights in pairs]
+        return list(map(_answer, response.given))
 
     def close(self) -> None:
         """Ends the process."""
@@ -129,9 +128,9 @@ class Worker:
         )
         self._kill = weakref.finalize(self, _kill, self._process)
         started = self._exchange(self._process, self._start, Started, START_LIMIT_S)
-        if started.failure is not None:
+        if started.error is not None:
             self.close()
-            self._starts, self._failure = MOST_STARTS, started.failure.text
+            self._starts, self._failure = MOST_STARTS, started.error
             raise AgentFailed(self._failure)
         self.replies_in_batches = started.replies_in_batches
 
@@ -146,8 +145,8 @@ class Worker:
         assert self._process is not None
         count = len(request.observations)
         response = self._exchange(self._process, request, Response, self._step_limit_s * count)
-        if {len(response.replies), len(response.weights)} != {count}:
-            raise AgentFailed(f"the agent's process gave {len(response.replies)} replies to {count} observations")
+        if len(response.given) != count:
+            raise AgentFailed(f"the agent's process gave {len(response.given)} replies to {count} observations")
         return response
 
     def close(self) -> None:
@@ -189,9 +188,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def _reply(reply: str | Failure) -> str | Exception:
-    return reply if isinstance(reply, str) else named_failure(reply.text)
-
-
-def _probabilities(weights: Weights | Failure | None) -> Probabilities | Exception | None:
-    return named_failure(weights.text) if isinstance(weights, Failure) else None if weights is None else dict(weights)
+def _answer(given: Given) -> Answer:
+    if given.error is not None:
+        return Answer(named_failure(given.error))
+    return Answer(given.reply, None if given.weights is None else dict(given.weights))

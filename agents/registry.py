@@ -20,16 +20,11 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-import msgspec
-
 from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
-from agents.baselines.choice_model import ChoiceModel
-from agents.baselines.fitted import ContextMajority, Nearest, Ngram
-from agents.baselines.page_counts import PageCounts, StepNumber
-from agents.baselines.rules import CopyMatchAgent, MajorityAgent, OracleAgent, RandomAgent, RepeatLastAgent
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
@@ -47,58 +42,64 @@ if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
 Build = Callable[..., Any]
 
 
-CORE: dict[str, Build] = {
-    "random": RandomAgent,
-    "majority": MajorityAgent,
-    "repeat_last": RepeatLastAgent,
-    "copy_match": CopyMatchAgent,
-    "oracle": OracleAgent,
-    "context_majority": ContextMajority,
-    "page_counts": PageCounts,
-    "step_number": StepNumber,
-    "ngram": Ngram,
-    "nearest": Nearest,
-    "choice": ChoiceModel,
-}
-
-
-class Extra(msgspec.Struct, frozen=True):
-    """What an agent needs beside the core.
+class Own(NamedTuple):
+    """An agent of this project.
 
     Attributes:
-        name: The extra that brings it.
-        packages: What the agent imports of that extra.
-        summary: The head of its class's docstring, which cannot be read without loading the class.
+        target: Its class or factory, as "module:name".
+        extra: The extra that brings what it needs beside the core.
+        package: One that the agent imports of that extra.
+        summary: The head of its docstring, which cannot be read without that package.
     """
 
-    name: str
-    packages: tuple[str, ...]
-    summary: str
+    target: str
+    extra: str = ""
+    package: str = ""
+    summary: str = ""
 
 
-EXTRAS = {
-    "logistic": Extra("baselines", ("sklearn",), "Logistic regression over crossed words."),
-    "boosting": Extra("baselines", ("sklearn",), "Gradient-boosted trees."),
-    "boosted_choice": Extra(
-        "baselines", ("sklearn",), "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling."
+AGENTS = {
+    "random": Own("agents.baselines.rules:RandomAgent"),
+    "majority": Own("agents.baselines.rules:MajorityAgent"),
+    "repeat_last": Own("agents.baselines.rules:RepeatLastAgent"),
+    "copy_match": Own("agents.baselines.rules:CopyMatchAgent"),
+    "oracle": Own("agents.baselines.rules:OracleAgent"),
+    "context_majority": Own("agents.baselines.fitted:ContextMajority"),
+    "page_counts": Own("agents.baselines.page_counts:PageCounts"),
+    "step_number": Own("agents.baselines.page_counts:StepNumber"),
+    "ngram": Own("agents.baselines.fitted:Ngram"),
+    "nearest": Own("agents.baselines.fitted:Nearest"),
+    "choice": Own("agents.baselines.choice_model:ChoiceModel"),
+    "logistic": Own(
+        "agents.baselines.classifiers:Logistic", "baselines", "sklearn", "Logistic regression over crossed words."
     ),
-    "sb3": Extra(
+    "boosting": Own("agents.baselines.classifiers:Boosting", "baselines", "sklearn", "Gradient-boosted trees."),
+    "boosted_choice": Own(
+        "agents.baselines.classifiers:BoostedChoice",
+        "baselines",
+        "sklearn",
+        "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling.",
+    ),
+    "sb3": Own(
+        "agents.sb3.saved:Sb3Agent",
         "sb3",
-        ("stable_baselines3", "sb3_contrib", "torch", "safetensors"),
+        "sb3_contrib",
         "Chooses among the page's candidates as a saved policy does; its replies have no rationale.",
     ),
-    "local": Extra(
+    "local": Own(
+        "agents.local.agent:local",
         "train",
-        ("torch", "transformers", "tokenizers", "safetensors"),
+        "transformers",
         "A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
     ),
-    "prompting": Extra(
+    "prompting": Own(
+        "agents.prompting.agent:PromptingAgent",
         "api",
-        ("openai",),
+        "openai",
         "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.",
     ),
 }
-AGENTS = (*CORE, *EXTRAS)
+CHECKPOINT = Own("agents.local.policy_agent:PolicyAgent", "train")
 # What a name in --agents stands for when it stands for several.
 GROUPS = {
     "baselines": (
@@ -205,9 +206,9 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     """The class (or factory function) behind a spec, and what goes before its keyword arguments."""
     target = spec.target
     if spec.is_checkpoint:
-        return _load_own("checkpoint"), (Path(target),)
+        return _load(CHECKPOINT), (Path(target),)
     if target in AGENTS:
-        return CORE.get(target) or _load_own(target), ()
+        return _load(AGENTS[target]), ()
     installed = installed_agents()  # takes milliseconds
     target = installed.get(target, target)
     file, colon, _ = target.rpartition(":")
@@ -233,38 +234,10 @@ def installed_agents() -> dict[str, str]:
     return {entry.name: entry.value for entry in entries if entry.name not in AGENTS}
 
 
-def _load_own(name: str) -> Build:
-    """An agent of ours that needs an extra: loading all of them would take seconds, and fail where one is missing."""
-    with requires_extra(EXTRAS[name].name if name in EXTRAS else "train"):
-        match name:
-            case "logistic":
-                from agents.baselines.classifiers import Logistic  # noqa: PLC0415 - see above
-
-                return Logistic
-            case "boosting":
-                from agents.baselines.classifiers import Boosting  # noqa: PLC0415 - see above
-
-                return Boosting
-            case "boosted_choice":
-                from agents.baselines.classifiers import BoostedChoice  # noqa: PLC0415 - see above
-
-                return BoostedChoice
-            case "sb3":
-                from agents.sb3.saved import Sb3Agent  # noqa: PLC0415 - see above
-
-                return Sb3Agent
-            case "local":
-                from agents.local.agent import local  # noqa: PLC0415 - see above
-
-                return local
-            case "prompting":
-                from agents.prompting.agent import PromptingAgent  # noqa: PLC0415 - see above
-
-                return PromptingAgent
-            case _:
-                from agents.local.policy_agent import PolicyAgent  # noqa: PLC0415 - see above
-
-                return PolicyAgent
+def _load(own: Own) -> Build:
+    with requires_extra(own.extra or "train"):
+        build: Build = resolve_name(own.target)
+        return build
 
 
 def _load_foreign(target: str, label: str, module: str = "") -> Build:

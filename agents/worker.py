@@ -26,14 +26,6 @@ from shop_env.evaluation.generate import (
 from shop_env.evaluation.protocol import Agent, BatchAgent
 from shop_env.observation import Observation
 
-Weights = list[tuple[Action, float]]
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """An exception of the agent as records hold it."""
-
-    text: str
-
 
 class Start(msgspec.Struct, frozen=True):
     """To the child: which agent to make, and the path of the store whose train split it may learn from."""
@@ -45,7 +37,7 @@ class Start(msgspec.Struct, frozen=True):
 class Started(msgspec.Struct, frozen=True, kw_only=True):
     """From the child: what the agent can do, or why there is none."""
 
-    failure: Failure | None = None
+    error: str | None = None
     replies_in_batches: bool = False
 
 
@@ -57,11 +49,18 @@ class Request(msgspec.Struct, frozen=True):
     probabilities: bool
 
 
-class Response(msgspec.Struct, frozen=True):
-    """From the child: for each observation the reply, and the probabilities, None where the agent has none."""
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent gives at one observation: a reply, with probabilities if it has any, or an error."""
 
-    replies: list[str | Failure]
-    weights: list[Weights | Failure | None]
+    reply: str = ""
+    weights: list[tuple[Action, float]] | None = None
+    error: str | None = None
+
+
+class Response(msgspec.Struct, frozen=True):
+    """From the child: what the agent gives at each observation."""
+
+    given: list[Given]
 
 
 def main() -> None:
@@ -73,7 +72,7 @@ def main() -> None:
         start = msgspec.json.decode(requests.readline(), type=Start)
         agent = make_agent(start.spec, store=None if start.store is None else SessionStore.open(start.store))
     except BaseException as error:
-        send(responses, Started(failure=Failure(format_error(error))))
+        send(responses, Started(error=format_error(error)))
         return
     threads = getattr(agent, "concurrency", 1)
     send(responses, Started(replies_in_batches=isinstance(agent, BatchAgent)))
@@ -98,21 +97,17 @@ def _respond(agent: Agent, request: Request, pool: ThreadPoolExecutor | None) ->
         answers = answer_batch(agent, observations, seeds, probabilities=probabilities)
     else:
         answers = list(pool.map(answer, observations, seeds))
-    weights = [_sendable_weights(answer.probabilities) for answer in answers]
-    return Response([_sendable(answer.reply) for answer in answers], weights)
+    return Response([_given(*answer) for answer in answers])
 
 
-def _sendable(reply: ReplyOrError) -> str | Failure:
-    # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
-    return (
-        reply.encode("utf-8", "backslashreplace").decode() if isinstance(reply, str) else Failure(format_error(reply))
-    )
-
-
-def _sendable_weights(probabilities: Probabilities | Exception | None) -> Weights | Failure | None:
+def _given(reply: ReplyOrError, probabilities: Probabilities | Exception | None) -> Given:
+    if isinstance(reply, Exception):
+        return Given(error=format_error(reply))
     if isinstance(probabilities, Exception):
-        return Failure(format_error(probabilities))
-    return None if probabilities is None else list(probabilities.items())
+        return Given(error=format_error(probabilities))
+    # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
+    text = reply.encode("utf-8", "backslashreplace").decode()
+    return Given(reply=text, weights=None if probabilities is None else list(probabilities.items()))
 
 
 if __name__ == "__main__":
