@@ -10,8 +10,8 @@ from agents.baselines.witten_bell import WittenBell
 from replay_sessions.schema import Action, Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import SplitPlan
-from shop_env.evaluation.scored_steps import scored_steps
 from shop_env.observation import Observation
+from tests.scored_steps import scored_steps
 
 PAGE = '<h1>{}</h1><a name="one.view_product">1</a><a name="two.view_product">2</a><a name="menu.next">next</a>'
 
