@@ -41,7 +41,7 @@ def test_always_terminating_explains_two_rows_of_table_4() -> None:
     assert 100 * float(macro_f1(confusion.ravel(), outside_is_a_class=False)) == pytest.approx(14.28, abs=0.01)
     table4 = published("shop_r1_table4")
     for row in ("w/o reward scale", "binary action reward"):
-        exact, of_type, f1 = table4[row, "3B"]
+        _, of_type, f1 = table4[row, "3B"]
         assert of_type == pytest.approx(share, abs=0.25)
         assert f1 == pytest.approx(11.67, abs=0.5)
     assert table4["w/o reward scale", "3B"][0] > table4["w/o reward scale", "3B"][1]
