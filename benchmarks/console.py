@@ -19,7 +19,7 @@ PROGRAMS = {
     "verify": ("benchmarks.leaderboard verify", "Recompute a leaderboard or a run from its replies."),
     "compare": ("benchmarks.leaderboard compare", "Compare two agents, step by step."),
     "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
-    "curves": ("train.show", "Draw the curves of training runs."),
+    "curves": ("train.curves", "Draw the curves of training runs."),
     "sweep": ("benchmarks.sweep", "Make a file's runs, or a paper's table, over seeds; one table of all."),
     "generate": ("replay_sessions generate", "Make sessions of the embedded demo shop."),
     "import": ("replay_sessions import", "Read logs into a store."),

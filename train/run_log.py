@@ -1,6 +1,6 @@
 """Where a run's metrics go: a progress bar on the terminal, metrics.jsonl, and trackers.
 
-step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn by `python -m train.show`
+step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn by `shop-r1 curves`
      ├► tensorboard, wandb, trackio       as configured
      └► progress bar, lines, warnings     for the person at the terminal
 

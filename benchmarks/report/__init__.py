@@ -2,7 +2,7 @@
 
     RUN | BOARD ─► evidence.py ─► step_figures.py ──────────────┐
     store ─► session_data.py (deduplicated, deflated) ──────────┤
-    metrics.jsonl ─► train/show/curves.py ──────────────────────┤
+    metrics.jsonl ─► train/curves.py ───────────────────────────┤
               page.py, templates/ (the file; plots, --tables) ◄─┘
 
 No agent runs again: figures are those of results.json, counted anew from the saved replies and compared. The file

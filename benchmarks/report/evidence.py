@@ -27,7 +27,8 @@ from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
-from train.show.curves import PhaseCurves, phase_curves, read_run
+from train.curves import read_runs
+from train.metrics_file import Row
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
 BASELINES = ("random", "majority", "repeat_last", "copy_match", *GROUPS["baselines"], "boosted_choice", ORACLE)
@@ -41,14 +42,14 @@ class Evidence:
     Attributes:
         records: Of each agent, by its label.
         probabilities: For agents that give them, at each step how likely they hold each action.
-        phases: The training's curves, phase by phase, of each configuration; none for a leaderboard.
+        runs: The logged steps of the training and of the runs beside it, by their names; none for a leaderboard.
     """
 
     folder: Path
     log: EvaluationLog
     records: Mapping[str, Sequence[StepRecord]]
     probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)
-    phases: Sequence[Sequence[PhaseCurves]] = ()
+    runs: Mapping[str, Sequence[Row]] = field(default_factory=dict)
 
     @property
     def config(self) -> EvaluationConfig:
@@ -130,7 +131,7 @@ def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None =
         log=log,
         records=records,
         probabilities=_read_probabilities(folder, log, records) if log.config.likelihood else {},
-        phases=phase_curves([read_run(path) for path in ([folder] if log.training else []) + list(beside)]),
+        runs=read_runs([*([folder] if log.training else []), *beside]),
     )
     for entry in log.entries:
         _check_row(evidence, entry.row)

@@ -8,6 +8,7 @@ With --tables each table is also written as CSV: paper.tex, ranking.csv, differe
 
 import base64
 import hashlib
+import io
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ import jinja2
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from benchmarks.plot_style import COLOURS, REFERENCE, embed_plot, plot_style
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
@@ -43,10 +45,7 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
 from shop_env.metrics.calibration import Calibration
-from train.show.curves import PhaseCurves
-from train.show.drawing import embed_panels
-from train.show.panels import Panel
-from train.show.plot_style import COLOURS, REFERENCE, embed_plot, plot_style
+from train.curves import draw_curves
 
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
@@ -80,9 +79,8 @@ def embed_calibration(calibration: Calibration) -> str:
         return embed_plot(figure, f"{words}. {values}")
 
 
-SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "hover.js", "answers.js", "list.js", "keys.js", "viewer.js")
+SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
-FIRST_SHOWN = ("Exact match", "Action reward", "Loss", "KL to the reference", "Groups", "Types of action", "Entropy")
 NEAR = 0.15  # a difference that an axis of differences reaches out to
 
 
@@ -143,8 +141,7 @@ def render_page(
             label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
         },
         reliability={label: (own, Markup(embed_calibration(own))) for label, own in calibrated.items()},
-        phases=[(group, _phase_charts(group)) for group in evidence.phases],
-        colours=COLOURS,
+        curves=_embed_curves(evidence),
         rationales=sample_rationales(judged),
         labels=list(judged),
         users=len({record.user_id for record in records}),
@@ -159,10 +156,14 @@ def _source(name: str) -> str:
     return (resources.files("benchmarks.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _phase_charts(group: Sequence[PhaseCurves]) -> list[tuple[Panel, Markup]]:
-    """Each panel of a phase with its plot; those that are looked at first come first."""
-    plots = [(panel, Markup(svg)) for panel, svg in embed_panels(group)]
-    return sorted(plots, key=lambda plot: [*FIRST_SHOWN, plot[0].title].index(plot[0].title))
+def _embed_curves(evidence: Evidence) -> str | None:
+    """The curves of the training runs as the address of a PNG image; None: there is none."""
+    if not evidence.runs:
+        return None
+    file = io.BytesIO()
+    with plot_style():
+        draw_curves(evidence.runs).savefig(file, format="png", dpi=110)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _axis(evidence: Evidence) -> dict[str, Any]:

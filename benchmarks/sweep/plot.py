@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Plot
 
+from benchmarks.plot_style import COLOURS, REFERENCE, plot_style, save_plot
 from benchmarks.sweep.file import Sweep
 from benchmarks.sweep.result import SweepResult
 from shop_env.evaluation.comparing import Pooled
-from train.show.plot_style import COLOURS, REFERENCE, plot_style, save_plot
 
 WIDTH = 6.3  # inches
 APART = 0.008  # of a degree of temperature

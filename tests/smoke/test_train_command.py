@@ -38,7 +38,6 @@ from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
 from tests.train.tiny_gguf import write_gguf
-from train.show.panels import panels
 
 pytestmark = pytest.mark.long
 
@@ -101,8 +100,6 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     steps = [json.loads(line) for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
     phases = [step["phase"] for step in steps]
     assert {phase: phases.count(phase) for phase in phases} == {"sft": 9, "shop_r1": 4, "sft_longer": 3}
-    figures = set().union(*steps) - {"phase", "step"}
-    assert not {panel.title for panel in panels(figures)} & figures, "a panel says in words what it shows"
     told = (straight_run / "results.md").read_text()
     for entry in results["entries"]:
         assert all(f"- {entry['spec']['label']}: {remark}." in told for remark in entry["remarks"])
@@ -381,11 +378,9 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
     document = LexborHTMLParser(out.read_text(encoding="utf-8"))
     shown = {line.css_first("th").text(deep=False).strip() for line in document.css("table.ranked")[0].css("tbody tr")}
     assert shown == {*evidence.records, "ceiling", "ceiling at T = 0.6"}
-    phases = document.css("#training > h3")
-    assert [phase.text(deep=False).strip() for phase in phases] == ["sft", "shop_r1", "sft_longer"]
-    assert "Exact match" in document.css_first("#training").text()
+    (curves,) = document.css("#training img.curves")
+    assert (curves.attributes["src"] or "").startswith("data:image/png;base64,")
     assert document.css("script#block-index")
-    assert {file.name for file in (tmp_path / "tables" / "curves").iterdir()} >= {"sft.png", "shop_r1.svg"}
 
 
 def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(

@@ -227,5 +227,4 @@ function turnTheme() {
 
 byId("theme").textContent = isDark() ? "Light" : "Dark";
 listen();
-listenToCharts();
 route();

@@ -1,0 +1,132 @@
+"""Draws the curves of training runs as one figure, phase by phase: shop-r1 curves RUN [RUN ...]
+
+A run that is still going on can be drawn too. Every other metric is in metrics.jsonl; TensorBoard, wandb and trackio
+overlay runs interactively (`watch`).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+
+from replay_sessions.foundation.command_line import command
+from replay_sessions.foundation.durable_files import replacing
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
+from train.metrics_file import METRICS_FILE, Row, read_metrics
+
+DRAWN = {  # a metric, and its label
+    "loss": "loss",
+    "exact": "exact match",
+    "action_reward": "action reward, points",
+    "self_certainty": "self-certainty, nats",
+    "kl": "KL to the reference, nats",
+    "entropy": "entropy, nats",
+}
+WIDTH, HEIGHT = 2.6, 1.9  # inches of a panel
+
+
+class CurvesOptions(Record):
+    """The runs to draw.
+
+    Attributes:
+        runs: Folders of runs, each with a metrics.jsonl.
+        out: The PNG file to write; None: curves.png in the first run's folder.
+    """
+
+    runs: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
+    out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise BadConfig("missing: RUN, the folder of a run")
+
+
+def read_runs(folders: Sequence[Path]) -> dict[str, list[Row]]:
+    """The logged steps of each run, by the name of its folder.
+
+    Raises:
+        BadConfig: A folder has no step to draw.
+    """
+    runs = {}
+    for folder in folders:
+        file = folder / METRICS_FILE
+        rows = read_metrics(file)[0] if file.is_file() else []
+        if not rows:
+            raise BadConfig(f"'{folder}' has no {METRICS_FILE} with a step to draw.")
+        runs[str(folder) if folder.resolve().name in runs else folder.resolve().name] = rows
+    return runs
+
+
+def draw_curves(runs: Mapping[str, Sequence[Row]]) -> Any:
+    """A figure with a row for each phase and a column for each metric; a run is a line, its validations are diamonds.
+
+    Args:
+        runs: The rows of each run by its name.
+    """
+    with requires_extra("report"):
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra that may be missing
+
+    phases = list(dict.fromkeys(row.phase for rows in runs.values() for row in rows))
+    logged = {name for rows in runs.values() for row in rows for name in row.metrics}
+    metrics = [name for name in DRAWN if name in logged]
+    figure = Figure(figsize=(WIDTH * len(metrics), HEIGHT * len(phases)), layout="constrained")
+    axes = figure.subplots(len(phases), len(metrics), squeeze=False)
+    for (line, column), axis in np.ndenumerate(axes):
+        metric, phase = metrics[column], phases[line]
+        for index, rows in enumerate(runs.values()):
+            own = [row for row in rows if row.phase == phase]
+            _draw(axis, own, metric, f"C{index}")
+        axis.set(xlabel="step", ylabel=DRAWN[metric], title=phase if column == 0 else "")
+        axis.set_visible(axis.has_data())
+    for index, name in enumerate(runs):
+        axes[0, 0].plot([], [], color=f"C{index}", label=name)
+    figure.legend(loc="outside upper right", ncols=len(runs))
+    return figure
+
+
+def _draw(axis: Any, rows: Sequence[Row], metric: str, colour: str) -> None:
+    steps, values = _series(rows, metric)
+    if len(steps):
+        window = 2 * (len(steps) // 50) + 1
+        axis.plot(steps, values, color=colour, alpha=0.25, linewidth=0.6)
+        axis.plot(steps, compute_running_mean(values, window), color=colour, linewidth=1.3)
+    steps, values = _series(rows, f"validation_{metric}")
+    if len(steps):
+        axis.plot(steps, values, "D", color=colour, markersize=4)
+
+
+def _series(rows: Sequence[Row], metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    pairs = [(row.step, row.metrics[metric]) for row in rows if metric in row.metrics]
+    steps, values = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    return steps, values
+
+
+def compute_running_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """The centred mean over an odd number of steps, of those that there are at the ends.
+
+    >>> compute_running_mean(np.array([1.0, 2.0, 6.0, 10.0]), 3)
+    array([1.5, 3. , 6. , 8. ])
+    """
+    kernel = np.ones(window)
+    sums, counts = (np.convolve(each, kernel)[window // 2 :][: len(values)] for each in (values, np.ones(len(values))))
+    return np.asarray(sums / counts)
+
+
+def _curves(options: CurvesOptions) -> None:
+    out = options.out or options.runs[0] / "curves.png"
+    figure = draw_curves(read_runs(options.runs))
+    with replacing(out) as partial:
+        figure.savefig(partial, format="png", dpi=160)
+    sys.stdout.write(f"{out}\n")
+
+
+main = command(CurvesOptions, _curves)
+
+if __name__ == "__main__":
+    sys.exit(main())
