@@ -37,7 +37,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         repair: Write the store anew without the sessions at fault; rejected.jsonl lists them with reasons.
         min_grounding: Least share of targets on their page, per source and action type.
         context_tokens: Warn of pages that are longer, by estimate.
-        private_pages: Search about so many pages, spread over the store, for private data; 0 for none.
+        private_pages: Search about so many pages, spread over the store, for private data; 0: none.
         workers: So many processes; None: one for each core.
     """
 
@@ -89,7 +89,7 @@ run = command(Check, _check, program="shop-r1 check")
 
 
 def print_report(report: AuditReport, console: Console) -> None:
-    """The numbers, then warnings and faults, then the verdict."""
+    """Prints the numbers, then warnings and faults, then the verdict."""
     for name, fact in _facts(report):
         console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=True)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):

@@ -59,7 +59,7 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def print_contents(store: SessionStore) -> None:
-    """What a store holds, in a few lines."""
+    """Prints what a store holds, in a few lines."""
     manifest = store.manifest
     steps = f"{manifest.steps:,} steps ({format_counts(manifest.action_counts)})"
     print(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")
@@ -80,7 +80,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
 
     Attributes:
         source: What to read.
-        workers: So many processes; None: one for each core, for what takes longer than to start them.
+        workers: So many processes; None: one for each core, where reading takes longer than starting them.
         engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
     """
 

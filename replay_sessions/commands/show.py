@@ -82,7 +82,7 @@ def _print_facts(facts: Mapping[str, str]) -> None:
 
 
 def _show_store(store: SessionStore) -> None:
-    """The manifest in words, and the first sessions."""
+    """Prints the manifest in words, and the first sessions."""
     manifest = store.manifest
     splits = format_counts(manifest.split_sessions)
     facts = {
@@ -105,7 +105,7 @@ def _show_store(store: SessionStore) -> None:
 
 
 def _show_session(session: Session) -> None:
-    """A session's head and its actions."""
+    """Prints a session's head and its actions."""
     facts = {
         "session": session.session_id,
         "user": session.user_id,
@@ -122,7 +122,7 @@ def _show_session(session: Session) -> None:
 
 
 def _show_step(step: Step, number: int) -> None:
-    """A step's page with its elements, and the action taken on it."""
+    """Prints a step's page with its elements, and the action taken on it."""
     _show_page(step.page)
     _console.rule(f"step {number}", style="dim")
     _console.print(escape(describe_action(step.action)), style="bold")
@@ -135,7 +135,7 @@ def _rationale(step: Step) -> str:
 
 
 def _show_page(page: str) -> None:
-    """A simplified page, then its named elements."""
+    """Prints a simplified page, then its named elements."""
     if _console.is_terminal:
         _console.print(Syntax(page, "html", word_wrap=True, background_color="default"), soft_wrap=False)
     else:

@@ -1,4 +1,4 @@
-"""What the demo shops sell, what their pages and shoppers say (phrases.toml), the small shop's policy (policy.toml).
+"""The goods of the demo shops, the phrases of pages and shoppers (phrases.toml), the small shop's policy (policy.toml).
 
 Two products that may stand on one page differ in brand *and* style: their element names then share at most five of
 seven words, ROUGE-L 0.71, so that a wrong product stays under the reward's threshold of 0.75 (Shop-R1, section 3).
@@ -18,7 +18,7 @@ PHRASES, POLICY = (
 
 
 def personas(shop: str) -> tuple[Persona, ...]:
-    """A kind of shopper for each combination of traits; the sentence of its persona is what a model reads."""
+    """Builds a kind of shopper for each combination of traits; the sentence of its persona is what a model reads."""
     traits: dict[str, dict[str, str]] = PHRASES[shop]["traits"]
     return tuple(
         Persona(
@@ -30,7 +30,7 @@ def personas(shop: str) -> tuple[Persona, ...]:
 
 
 def reason_for(shop: str, name: str) -> str:
-    """Why a shopper clicks on an element of that name."""
+    """Returns why a shopper clicks on an element of that name."""
     reasons: dict[str, str] = PHRASES[shop]["reasons"]
     return next((reason for start, reason in reasons.items() if name.startswith(start)), "I look around.")
 
@@ -52,7 +52,7 @@ class Product(NamedTuple):
 
 
 def other_products(wanted: Product, count: int, random: Random) -> list[Product]:
-    """`count` products of the same noun; no two of them, nor any and `wanted`, share a brand or a style."""
+    """Draws `count` products of the same noun; no two of them, nor any and `wanted`, share a brand or a style."""
     brands = random.sample([brand for brand in BRANDS if brand != wanted.brand], count)
     styles = random.sample([style for style in STYLES if style != wanted.style], count)
     return [Product(brand, style, wanted.noun) for brand, style in zip(brands, styles, strict=True)]

@@ -23,13 +23,13 @@ SEARCH = '<form role="search"><input name="search_input" type="text" value="{que
 
 
 def home_page() -> str:
-    """The first page of every session."""
+    """Writes the first page of every session."""
     links = "".join(f'<a name="departments.{department}">{department}</a>' for department in DEPARTMENTS)
     return _page("home", SEARCH.format(query="") + links)
 
 
 def results_page(query: str, note: MatchNote, products: list[Product], brand: str, style: str) -> str:
-    """Search results: a heading that says how well they fit, refinements for a brand and a style, products, next."""
+    """Writes search results: a heading that says how well they fit, refinements for brand and style, products, next."""
     refinements = "".join(
         f'<li name="refinements.{kind}.{value}" role="checkbox">{kind}</li>'
         for kind, value in (("brand", brand), ("style", style))
@@ -40,7 +40,7 @@ def results_page(query: str, note: MatchNote, products: list[Product], brand: st
 
 
 def product_page(product: Product, price: PriceNote, chosen_size: str | None) -> str:
-    """One product: price note, sizes, reviews, cart, buy, back."""
+    """Writes one product: price note, sizes, reviews, cart, buy, back."""
     body = (
         f"<h1>{' '.join(product)}</h1><p>{price}</p>{size_options(chosen_size)}"
         '<a name="product.reviews">reviews</a><button name="product.add_to_cart">add to cart</button>'
@@ -50,7 +50,7 @@ def product_page(product: Product, price: PriceNote, chosen_size: str | None) ->
 
 
 def size_options(chosen_size: str | None) -> str:
-    """The sizes of a product; the chosen one is marked."""
+    """Writes the sizes of a product; the chosen one is marked."""
     return "".join(
         f'<li name="product.options.size.{size}" role="radio"{chosen}>{size}</li>'
         for size in SIZES
@@ -59,7 +59,7 @@ def size_options(chosen_size: str | None) -> str:
 
 
 def reviews_page(note: ReviewNote) -> str:
-    """What others say of the product."""
+    """Writes what others say of the product."""
     body = (
         f'<h1>{note}</h1><a name="reviews.next">more reviews</a><a name="reviews.back_to_product">back to product</a>'
     )
@@ -67,7 +67,7 @@ def reviews_page(note: ReviewNote) -> str:
 
 
 def cart_page(product: Product) -> str:
-    """The cart with one product in it."""
+    """Writes the cart with one product in it."""
     body = (
         f"<h1>cart</h1><p>{' '.join(product)}</p>"
         '<button name="cart.checkout">checkout</button><button name="cart.remove">remove</button>'

@@ -69,7 +69,7 @@ RULES = {page: list(rules) for page, rules in groupby(POLICY["rule"], key=lambda
 
 
 class Goal(NamedTuple):
-    """What a shopper wants in one session."""
+    """The aim of a shopper in one session."""
 
     product: Product
     size: str
@@ -79,7 +79,7 @@ class Goal(NamedTuple):
 
 
 def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[tuple[Action, float]]]:
-    """What a shopper may do next: a function of the shopper's traits to actions with their probabilities.
+    """Returns what a shopper may do next: a function of the shopper's traits to actions with their probabilities.
 
     Raises:
         ValueError: The goal or page is not one of the small demo shop.
@@ -100,7 +100,7 @@ def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str
 
 
 def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
-    """The one first-person sentence that the shopper would give for `action`."""
+    """Returns the one first-person sentence that the shopper would give for `action`."""
     view = _view_of(observation)
     noun = view.words["noun"]
     match action:
@@ -117,7 +117,7 @@ def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
 
 
 class _View(NamedTuple):
-    """What the policy sees in an observation.
+    """The part of an observation that the policy sees.
 
     Attributes:
         facts: What the rules ask for.
@@ -164,7 +164,7 @@ def _parse_goal(text: str) -> Goal:
 
 
 def _parse_action(text: str) -> Action:
-    """An action as policy.toml writes it.
+    """Parses an action as policy.toml writes it.
 
     >>> _parse_action("type red kettle")
     TypeAndSubmit(name='search_input', text='red kettle', submitted=True)
@@ -211,7 +211,7 @@ class ShopVisit:
         self._page_size = page_size
 
     def choose(self, probabilities: Mapping[Action, float]) -> Action:
-        """The shopper's next action, drawn from these."""
+        """Draws the shopper's next action."""
         is_small = self._page_size == "small"
         random = self._random if is_small else Random(f"{self._stream} choice {self._choices}")
         self._choices += 1
@@ -219,14 +219,14 @@ class ShopVisit:
 
 
 def draw_persona(random: Random, page_size: PageSize) -> Persona:
-    """One of the twelve kinds of shopper that come to this shop, all equally likely."""
+    """Draws one of the twelve kinds of shopper that come to this shop, all equally likely."""
     return random.choice(SMALL_PERSONAS if page_size == "small" else realistic.PERSONAS)
 
 
 def generate_sessions(
     count: int, seed: int, page_size: PageSize = "small", variant: realistic.ShopVariant = realistic.CONTROL
 ) -> Iterator[Session]:
-    """`count` sessions of a demo shop's shoppers, four to a user; session i depends on nothing but i and these."""
+    """Yields `count` sessions of a demo shop's shoppers, four to a user; session i depends on i and these alone."""
     for index in range(count):
         visit = ShopVisit(seed, index, page_size, variant)
         history: list[dict[str, Any]] = []
@@ -249,7 +249,7 @@ def generate_sessions(
 
 
 def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
-    """The shopper's policy: every possible next action and its probability, likeliest first; they sum to 1.
+    """Returns the shopper's policy: every possible next action and its probability, likeliest first; they sum to 1.
 
     Args:
         observation: As the env gives it; `page`, `history`, `persona` and `goal` are read. A persona that is missing
@@ -273,7 +273,7 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """The one first-person sentence that the shopper would give for `action`."""
+    """Returns the one first-person sentence that the shopper would give for `action`."""
     return (realistic.rationale_for if _is_realistic(observation) else _small_rationale)(observation, action)
 
 
@@ -282,7 +282,7 @@ def _is_realistic(observation: Mapping[str, Any]) -> bool:
 
 
 def demo_store_path() -> Path:
-    """Where the demo store lies; generates it when it is not there yet."""
+    """Returns where the demo store lies; generates it when it is not there yet."""
     path = cache_folder() / f"demo-{_shop_version()}"
     if not path.is_dir():
         try:

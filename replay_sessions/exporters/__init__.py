@@ -42,7 +42,7 @@ class Exporter(Protocol):
 
 
 def exporter_class(name: str) -> type[Exporter]:
-    """The exporter of a name of EXPORTERS."""
+    """Returns the exporter of a name of EXPORTERS."""
     if name == "minari":
         from replay_sessions.exporters.minari import MinariExporter  # noqa: PLC0415 - gymnasium takes time to start
 

@@ -74,7 +74,7 @@ class HubExporter(msgspec.Struct, frozen=True):
 
 
 def _write_split(folder: Path, split: Split, sessions: Iterator[Session], on_progress: Callable[[int], None]) -> None:
-    """Files of the split, numbered as the hub does, which wants their total in each name."""
+    """Writes the files of a split, numbered as the hub does, which wants their total in each name."""
     files: list[Path] = []
     characters = 0
     with ExitStack() as opened:
@@ -111,7 +111,7 @@ def rows_of(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def _row_groups(sessions: Iterator[Session]) -> Iterator[tuple[list[Session], int]]:
-    """Whole sessions, a few megabytes at a time, and how many characters their pages have."""
+    """Yields whole sessions, a few megabytes at a time, and how many characters their pages have."""
     group: list[Session] = []
     characters = 0
     for session in sessions:

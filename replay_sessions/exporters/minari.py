@@ -5,8 +5,8 @@
 
 One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
 have given; rewards are those that ShopR1-v0 paid for it while the episode was recorded. An observation is page, goal,
-persona and step; the history is left out, for it is the episode so far. Each episode's metadata hold the options that
-reset the recovered env to its session:
+persona and step; the history is left out, because it is the episode so far. Each episode's metadata hold the options
+that reset the recovered env to its session:
 
     env = dataset.recover_environment()
     for episode, about in zip(dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(len(dataset)))):
@@ -104,7 +104,7 @@ def _minari() -> Any:
 
 @contextmanager
 def _datasets_path(out: Path | None) -> Iterator[None]:
-    """Minari takes the folder of its data sets from the process's environment alone."""
+    """Sets the folder of Minari's data sets, which it takes from the process's environment alone."""
     before = os.environ.get(_PATH_VARIABLE)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def _datasets_path(out: Path | None) -> Iterator[None]:
 
 
 def _spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
-    """Minari knows Gymnasium's own text space alone, which must know all characters and the longest text."""
+    """Builds spaces that Minari knows: Gymnasium's text space must know all characters and the longest text."""
     characters: dict[str, set[str]] = {key: set() for key in ("page", "goal", "persona", "reply")}
     longest = dict.fromkeys(characters, 1)
     for session in store.sessions():
@@ -137,7 +137,7 @@ def _spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
 
 
 def _reply(step: Step) -> str:
-    """The reply that repeats the log, as `shop_env.format_reply` writes it."""
+    """Writes the reply that repeats the log, as `shop_env.format_reply` does."""
     return json.dumps({"rationale": step.rationale or "", "action": reply_action(step.action)}, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""What a page posts -> a batch: some events of one tab of one session, and their place in its order.
+"""A page's request -> a batch: some events of one tab of one session, and their place in its order.
 
     {"session_id": "5d…", "user_id": "a1…", "window_id": "9c…", "number": 3, "events": [{"type": 3, …}, …]}
 
@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def read_batch(body: bytes) -> Batch:
-    """The batch in a request.
+    """Reads the batch in a request.
 
     Raises:
         BadSession: It is none, and why.
@@ -83,7 +83,7 @@ def read_batch(body: bytes) -> Batch:
 
 
 def file_name_of(session_id: str) -> str:
-    """The name of a session's file, without its ending.
+    """Returns the name of a session's file, without its ending.
 
     >>> file_name_of("s-17"), file_name_of("ORD-7F3A")
     ('s-17', '8c68064c2d78c95ee2393dca02e445e8')
@@ -96,7 +96,7 @@ def _fitting(value: str, form: re.Pattern[str]) -> str:
 
 
 def named_in(line: bytes) -> tuple[str, str]:
-    """The ids of session and user in the first line of a session's file; ("", "") where it is none."""
+    """Returns the ids of session and user in the first line of a session's file; ("", "") where it is none."""
     try:
         payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
         return str(payload["session_id"]), str(payload["user_id"])
@@ -105,5 +105,5 @@ def named_in(line: bytes) -> tuple[str, str]:
 
 
 def digest_of(data: bytes) -> bytes:
-    """Of a batch's events as they are written."""
+    """Returns the digest of a batch's events as they are written."""
     return blake2b(data, digest_size=8).digest()

@@ -10,7 +10,7 @@ posted again; it is never written twice.
 The token stands in the path, since a page that is closed can still send a beacon, and a beacon has no headers of its
 own. Every page with the snippet holds it: it keeps others from filling the disk, and is no secret from shoppers. So
 nothing can be read with it but the recorder. Any page may read the answers (`Access-Control-Allow-Origin`), which tell
-nothing, for a shop and its collector may have different origins.
+nothing, because a shop and its collector may have different origins.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Collector:
         ]
 
     def _checked(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint that asks for the token."""
+        """Returns the endpoint that asks for the token first."""
 
         async def endpoint(request: Request) -> Response:
             if not hmac.compare_digest(request.path_params["token"].encode(), self._token):
@@ -124,7 +124,7 @@ class Collector:
         return JSONResponse({"new": is_new}, headers=_HEADERS)
 
     async def refusal(self, request: Request, error: Exception) -> Response:
-        """The answer to a request that is refused, or that leads nowhere."""
+        """Answers a request that is refused, or that leads nowhere."""
         assert isinstance(error, HTTPException)
         self._refused[error.status_code] += 1
         count = self._refused[error.status_code]
@@ -136,6 +136,6 @@ class Collector:
 
 
 def collector_server(journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int) -> Server:
-    """A server that does nothing but collect."""
+    """Builds a server that does nothing but collect."""
     collector = Collector(journal, token, most_bytes=most_bytes, script=script)
     return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: collector.refusal}), host, port)

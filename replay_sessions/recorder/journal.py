@@ -2,7 +2,7 @@
 
     append(batch) ─► a thread ─► one write, one fsync ─► Future is set
 
-A session is written by one thread at a time. Several sessions wait for the disk together, for a file system syncs many
+A session is written by one thread at a time. Several sessions wait for the disk together: a file system syncs many
 files in nearly the time of one.
 """
 
@@ -60,11 +60,11 @@ class Journal:
         self._lock.close()
 
     def path(self, file_name: str) -> Path:
-        """Where a session is."""
+        """Returns the path of a session's file."""
         return self.folder / f"{file_name}{ENDING}"
 
     def token(self) -> str:
-        """The token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
+        """Returns the token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
         path = self.folder / _TOKEN_FILE
         if path.is_file():
             token = path.read_text(encoding="ascii", errors="replace").strip()
@@ -76,7 +76,7 @@ class Journal:
         return token
 
     def summary(self) -> str:
-        """One line about what was written."""
+        """Returns one line about what was written."""
         count = f"{self.taken:,} batch{'' if self.taken == 1 else 'es'} taken"
         return f"{count}, all on the disk in {self.folder}; the same command goes on"
 

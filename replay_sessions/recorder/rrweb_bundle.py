@@ -25,18 +25,18 @@ _OURS = ("recorder.js", "questions.js")  # ids, masks, queue, sending; consent, 
 
 
 def recorder_path() -> Path:
-    """Where the script lies, or will lie: under $SHOP_R1_CACHE, else in the user's cache folder."""
+    """Returns where the script lies, or will lie: under $SHOP_R1_CACHE, else in the user's cache folder."""
     return cache_folder() / f"{PACKAGE.replace('/', '-').lstrip('@')}.js"
 
 
 def recorder_script() -> bytes:
-    """What the pages of a shop load: rrweb's recorder, which is fetched the first time, then our scripts beside it."""
+    """Returns what the pages of a shop load: rrweb's recorder, which is fetched the first time, then our scripts."""
     ours = [(files("replay_sessions.recorder.snippet") / name).read_bytes() for name in _OURS]
     return b"\n;\n".join([fetch_recorder(), *ours])
 
 
 def fetch_recorder() -> bytes:
-    """rrweb's recorder; the first time it is fetched.
+    """Returns rrweb's recorder, which is fetched the first time.
 
     Raises:
         MissingExtra: It is not there, and neither is npm.
@@ -69,7 +69,7 @@ def fetch_recorder() -> bytes:
 
 
 def _unpacked(package: bytes) -> bytes:
-    """The script in the package.
+    """Returns the script in the package.
 
     Raises:
         ImportFailed: It is not the package that was meant.

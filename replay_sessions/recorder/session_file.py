@@ -77,7 +77,7 @@ class SessionFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The open file, after its batches were read."""
+        """Opens the file and reads its batches."""
         file = os.open(self._path, _FLAGS, _PRIVATE)
         try:
             if os.fstat(file).st_size != self._size:  # not read yet, or somebody has moved it away

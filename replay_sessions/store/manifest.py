@@ -1,4 +1,4 @@
-"""What a store is on disk, apart from the pages: its manifest and its index.
+"""The manifest and the index of a store: all that is on disk apart from the pages.
 
     STORE/manifest.json            what the store holds and where it came from; written last
     STORE/index.parquet            one row per session: ids, split, length, where its row group lies
@@ -36,7 +36,7 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How sessions are split.
+    """A plan by which sessions are split.
 
     Attributes:
         by: "user" keeps all of a person's sessions on one side; "official" keeps what the publisher chose; "date" puts
@@ -66,7 +66,7 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def assign_split(session: Session, plan: SplitPlan) -> Split:
-    """The split of a session under a plan.
+    """Returns the split of a session under a plan.
 
     Raises:
         BadSession: The plan is "official" and the session names no split, or "date" and it has no date.
@@ -124,7 +124,7 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a store holds.
+    """The contents and the origin of a store.
 
     Attributes:
         fingerprint: Hash over every session's content and split, whatever the order and the shards.
@@ -171,7 +171,7 @@ def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:
 
 
 def fingerprint(rows: Iterable[IndexRow]) -> str:
-    """32 hex digits over the sessions' contents and splits; the order of `rows` does not matter."""
+    """Returns Returns 32 hex digits over the sessions' contents and splits; the order of `rows` does not matter."""
     content = blake2b(digest_size=16)
     for row in sorted(rows, key=lambda row: row.session_id):
         content.update(msgspec.json.encode((row.session_id, row.split)) + row.digest)
@@ -184,7 +184,7 @@ def write_index(folder: Path, rows: list[IndexRow]) -> None:
 
 
 def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
-    """The index in storage order.
+    """Reads the index, in storage order.
 
     Raises:
         BadSession: It cannot be read or does not belong to the manifest.
@@ -210,7 +210,7 @@ class _Version(msgspec.Struct):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a store.
+    """Reads the manifest of a store.
 
     Raises:
         StoreNotFound: There is none.

@@ -93,7 +93,7 @@ class SessionStore:
         return self.sessions()
 
     def __getitem__(self, key: int | str) -> Session:
-        """A session by its number in storage order or by its id."""
+        """Reads a session by its number in storage order or by its id."""
         return self.session(key if isinstance(key, str) else list(self._rows)[key])
 
     def __contains__(self, session_id: object) -> bool:
@@ -119,7 +119,7 @@ class SessionStore:
         return store
 
     def describe(self) -> dict[str, Any]:
-        """What identifies the store, as JSON values."""
+        """Returns the values that identify the store, as JSON."""
         return {
             "name": self.path.name,
             "fingerprint": self.fingerprint,
@@ -171,7 +171,7 @@ class SessionStore:
             yield from self._read(batch)
 
     def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:
-        """A pandas.DataFrame with a row for each step: its session, page, action and rationale."""
+        """Builds a pandas.DataFrame with a row for each step: its session, page, action and rationale."""
         with requires_extra("pandas"):
             import pandas  # noqa: PLC0415 - an extra that may be missing
         rows = [
@@ -183,7 +183,7 @@ class SessionStore:
         return pandas.DataFrame(rows).drop(columns="action", errors="ignore")
 
     def index(self) -> list[IndexRow]:
-        """The row of each session, in storage order; no session is read."""
+        """Returns the row of each session, in storage order, without reading any session."""
         return list(self._rows.values())
 
     def _select(self, split: Split | Literal["all"]) -> list[IndexRow]:

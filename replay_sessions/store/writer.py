@@ -166,7 +166,7 @@ class StoreWriter:
 
 
 def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
-    """A session's row of the index, but for its place among the shards."""
+    """Builds a session's row of the index, without its place among the shards."""
     page_characters = sum(len(step.page) for step in session.steps)
     if page_characters > _LONGEST_SESSION_CHARACTERS:
         raise BadSession(

@@ -1,4 +1,4 @@
-"""What the realistic shop sells and finds: 30 articles of each of 24 kinds, the search, and changes of the shop.
+"""The goods and the search of the realistic shop: 30 articles of each of 24 kinds; and variants of the shop.
 
 Prices and numbers of reviews are log-normal around the kind's own, ratings follow the quality of the brand. Within a
 kind no two articles share a brand or a style, so that element names of different articles stay apart (catalogue.py).
@@ -21,7 +21,7 @@ Order = Literal["relevance", "price", "rating"]
 
 
 class ShopVariant(Config):
-    """What is different from the shop as it is; the defaults change nothing.
+    """The differences from the shop as it is; the defaults change nothing.
 
     Attributes:
         price_factor: Times every price, rounded to whole cents.
@@ -82,7 +82,7 @@ class Article(NamedTuple):
 
 @cache
 def articles() -> dict[str, Article]:
-    """All of them by slug; the same in every shop."""
+    """Returns all articles by slug; the same in every shop."""
     random = Random("the realistic shop's catalogue")
     quality = {brand: random.gauss(4.1, 0.35) for brand in BRANDS}
     catalogue: dict[str, Article] = {}
@@ -107,14 +107,14 @@ def articles() -> dict[str, Article]:
 
 
 def usual_price_cents(noun: str) -> int:
-    """The middle of a kind's prices, 15 to 250 dollars."""
+    """Returns the middle of a kind's prices, 15 to 250 dollars."""
     quantile = Random(f"the usual price of a {noun}").random()
     return int(1500 * (250 / 15) ** quantile)
 
 
 @cache
 def kind_of(noun: str) -> tuple[Article, ...]:
-    """All articles of a kind."""
+    """Returns all articles of a kind."""
     return tuple(article for article in articles().values() if article.product.noun == noun)
 
 
@@ -123,7 +123,7 @@ _WORDS = frozenset((*BRANDS, *STYLES, *NOUNS))
 
 @lru_cache(maxsize=4096)
 def find_articles(query: str, order: Order) -> tuple[Article, ...]:
-    """All that match, best first."""
+    """Returns all articles that match, best first."""
     points: dict[str, float] = {}
     for typed in query.lower().split():
         if typed in _WORDS:
@@ -142,7 +142,7 @@ def find_articles(query: str, order: Order) -> tuple[Article, ...]:
 
 
 def misspelt(word: str) -> str:
-    """The word as a hasty shopper types it: without its third letter.
+    """Returns the word as a hasty shopper types it: without its third letter.
 
     >>> misspelt("lantern"), misspelt("tent")
     ('latern', 'tet')
@@ -151,7 +151,7 @@ def misspelt(word: str) -> str:
 
 
 def _differs_by_a_letter(typed: str, word: str) -> bool:
-    """Whether one letter more, less or other turns one word into the other."""
+    """Returns True if one letter more, fewer or other turns one word into the other."""
     if abs(len(typed) - len(word)) > 1:
         return False
     same = 0

@@ -1,4 +1,4 @@
-"""What a shopper sees on a page of the realistic shop: its kind, goods with price and stars, refinements, totals.
+"""A page of the realistic shop -> what a shopper sees on it: its kind, goods with price and stars, refinements, totals.
 
 The shoppers decide by this alone, so the policy is a function of the observation.
 """

@@ -40,22 +40,22 @@ class PageWriter(NamedTuple):
         return f'<p class="total">Total: {_money(total + (self.variant.shipping_cents if self.cart else 0))}</p>'
 
     def price_cents(self, article: Article) -> int:
-        """What an article costs."""
+        """Returns the price of an article."""
         return round(article.price_cents * self.variant.price_factor)
 
     def home(self) -> str:
-        """The first page of every visit."""
+        """Writes the first page of every visit."""
         return self._page("home", f"<h1>Welcome</h1>{_links('departments', DEPARTMENTS)}")
 
     def department(self, department: str) -> str:
-        """A department's kinds of article."""
+        """Writes a department's page, with its kinds of article."""
         links = _links("categories", DEPARTMENTS[department])
         return self._page("department", f"<h1>{department.title()}</h1>{links}")
 
     def results(
         self, query: str, results: Sequence[Article], number: int, refinements: Iterable[tuple[str, str, bool]]
     ) -> str:
-        """A page of search results.
+        """Writes a page of search results.
 
         Args:
             results: All of them.
@@ -75,7 +75,7 @@ class PageWriter(NamedTuple):
         return self._page("results", body, query=query)
 
     def product(self, article: Article, chosen_size: str | None) -> str:
-        """One article."""
+        """Writes the page of one article."""
         words = self._words
         buttons = "<p>Currently unavailable.</p>"
         if article.in_stock:
@@ -91,7 +91,7 @@ class PageWriter(NamedTuple):
         return self._page("product", body)
 
     def reviews(self, article: Article) -> str:
-        """What others say of an article."""
+        """Writes the page of what others say of an article."""
         review = "Does what it should." if article.rating >= 4 else "It came late and broke."
         body = (
             f"<h1>{article.title}</h1>{self._facts(article)}<p>{review}</p>"
@@ -100,7 +100,7 @@ class PageWriter(NamedTuple):
         return self._page("reviews", body)
 
     def cart_page(self) -> str:
-        """The cart, with shipping and the total."""
+        """Writes the cart's page, with shipping and the total."""
         words, shipping_cents = self._words, self.variant.shipping_cents
         rows = "".join(
             f'<div><span>{article.title}</span><span class="price">{_money(self.price_cents(article))}</span>'
@@ -116,7 +116,7 @@ class PageWriter(NamedTuple):
         return self._page("cart", body)
 
     def checkout(self) -> str:
-        """One more page before the purchase."""
+        """Writes one more page before the purchase."""
         body = (
             f"<h1>Checkout</h1>{self._total}"
             f'<button name="checkout.place_order">{self._words["order"]}</button>'
@@ -131,7 +131,7 @@ class PageWriter(NamedTuple):
         )
 
     def _facts(self, article: Article) -> str:
-        """Badge, stars, price and stock."""
+        """Writes badge, stars, price and stock."""
         badge = '<span class="badge">Best seller</span>' if article.bestseller and self.variant.badges else ""
         stars = ""
         if self.variant.ratings:
@@ -148,7 +148,7 @@ class PageWriter(NamedTuple):
         return f"<html><head><title>{title}</title></head><body>{header}{body}{around}{_FOOTER}</body></html>"
 
     def _strips(self) -> Iterator[str]:
-        """Other goods: the most bought of some kinds."""
+        """Yields other goods: the most bought of some kinds."""
         for noun in NOUNS:
             best = sorted(kind_of(noun), key=lambda article: -article.reviews)[:STRIP]
             yield f"<aside><h2>Most bought: {noun}</h2>{self._cards(best, f'recommended_{noun}')}</aside>"
@@ -197,7 +197,7 @@ class RealisticShop(Shop):
         self.page = self._pages.home()
 
     def __copy__(self) -> Self:
-        """The same visit in another tab: each is somewhere else, and the cart is the same."""
+        """Copies the visit for another tab: each is somewhere else, and the cart is the same."""
         tab = object.__new__(type(self))
         tab.__dict__ |= self.__dict__ | {"_refined": set(self._refined)}
         return tab
@@ -228,7 +228,7 @@ class RealisticShop(Shop):
         self._show_results(0)
 
     def _refinements(self) -> list[tuple[str, str, bool]]:
-        """By price, by stars and by the brands most bought among the results: name, label, and whether it is set."""
+        """Returns refinements by price, stars and the brands most bought among the results: name, label, and if it is set."""
         if len(self._results) < 2:
             return []
         prices = sorted(map(self._pages.price_cents, self._results))
@@ -242,7 +242,7 @@ class RealisticShop(Shop):
         return [(name, label, name in self._refined) for name, label in labels.items()]
 
     def _fits(self, article: Article) -> bool:
-        """All set refinements, of which several brands are alternatives."""
+        """Returns True if an article fits all set refinements, of which several brands are alternatives."""
         brands = {name.rsplit(".", 1)[1] for name in self._refined if name.startswith("refinements.brand.")}
         bands = [int(name.rsplit("_", 1)[1]) for name in self._refined if name.startswith("refinements.price.")]
         return (

@@ -32,7 +32,7 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 
 
 class Need(NamedTuple):
-    """What a shopper wants in one visit.
+    """The aim of a shopper in one visit.
 
     Attributes:
         nouns: The kinds of article, one or two.
@@ -50,7 +50,7 @@ class Need(NamedTuple):
 
 
 def draw_need(random: Random) -> Need:
-    """Half want one of a kind, three tenths a brand and style, two tenths two kinds."""
+    """Draws a need: half want one of a kind, three tenths a brand and style, two tenths two kinds."""
     kind = random.random()
     if kind < 0.3:
         article = random.choice([*articles().values()])
@@ -89,7 +89,7 @@ Option = tuple[Action, float]
 
 
 def action_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[Option]]:
-    """What a shopper may do next: a function of the shopper's traits to actions with their weights exp(V).
+    """Returns what a shopper may do next: a function of the shopper's traits to actions with their weights exp(V).
 
     Raises:
         ValueError: The goal or page is not one of this shop.
@@ -99,7 +99,7 @@ def action_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """The one first-person sentence that the shopper would give for `action`."""
+    """Returns the one first-person sentence that the shopper would give for `action`."""
     view = view_of(observation)
     match action:
         case Terminate():
@@ -124,7 +124,7 @@ class _Mind(NamedTuple):
     view: View
 
     def options(self) -> Iterator[Option]:
-        """Every action that is considered, with its utility."""
+        """Yields every action that is considered, with its utility."""
         if len(self.view.past) >= MAX_STEPS:
             return iter([(Terminate(), 0.0)])
         on_page: Callable[[], Iterator[Option]] | None = getattr(self, f"_on_{self.view.kind}", None)
@@ -179,7 +179,7 @@ class _Mind(NamedTuple):
         return value if offer.rating is None else value + self.quality * (offer.rating - 4)
 
     def _queries(self) -> Iterator[Option]:
-        """What may be typed, better queries more often; hasty shoppers misspell."""
+        """Yields what may be typed, better queries more often; hasty shoppers misspell."""
         full = " ".join((*self.need.wanted, self.noun))
         for text, value in ((full, 1.8), (self.noun, 0.6), (misspelt(self.noun), 0.2 if self.is_hasty else -1.8)):
             if text not in self.view.typed and not (text == self.noun and text == full and value < 1):
@@ -276,6 +276,6 @@ def _click(name: str) -> Click:
 
 
 def _band(name: str) -> int:
-    """The dollars of a refinement by price."""
+    """Returns the dollars of a refinement by price."""
     tail = name.rsplit("_", 1)[-1]
     return int(tail) if tail.isdigit() else 0

@@ -23,7 +23,7 @@ _WORDS = {"brand": "Brand", "style": "Style", "price": "Price", "customer_review
 
 
 def web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
-    """The web page.
+    """Writes the web page.
 
     Args:
         page: As the shop shows it.
@@ -39,7 +39,7 @@ def web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
 
 
 def named_page(page: str) -> str:
-    """The web page with the page's own names on what can be acted on, for a view that leads nowhere (page_document)."""
+    """Writes the web page with the page's own names on what can be acted on, to be shown by `page_document`."""
     tree = LexborHTMLParser(web_page(page, ""))
     fields = (element.name for element in find_elements(page) if element.accepts == "type")
     for node in tree.css("a[href], .acting button, .searching input"):
@@ -52,7 +52,7 @@ def named_page(page: str) -> str:
 
 
 def study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:
-    """A page in the shop's style around a body."""
+    """Writes a page in the shop's style around a body."""
     return (
         '<!DOCTYPE html><html lang="en" class="shop-r1-demo-shop"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title><link rel="icon" href="data:,">'
@@ -62,7 +62,7 @@ def study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: s
 
 
 def _items(parent: LexborNode) -> Iterator[LexborNode]:
-    """The elements of a part of a simplified page in its order; lists and the like only hold others."""
+    """Yields the elements of a part of a simplified page in its order; lists and the like only hold others."""
     for node in parent.iter():
         if node.tag in _FLATTENED:
             yield from _items(node)
@@ -71,7 +71,7 @@ def _items(parent: LexborNode) -> Iterator[LexborNode]:
 
 
 def _name(node: LexborNode) -> list[str]:
-    """The parts of the name of what can be acted on; [] of what cannot."""
+    """Returns the parts of the name of what can be acted on; [] of what cannot."""
     name = "" if node.tag in _GROUPS else node.attributes.get("name") or ""
     return name.split(".") if name else []
 
@@ -85,7 +85,7 @@ def _is_of_article(name: Sequence[str]) -> bool:
 
 
 def _part_of(node: LexborNode) -> Sequence[str]:
-    """The part of the page that an element's name begins with, without an article; [] for none."""
+    """Returns the part of the page that an element's name begins with, without an article; [] for none."""
     if node.tag == "section":
         return next((part for inner in _items(node) if (part := _part_of(inner))), [])
     name = _name(node)
@@ -99,7 +99,7 @@ class _Dresser(NamedTuple):
     kind: str
 
     def write(self, nodes: Iterable[LexborNode]) -> Iterator[str]:
-        """Elements in their order; those of one part that follow one another stand together."""
+        """Writes elements in their order; those of one part that follow one another stand together."""
         for part, run in groupby(nodes, _part_of):
             inside = "".join(map(self._item, run))
             if not part:
@@ -132,7 +132,7 @@ class _Dresser(NamedTuple):
         return f'{picture}<{node.tag} class="{escape(node.attributes.get("class") or "")}">{escape(text)}</{node.tag}> '
 
     def _card(self, nodes: Sequence[LexborNode]) -> str:
-        """An article: its picture, its name and its facts; in the cart with a button."""
+        """Writes an article: its picture, its name and its facts; in the cart with a button."""
         action = next(node for node in nodes if _name(node))
         name = _name(action)
         words = name[-2].split("_")
@@ -176,6 +176,6 @@ def _capitalized(text: str) -> str:
 
 
 def _picture(words: Sequence[str]) -> str:
-    """Of an article: its colour, and the first letter of its kind."""
+    """Writes the picture of an article: its colour, and the first letter of its kind."""
     _, colour, noun = [*words, "", "", ""][:3]
     return f'<span class="picture tint-{escape(colour)}" data-letter="{escape(noun[:1])}"></span>'

@@ -75,7 +75,7 @@ class Visit:
         return len(self.pages) - 1
 
     def search_field(self, page: int) -> str:
-        """What the field is called that is searched by."""
+        """Returns the name of the search field."""
         return next(element.name for element in find_elements(self.pages[page].page) if element.accepts == "type")
 
 
@@ -94,7 +94,7 @@ class Visits:
 
     @property
     def next_task(self) -> str:
-        """What the next visitor is asked to do."""
+        """The task of the next visitor."""
         return self._next.goal
 
     def begin(self) -> Visit:
@@ -103,7 +103,8 @@ class Visits:
         return visit
 
     def find(self, visit_id: str) -> Visit:
-        """
+        """Returns a visit by its id.
+
         Raises:
             HTTPException: There is none.
         """
@@ -140,7 +141,7 @@ _BAR = """\
 
 
 def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, port: int) -> Server:
-    """A server of the shop and its collector, on this machine alone."""
+    """Builds a server of the shop and its collector, on this machine alone."""
     collector = Collector(journal, token, most_bytes=_MOST_BATCH_BYTES, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
@@ -193,7 +194,7 @@ class _Pages:
         return _html(web_page(shop.page, address, head=self._script(visit), foot=bar))
 
     def _script(self, visit: Visit) -> str:
-        """The recorder, as a shop would name it in its pages."""
+        """Writes the recorder's tag, as a shop would have it in its pages."""
         settings = {
             "session": visit.id,
             "goal": visit.goal,
@@ -254,7 +255,7 @@ def _html(page: str) -> Response:
 
 
 def imported_session(recording: Path) -> Session | None:
-    """The session of a recording; None where there is none yet."""
+    """Imports the session of a recording; None where there is none yet."""
     try:
         importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
         records = list(importer.read(recording.absolute(), importer.options))

@@ -1,4 +1,4 @@
-"""What is done in the windows of a recording -> acts: clicks, typed texts, choices, each with its page.
+"""The deeds in the windows of a recording -> acts: clicks, typed texts, choices, each with its page.
 
 A click into a field that is then typed into is no act of its own, nor are the clicks that open a list to choose from.
 """
@@ -28,7 +28,7 @@ class ActLog:
         self._reader = reader
 
     def click(self, event: Event, window: Window, node_id: int, *, by_pointer: bool) -> None:
-        """A click.
+        """Adds a click.
 
         Args:
             by_pointer: Whether a mouse or a finger made it, not a key or the page.
@@ -56,7 +56,7 @@ class ActLog:
         self.timeline.append(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:
-        """Whether a click without a press is the return key in the field that is typed into; notes it there."""
+        """True if a click without a press is the return key in the field that is typed into, which is noted there."""
         typing = self._typing(window)
         button = submit_button(node)
         if typing is None or button is None or typing.form_id is None or window.form_of(button) != typing.form_id:
@@ -66,7 +66,7 @@ class ActLog:
         return True
 
     def type(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
-        """A key into a field; before the field is changed."""
+        """Adds a key into a field, before the field is changed."""
         typing = self._typing(window)
         self._drop_clicks(window, node)
         if typing is None or typing.node_id != node.id:
@@ -81,7 +81,7 @@ class ActLog:
         typing.is_masked = is_masked(data.text)
 
     def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
-        """Another option of a list; before the list is changed."""
+        """Adds the choice of another option of a list, before the list is changed."""
         self._drop_clicks(window, node)
         options = (option for option in subtree(node) if option.tagName == "option")
         is_hidden = is_masked(data.text)
@@ -94,11 +94,11 @@ class ActLog:
         self.timeline.append(act)
 
     def leave(self, name: str, number: int, reason: str = "") -> None:
-        """Notes what was done and is no action."""
+        """Adds something that was done and is no action."""
         self.timeline.append(NoAction(name, number, reason))
 
     def leave_once(self, name: str, number: int) -> None:
-        """Notes it, unless it was what was noted last: the next key of the same."""
+        """Adds it, unless it was added last: the next key of the same."""
         if getattr(self._last(), "name", None) != name:
             self.leave(name, number)
 
@@ -116,7 +116,7 @@ class ActLog:
         )
 
     def _typing(self, window: Window) -> Act | None:
-        """The text that is being typed in a window, if nothing but clicks into its field came after it."""
+        """Returns the text that is being typed in a window, if nothing but clicks into its field came after it."""
         for entry in reversed(self.timeline):
             if entry is window.typing:
                 return window.typing

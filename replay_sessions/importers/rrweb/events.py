@@ -21,7 +21,7 @@ _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
 
 
 def replace_lone_surrogates(content: bytes) -> bytes:
-    r"""JSON in which half an emoji, as a script leaves it that cuts texts, is the unknown character U+FFFD.
+    r"""Replaces half an emoji in JSON, as scripts that cut texts leave it, by the unknown character U+FFFD.
 
     >>> replace_lone_surrogates(rb'"\ud83e", "\ud83e\udd57", "\\ud83e"')
     b'"\\ufffd", "\\ud83e\\udd57", "\\\\ud83e"'
@@ -40,7 +40,7 @@ class EventType:
 
 
 class Source:
-    """What an incremental event is about."""
+    """The subjects of incremental events."""
 
     MUTATION = 0
     MOUSE_INTERACTION = 2
@@ -50,7 +50,7 @@ class Source:
 
 
 class Pointer:
-    """What a mouse interaction is."""
+    """The kinds of mouse interactions."""
 
     MOUSE_DOWN = 1
     CLICK = 2
@@ -162,7 +162,7 @@ class Event(msgspec.Struct):
     number: int = 0
 
     def source(self) -> int:
-        """What an incremental event is about."""
+        """Returns the subject of an incremental event."""
         return msgspec.json.decode(self.data, type=_Incremental).source
 
 

@@ -95,7 +95,7 @@ class RrwebImporter(Importer):
                 yield Rejected(where=f"{location}{suffix}", reason=str(error))
 
     def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Imported]:
-        """The sessions of one recording, or BadSession where it cannot be played."""
+        """Plays one recording and yields its sessions; raises BadSession where it cannot be played."""
         if not recording.has_page():
             raise BadSession("it holds no full snapshot, so no page is known: a piece of a longer recording?")
         options = self.options

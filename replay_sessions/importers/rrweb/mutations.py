@@ -63,7 +63,7 @@ class Page(Tree):
         }
 
     def _missing(self, add: Add) -> int | None:
-        """The id that an add waits for."""
+        """Returns the id that an add waits for."""
         if add.parentId not in self.nodes:
             return add.parentId
         return add.nextId if add.nextId not in (None, _TO_COME) and add.nextId not in self.nodes else None
@@ -114,13 +114,13 @@ class Page(Tree):
 
 
 def _host(node: Node) -> Node:
-    """The element that a node is the shadow root of; else the node itself."""
+    """Returns the element that a node is the shadow root of; else the node itself."""
     parent = node.parent
     return parent if parent is not None and parent.inner is node and parent.tagName not in IFRAMES else node
 
 
 def _changed_style(style: Any, changes: dict[str, Any]) -> str:
-    """A style attribute after single properties of it changed: text, [text, priority], or False for those removed."""
+    """Changes single properties of a style attribute: to a text, to [text, priority], or False removes them."""
     properties = {name.strip(): value.strip() for name, value in _PROPERTY.findall(str(style))}
     for name, value in changes.items():
         if isinstance(value, str):

@@ -46,7 +46,7 @@ class Recording(msgspec.Struct):
 
 
 def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
-    """The recordings of a file.
+    """Reads the recordings of a file.
 
     Raises:
         BadSession: It holds no event, or unpacks to too much.
@@ -72,7 +72,7 @@ def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
 
 
 def _json_values(content: bytes) -> list[list[Raw]]:
-    """The JSON values of each recording in a file: one, or one a line."""
+    """Returns the JSON values of each recording in a file: one, or one a line."""
     try:
         return [[piece] for piece in _pieces(msgspec.json.decode(content, type=Raw))]
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def _json_values(content: bytes) -> list[list[Raw]]:
 
 
 def _pieces(document: Raw) -> list[Raw]:
-    """The arrays of an array of arrays of events; else the document alone."""
+    """Returns the arrays of an array of arrays of events; else the document alone."""
     if _first(document) != "[":
         return [document]
     pieces = msgspec.json.decode(document, type=list[Raw])

@@ -44,7 +44,7 @@ _STYLE_END = re.compile(r"</style", re.IGNORECASE)
 
 
 def write_page(tree: Tree, acted_on: Node | None = None) -> str:
-    """The page as HTML.
+    """Writes the page as HTML.
 
     Args:
         acted_on: The element that gets the mark.
@@ -76,7 +76,7 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
 
 
 def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str, Any]]:
-    """The tag and the attributes of an element as they are written; `labelled` are the ids of fields with labels."""
+    """Returns tag and attributes of an element as they are written; `labelled` are the ids of fields with labels."""
     tag, attributes = node.tagName, node.attributes
     if tag in IFRAMES:
         return "div", {name: attributes.get(name) for name in _OF_FRAMES}
@@ -91,7 +91,7 @@ def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str
 
 
 def _after_start(node: Node, tag: str) -> list[Node | str]:
-    """What comes after the start tag of an element, the last first."""
+    """Returns what comes after the start tag of an element, the last first."""
     after: list[Node | str] = [f"</{tag}>"]
     if node.tagName not in IFRAMES:
         after += reversed(node.childNodes)
@@ -105,7 +105,7 @@ def _is_in(node: Node, tags: Collection[str]) -> bool:
 
 
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
-    """A start tag."""
+    """Writes a start tag."""
     written = [f"<{tag}"]
     for name, value in attributes.items():
         if value is None or value is False or name in _LEFT_OUT or name[:3] == "rr_" or not _ATTRIBUTE.fullmatch(name):
@@ -120,7 +120,7 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
 
 
 def _sheet(node: Node) -> str:
-    """A style sheet, if it says what shows or what is hidden."""
+    """Writes a style sheet, if it says what shows or what is hidden."""
     read = node.attributes.get("_cssText")
     css = read if isinstance(read, str) else text_in(node)
     if not any(word in css for word in ("display", "visibility", "@layer", "--")):

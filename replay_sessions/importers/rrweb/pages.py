@@ -32,7 +32,7 @@ class ActedPage(msgspec.Struct, frozen=True):
     is_hidden: bool = False
 
     def find(self, target: Target, *, typed: bool) -> str:
-        """The name of what was acted on.
+        """Returns the name of what was acted on.
 
         Raises:
             Unresolved: It is nothing that can be acted on.

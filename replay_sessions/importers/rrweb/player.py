@@ -64,7 +64,7 @@ class Player:
         self._knows_presses = False  # whether the recorder records presses: none came so far
 
     def play(self, events: list[Event | Unread]) -> Timeline:
-        """The timeline of a recording's events, which come in the order of time.
+        """Plays a recording's events, which come in the order of time, and returns its timeline.
 
         Raises:
             BadSession: It is too large, or no recording of a person.
@@ -150,7 +150,7 @@ class Player:
                 window.focused = None
 
     def _change_field(self, event: Event, window: Window, change: Interaction) -> None:
-        """What was typed, chosen or ticked, by a person or by the page."""
+        """Notes what was typed, chosen or ticked, by a person or by the page, and changes the field."""
         node = window.node(change.id)
         if node is None or window.page is None:
             if change.userTriggered:

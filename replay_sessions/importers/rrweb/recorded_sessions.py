@@ -41,7 +41,7 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class RrwebOptions(Endings, frozen=True, kw_only=True):
-    """How recordings are read.
+    """The options of the importer.
 
     Attributes:
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
@@ -59,7 +59,7 @@ class RrwebOptions(Endings, frozen=True, kw_only=True):
 def read_sessions(
     timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str
 ) -> Iterator[Imported]:
-    """The sessions of a recording, what was left out of them, and what was rejected.
+    """Yields the sessions of a recording, what was left out of them, and what was rejected.
 
     Args:
         session_id: That of the first, if the recording names none.
@@ -92,14 +92,14 @@ def read_sessions(
 
 
 def _masked_share(pages: list[ActedPage]) -> float:
-    """The share of the letters on pages that are masked, but for what stands in fields: recorders mask it as a rule."""
+    """Returns the masked share of the letters on pages, not in fields: recorders mask those as a rule."""
     texts = [_TAG.sub("", page.page.html) for page in pages]
     masked = sum(len(stars) for text in texts for stars in _MASKED.findall(text))
     return masked / (sum(len("".join(text.split())) for text in texts) or 1)
 
 
 def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -> Iterator["_Part"]:
-    """What was done between two pauses."""
+    """Yields what was done between each two pauses."""
     part = _Part()
     for entry in timeline:
         match entry:
@@ -121,7 +121,7 @@ def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -
 
 
 class _Part:
-    """What was done between two pauses, its rows, and what remarks say there of the session."""
+    """The acts between two pauses, their rows, and what remarks say there of the session."""
 
     def __init__(self) -> None:
         self.done: list[Act | NoAction] = []
@@ -132,7 +132,7 @@ class _Part:
 
     @property
     def is_open(self) -> bool:
-        """Whether something was done, and nothing of it ends the session."""
+        """True if something was done and nothing of it ends the session."""
         is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self.acts)
         return is_any and not self._has_bought()
 
@@ -179,7 +179,7 @@ class _Part:
         return any(act.buys for act in self.acts)
 
     def _last_click(self, window: str) -> Act | None:
-        """The last click in a window; where there is none, in any."""
+        """Returns the last click in a window; where there is none, in any."""
         clicks = [act for act in self.acts if act.kind == "click"]
         clicks.sort(key=lambda click: click.window == window)
         return clicks[-1] if clicks else None
@@ -199,7 +199,7 @@ class _RecordedPages(Pages):
 
 
 def _kind(act: Act) -> str:
-    """What an act is, in the words of `raw`; another word is counted as no action."""
+    """Returns the type of an act in the words of `raw`; another word is counted as no action."""
     if act.kind == "click":
         is_on_nothing = (
             isinstance(act.page, ActedPage) and act.page.name is None and not (act.is_masked or act.page.is_hidden)

@@ -103,7 +103,7 @@ class Payload(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """What our own recorder notes beside rrweb's events; see the module."""
+    """A note of our own recorder beside rrweb's events; see the module."""
 
     tag: str
     window: str

@@ -92,7 +92,7 @@ class Tree:
 
 
 def subtree(node: Node) -> Iterator[Node]:
-    """A node and all in it, shadow trees and nested documents included, in the order of the page."""
+    """Yields a node and all in it, shadow trees and nested documents included, in the order of the page."""
     stack = [node]
     while stack:
         node = stack.pop()
@@ -103,7 +103,7 @@ def subtree(node: Node) -> Iterator[Node]:
 
 
 def ancestors(node: Node) -> Iterator[Node]:
-    """A node, and all elements around it, the nearest first."""
+    """Yields a node, and all elements around it, the nearest first."""
     around: Node | None = node
     while around is not None:
         if around.type == NodeType.ELEMENT or around is node:
@@ -116,6 +116,6 @@ def text_in(node: Node) -> str:
 
 
 def option_value(option: Node) -> str:
-    """What an option stands for: its value, or else its text."""
+    """Returns the value of an option, or else its text."""
     value = option.attributes.get("value")
     return value if isinstance(value, str) else " ".join(text_in(option).split())

@@ -1,4 +1,4 @@
-"""What an address shows of the texts typed before it: that they were sent, and what a masked one was.
+"""An address and the texts typed before it -> which were sent, and what a masked one was.
 
     typed, then another address                        it was sent: by the return key, or a script
     typed, the form's button pressed, then an address that holds the text      so it was, and the press is part of it
@@ -33,7 +33,7 @@ def learn_from(address: Address, acts: list[Act]) -> None:
 
 
 def values_of(address: str) -> list[tuple[str, str]]:
-    """The parameters of an address.
+    """Returns the parameters of an address.
 
     >>> values_of("https://shop.example/search?q=red+kettle&page=2")
     [('q', 'red kettle'), ('page', '2')]

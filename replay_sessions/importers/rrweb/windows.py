@@ -19,13 +19,13 @@ _SUBMITTING = frozenset({"image", "submit"})
 
 
 def attribute(node: Node, name: str) -> str:
-    """An attribute's text; "" where there is none."""
+    """Returns an attribute's text; "" where there is none."""
     value = node.attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def field_kind(node: Node) -> Literal["type", "choose"] | None:
-    """How a field takes what a person gives it; None where clicks do that, or it is no field."""
+    """Returns how a field takes what a person gives it; None where clicks do that, or it is no field."""
     if node.tagName == "textarea":
         return "type"
     if node.tagName == "select":
@@ -35,7 +35,7 @@ def field_kind(node: Node) -> Literal["type", "choose"] | None:
 
 
 def meant(tree: Tree, pressed: Node) -> Node:
-    """What a press means: what was pressed, or the control of the label that it lies in."""
+    """Finds what a press means: what was pressed, or the control of the label that it lies in."""
     for node in ancestors(pressed):
         if node.type != NodeType.ELEMENT:
             continue
@@ -47,7 +47,7 @@ def meant(tree: Tree, pressed: Node) -> Node:
 
 
 def _control_of(tree: Tree, label: Node) -> Node | None:
-    """The field that a label stands for."""
+    """Finds the field that a label stands for."""
     if field_id := attribute(label, "for"):
         return _of_id(tree, field_id)
     return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
@@ -58,7 +58,7 @@ def _of_id(tree: Tree, element_id: str) -> Node | None:
 
 
 def submit_button(node: Node) -> Node | None:
-    """The button that submits a form which a node is or lies in."""
+    """Finds the button that submits a form which a node is or lies in."""
     for around in ancestors(node):
         kind = attribute(around, "type").strip().lower()
         if around.tagName == "button":
@@ -69,7 +69,7 @@ def submit_button(node: Node) -> Node | None:
 
 
 def is_masked(text: str) -> bool:
-    """Whether a recorder hid a text.
+    """Returns True if a recorder hid a text.
 
     >>> is_masked("******"), is_masked("5 * 3"), is_masked("")
     (True, False, False)
@@ -136,7 +136,7 @@ class Window(msgspec.Struct, eq=False):
         self.page, self.lost = Page(root, self.viewport), ""
 
     def resize(self, size: Size) -> None:
-        """A window as narrow as a phone is taken for one."""
+        """Changes the size; a window as narrow as a phone is taken for one."""
         if size.width > 0 and size.height > 0:
             self.viewport = Viewport(size.width, size.height, is_touch=size.width < _PHONE_WIDTH)
         if self.page is not None and self.page.viewport != self.viewport:
@@ -151,11 +151,11 @@ class Window(msgspec.Struct, eq=False):
         return self.page.nodes.get(node_id) if self.page is not None else None
 
     def missing(self, node_id: int) -> str:
-        """Why a node is not known."""
+        """Returns why a node is not known."""
         return self.lost or f"node {node_id} is not in the page"
 
     def form_of(self, node: Node) -> int | None:
-        """The id of the form that a field or button belongs to."""
+        """Returns the id of the form that a field or button belongs to."""
         if self.page is None:
             return None
         form_id = attribute(node, "form")
@@ -164,7 +164,7 @@ class Window(msgspec.Struct, eq=False):
         return None if form is None else form.id
 
     def view(self, acted_on: Node | None) -> View:
-        """The page as it is, with a mark on what is acted on."""
+        """Returns the page as it is, with a mark on what is acted on."""
         if self.page is None or self.lost:
             return View("", lost=self.lost)
         return View(write_page(self.page, acted_on), self.page.viewport)

@@ -142,7 +142,7 @@ def _ungrounded(
 
 
 def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
-    """Share of targets on the page `offset` steps away, over the steps that have a page there."""
+    """Returns the share of targets on the page `offset` steps away, over the steps that have a page there."""
     counts = add_counts((offset, count) for fact in facts for (_, offset), count in fact.matches.items())
     return {offset: round(on_page / steps, 4) for offset, (on_page, steps) in sorted(counts.items())}
 

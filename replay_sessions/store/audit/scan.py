@@ -31,7 +31,7 @@ _WORTH_PROCESSES_CHARACTERS = 100_000_000
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the audit keeps of a session.
+    """The facts that the audit keeps of a session.
 
     Attributes:
         problem: Why it cannot be read, or that it is not what was written; the other facts are empty then.
@@ -70,7 +70,7 @@ def scan_store(
     workers: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[SessionFacts]:
-    """The facts of every session, in storage order; with several workers a large store is read by processes.
+    """Yields the facts of every session, in storage order; with several workers processes read a large store.
 
     Args:
         private_pages: About how many pages are searched for private data, spread evenly over the store.
@@ -133,12 +133,12 @@ def _may_coincide(session: Session) -> bool:
 
 
 def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
-    """By action type and page offset: how many targets stand on the page so many steps away, and how many have one."""
+    """Counts, by action type and page offset, targets on the page so many steps away, and targets that have such a page."""
     return add_counts(_matches(session))
 
 
 def add_counts(counts: Iterable[tuple[Key, tuple[int, int]]]) -> dict[Key, tuple[int, int]]:
-    """The sums of pairs of counts by their keys."""
+    """Adds up pairs of counts by their keys."""
     hits, totals = Counter[Key](), Counter[Key]()
     for key, (hit, total) in counts:
         hits[key] += hit
@@ -160,8 +160,11 @@ def _matches(session: Session) -> Iterator[tuple[tuple[str, int], tuple[int, int
 
 
 def _private(session: Session) -> Counter[str]:
-    """Private data by kind: on the pages and in their attributes, and in goal, persona, rationales, texts and URLs; and
-    users whose id is an e-mail address."""
+    """Counts private data by kind.
+
+    It is looked for on the pages and in their attributes, in goal, persona, rationales, texts and URLs; a user's id
+    counts if it is an e-mail address.
+    """
     texts = [session.goal, session.persona and session.persona.text]
     kinds = Counter(kind for kind in kinds_in_text(session.user_id) if kind == "email")
     for step in session.steps:
@@ -193,7 +196,7 @@ _COMPARED = 5
 
 
 def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
-    """Pairs (first, copy) of sessions with the same goal, pages, actions and rationales."""
+    """Finds pairs (first, copy) of sessions with the same goal, pages, actions and rationales."""
     first: dict[bytes, str] = {}
     return [
         (original, fact.session_id)
@@ -203,7 +206,7 @@ def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
 
 
 def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple[str, str]]:
-    """Pairs (held out, in train) of sessions that are nearly the same; each of the first is named once."""
+    """Finds pairs (held out, in train) of sessions that are nearly the same; each of the first is named once."""
     in_train: defaultdict[int, list[str]] = defaultdict(list)
     for fact in facts:
         if fact.split == "train":
@@ -222,7 +225,7 @@ def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> l
 
 
 def _keys(fact: SessionFacts) -> Iterator[int]:
-    """The goal with the set of actions, and with that set less any one: sets that differ by one share a key."""
+    """Yields keys of goal and set of actions, and of that set minus any one: sets that differ by one share a key."""
     if len(fact.action_keys) < _LEAST_ACTIONS or fact.may_coincide:
         return
     actions = [int.from_bytes(key, "big") for key in fact.action_keys]
@@ -232,7 +235,7 @@ def _keys(fact: SessionFacts) -> Iterator[int]:
 
 
 def _content_overlap(store: SessionStore, *session_ids: str) -> float:
-    """Overlap (Jaccard) of the pieces between tags of all pages of two sessions."""
+    """Returns the overlap (Jaccard) of the pieces between tags of all pages of two sessions."""
     first, second = (
         {piece for step in store.session(session_id).steps for piece in step.page.split("<")}
         for session_id in session_ids
