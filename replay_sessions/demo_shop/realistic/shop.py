@@ -228,7 +228,7 @@ class RealisticShop(Shop):
         self._show_results(0)
 
     def _refinements(self) -> list[tuple[str, str, bool]]:
-        """Returns refinements by price, stars and the brands most bought among the results: name, label, and if it is set."""
+        """Returns refinements by price, stars and most bought brands: name, label, and if it is set."""
         if len(self._results) < 2:
             return []
         prices = sorted(map(self._pages.price_cents, self._results))

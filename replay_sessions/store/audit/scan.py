@@ -133,7 +133,7 @@ def _may_coincide(session: Session) -> bool:
 
 
 def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
-    """Counts, by action type and page offset, targets on the page so many steps away, and targets that have such a page."""
+    """Counts, by action type and page offset, the targets on the page so many steps away, and all with such a page."""
     return add_counts(_matches(session))
 
 
