@@ -24,13 +24,13 @@ History = Literal["as_trained", "whole_replies", "described"]
 _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_limit"}
 
 
-def parse_json_object(text: Annotated[str, tyro.conf.arg(name="", metavar="JSON")]) -> dict[str, Any]:
-    """Parses the fields of a JSON object.
-
-    >>> parse_json_object('{"top_p": 0.9}')
-    {'top_p': 0.9}
-    """
-    return msgspec.json.decode(text, type=dict[str, Any])
+JSON_OBJECT = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="JSON",
+    instance_from_str=lambda words: msgspec.json.decode(words[0], type=dict[str, Any]),
+    is_instance=lambda value: isinstance(value, dict),
+    str_from_instance=lambda value: [msgspec.json.encode(value).decode()],
+)
 
 
 class ChatOptions(Config):
@@ -54,7 +54,7 @@ class ChatOptions(Config):
     key_env: str = "OPENAI_API_KEY"
     temperature: float = 0.0
     max_new_tokens: int = 512
-    extra: Annotated[dict[str, Any], tyro.conf.arg(constructor=parse_json_object)] = {}
+    extra: Annotated[dict[str, Any], JSON_OBJECT] = {}
     concurrency: int = 16
     timeout_s: float = 120.0
     max_retries: int = 5
