@@ -84,7 +84,7 @@ class FitBatch(NamedTuple):
 
 
 class ChoiceModel(FittedBaseline):
-    """The conditional logit; see the module.
+    """The conditional logit over what a page offers: prices, ratings, places, words, persona.
 
     Args:
         refits: Fit so many times more, each to users drawn with replacement (a bootstrap): what `log_ratios` needs.
