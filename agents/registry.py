@@ -183,7 +183,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
         return PolicyAdapter(agent)
     if problem := protocol_problem(agent):
         raise BadConfig(f"'{spec.target}' is no agent: it has {problem} (see shop_env/evaluation/protocol.py)")
-    return agent  # type: ignore[no-any-return]  # both methods are there; `python -m agents check` looks closer
+    return agent  # type: ignore[no-any-return]  # both methods are there; `shop-r1 agents check` looks closer
 
 
 def protocol_problem(agent: object) -> str:

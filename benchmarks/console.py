@@ -18,6 +18,7 @@ PROGRAMS = {
     "rank": ("benchmarks.leaderboard", "Rank agents on the logged steps of a split."),
     "verify": ("benchmarks.leaderboard verify", "Recompute a leaderboard or a run from its replies."),
     "compare": ("benchmarks.leaderboard compare", "Compare two agents, step by step."),
+    "submit": ("benchmarks.leaderboard submit", "Verify a leaderboard and record its metrics."),
     "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
     "curves": ("train.curves", "Draw the curves of training runs."),
     "sweep": ("benchmarks.sweep", "Make a file's runs, or a paper's table, over seeds; one table of all."),

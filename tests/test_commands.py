@@ -46,7 +46,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, ["export", name]) for name in EXPORTERS),
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
-    *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["merge"], ["submit"])),
+    *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["submit"])),
     *((main, []) for main in (sweep, docs_site, ab, ab_pages)),
     *(
         (main, [])

@@ -1,4 +1,4 @@
-"""LoRA: a model's own matrices are frozen, and small ones beside them are trained (peft, extra `lora`).
+"""LoRA: a model's own matrices are frozen, and small ones beside them are trained (peft).
 
     base model ─► add_adapter ─► training ─► save_adapter ─► load_adapter on the same base ─► merge_and_unload
 
@@ -51,7 +51,7 @@ def build_peft_config(config: LoraConfig) -> Any:
     Raises:
         MissingExtra: peft is not installed.
     """
-    with requires_extra("lora"):
+    with requires_extra("train"):
         from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra that may be missing
 
     targets: str | list[str] = list(config.target_modules)
@@ -112,7 +112,7 @@ def adapter_base(folder: Path) -> str | None:
 
 def load_adapter(model: Any, folder: Path) -> Any:
     """Adds the adapter that `save_adapter` wrote; it can be trained further."""
-    with requires_extra("lora"):
+    with requires_extra("train"):
         from peft import PeftModel  # noqa: PLC0415 - an extra that may be missing
 
     return PeftModel.from_pretrained(model, folder, adapter_name=TRAINED, is_trainable=True)

@@ -15,7 +15,7 @@ a purchase step or a way back also those of the role that is most like it. An un
 as the mean of the offers in the log.
 The strength of the penalty is chosen on sessions that are held out of the fit.
 
-    python -m benchmarks.leaderboard --agents choice,boosting,ngram --likelihood --store STORE --out boards/choice
+    shop-r1 rank --agents choice,boosting,ngram --likelihood --store STORE --out boards/choice
 """
 
 from collections import Counter

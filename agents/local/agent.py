@@ -2,8 +2,8 @@
 
     path ─► train.models (folder, hub id, GGUF file, package:NAME/FILE.gguf) ─► agents.local.policy_agent.PolicyAgent
 
-python -m benchmarks.leaderboard --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
-python -m benchmarks.leaderboard --agents "local?path=org/name&adapter=adapters/mine" --out runs/zero_shot
+shop-r1 rank --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
+shop-r1 rank --agents "local?path=org/name&adapter=adapters/mine" --out runs/zero_shot
 
 It reads the prompt that training teaches (shop_env/prompts.py), and its prompts share their pages as a checkpoint's do.
 A model that vLLM serves is the agent `prompting`.

@@ -1,6 +1,6 @@
 """The agent `prompting`: a language model behind a server, as it is, with no training.
 
-    python -m benchmarks.leaderboard --out runs/zero --extraction lenient \\
+    shop-r1 rank --out runs/zero --extraction lenient \\
         --agents "zero-shot=prompting?base_url=http://localhost:8000/v1&model=NAME"
 
 The evaluation decides which parts of a session, and whose persona, are in the prompt (--context.scope,

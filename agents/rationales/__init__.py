@@ -3,5 +3,5 @@
 store ─► request.py (page and action ─► messages) ─► agents.prompting.chat ─► reply ─► rationale | why there is none
       └► synthesis.py ─► a new version of the store, its steps with `rationale_source` ─► report.py
 
-__main__.py      the command: python -m agents.rationales (its options: request.py)
+__main__.py      the command: shop-r1 rationales (its options: request.py)
 """

@@ -2,7 +2,7 @@
 
     env = DiscreteActions(gymnasium.make("ShopR1-v0", split="train", reward="binary"), view="dict")
     model = PPO(CandidatePolicy, env, gamma=0.0).learn(50_000)
-    save_policy(model, "runs/ppo")          then: python -m benchmarks.leaderboard --agents "sb3?path=runs/ppo" …
+    save_policy(model, "runs/ppo")          then: shop-r1 rank --agents "sb3?path=runs/ppo" …
 
 policy.py   a network that scores every candidate alike     train.py, training.py   python -m agents.sb3.train
 saved.py    a trained policy on disk, without pickle, and the agent `sb3?path=DIR`

@@ -7,8 +7,8 @@ loaded here. To use one, load it with SB3 and give the model to `save_policy`.
 
     observation ─► candidates and features ─► number ─► reply
 
-python -m benchmarks.leaderboard --agents "sb3?path=runs/ppo" --out runs/board
-python -m benchmarks.leaderboard --agents "sampled=sb3?path=runs/ppo&sample=true" --out runs/board
+shop-r1 rank --agents "sb3?path=runs/ppo" --out runs/board
+shop-r1 rank --agents "sampled=sb3?path=runs/ppo&sample=true" --out runs/board
 """
 
 import inspect

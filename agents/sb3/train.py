@@ -2,7 +2,7 @@
 
   python -m agents.sb3.train --algorithm MaskablePPO --out runs/ppo
   python -m agents.sb3.train --algorithm DQN --store stores/mine --out runs/dqn
-  python -m benchmarks.leaderboard --agents "sb3?path=runs/ppo" --out runs/b
+  shop-r1 rank --agents "sb3?path=runs/ppo" --out runs/b
 
 Logged pages do not depend on what the policy does, so a step is a bandit's: gamma is 0, and the reward is that of the
 preset `binary`, 1 where the whole action is what the shopper did. Only the train split is seen.

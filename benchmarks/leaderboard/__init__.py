@@ -4,7 +4,7 @@ ranking.py    configuration ─► evaluation log, table
 compare.py    two agents on the same steps
 verify.py     everything recomputed and compared; what verifies is recorded
 
-python -m benchmarks.leaderboard --agents random,majority,oracle --store demo --split test --out runs/leaderboard
+shop-r1 rank --agents random,majority,oracle --store demo --split test --out runs/leaderboard
 """
 
 from benchmarks.leaderboard.ranking import rank

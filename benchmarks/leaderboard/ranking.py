@@ -66,7 +66,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
 
 
 def rank(**options: Any) -> EvaluationLog:
-    """Ranks agents from Python: the options of `python -m benchmarks.leaderboard`, with their names and values.
+    """Ranks agents from Python: the options of `shop-r1 rank`, with their names and values.
 
         log = rank(agents=["random", "runs/first/sft"], store="demo", out="runs/board", context={"persona": "none"})
         log.to_pandas()

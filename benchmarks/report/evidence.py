@@ -160,7 +160,7 @@ def _check_row(evidence: Evidence, row: ResultRow) -> None:
             raise BadConfig(
                 f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{row.label}', and its records give "
                 f"{computed[name]:.6g}: there is no report of metrics that do not follow. "
-                f"`python -m benchmarks.leaderboard verify {evidence.folder}` finds what was changed."
+                f"`shop-r1 verify {evidence.folder}` finds what was changed."
             )
 
 

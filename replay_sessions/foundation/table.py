@@ -110,7 +110,7 @@ class Table(Record):
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with the columns and values of `csv`."""
-        with requires_extra("pandas"):
+        with requires_extra("notebook"):
             import pandas  # noqa: PLC0415 - an extra that may be missing
         return pandas.read_csv(io.StringIO(self.csv()), keep_default_na=False, na_values=[""])
 

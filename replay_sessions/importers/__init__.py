@@ -3,7 +3,7 @@
 An importer is a class that splits a source into parts and reads sessions out of a part (`importer.Importer`). It is
 named in IMPORTERS and imported only when used:
 
-    python -m replay_sessions import NAME SOURCE --out STORE
+    shop-r1 import NAME SOURCE --out STORE
 """
 
 from replay_sessions.importers.importer import IMPORTERS, importer_class

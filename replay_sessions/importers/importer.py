@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -111,7 +111,6 @@ class Importer(ABC):
         notes: What to tell the user before reading, such as a choice that was guessed.
         report: What to tell the user when all is read, in lines.
         size: The size of the source in units of `Part.size`; None where it is not known.
-        unit: What that unit is.
         batch_size: Parts are read together up to this size: pages that they share are kept, and processes are handed
             less often.
     """
@@ -119,7 +118,6 @@ class Importer(ABC):
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
     help_text: ClassVar[str] = ""
     name: str = ""
-    unit: ClassVar[Literal["bytes", "actions"]] = "bytes"
     batch_size: ClassVar[int] = 4 << 20
 
     def __init__(self, source: Path, options: Any = None) -> None:

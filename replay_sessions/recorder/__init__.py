@@ -12,6 +12,6 @@ The modules in the order of the data:
     collector      the same over HTTP: who may post, and how much
     serving        runs it until Ctrl-C
 
-    python -m replay_sessions collect --out recordings
-    python -m replay_sessions import rrweb recordings --terminate-at-end --out stores/mine
+    shop-r1 record --out recordings
+    shop-r1 import rrweb recordings --terminate-at-end --out stores/mine
 """

@@ -4,7 +4,7 @@ The first step of the flow: raw logs come in here (`importers.raw`), and what co
 simplified HTML (Shop-R1, section 3.1; appendix A shows one). Lexbor parses the page as a browser does; one walk writes
 it out; names are given when all titles are known; private data is taken out before names are made from it.
 
-    python -m replay_sessions show page.html --recipe amazon
+    shop-r1 show page.html --recipe amazon
 """
 
 from replay_sessions.simplify.page import SimplifiedPage, simplify

@@ -172,7 +172,7 @@ class SessionStore:
 
     def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:
         """Builds a pandas.DataFrame with a row for each step: its session, page, action and rationale."""
-        with requires_extra("pandas"):
+        with requires_extra("notebook"):
             import pandas  # noqa: PLC0415 - an extra that may be missing
         rows = [
             {"session_id": session.session_id, "user_id": session.user_id, "split": self.split_of(session.session_id)}

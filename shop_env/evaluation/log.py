@@ -174,7 +174,7 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
         BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.
     """
     path = folder / LOG_FILE
-    resume = f"`python -m agents.llm_grpo.train --resume {folder}`"
+    resume = f"`shop-r1 train --resume {folder}`"
     try:
         content = msgspec.json.decode(read_regular(path))
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Every registered agent keeps the contract that `python -m agents check` holds others to."""
+"""Every registered agent keeps the contract that `shop-r1 agents check` holds others to."""
 
 from pathlib import Path
 

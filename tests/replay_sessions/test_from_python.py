@@ -51,7 +51,7 @@ def test_a_store_as_a_table_has_a_row_for_each_step(store: SessionStore) -> None
 
 def test_without_pandas_the_extra_is_named(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'shop-r1\[pandas\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'shop-r1\[notebook\]'"):
         store.to_pandas()
 
 

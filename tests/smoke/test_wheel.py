@@ -89,4 +89,4 @@ def test_metadata_is_complete() -> None:
     about = metadata("shop-r1")
     for key in ("Summary", "License-Expression", "Keywords", "Author", "Project-URL", "Classifier", "Requires-Python"):
         assert about.get(key), key
-    assert {"train", "vllm", "report", "pandas", "notebook", "floors"} <= set(about.get_all("Provides-Extra") or [])
+    assert {"train", "vllm", "report", "notebook"} <= set(about.get_all("Provides-Extra") or [])

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on rows that `python -m agents.llm_grpo.train … --for-trl PHASE` wrote; only TRL loads this module.
+"""TRL's GRPOTrainer on rows that `shop-r1 train … --for-trl PHASE` wrote; only TRL loads this module.
 
     accelerate launch -m train.adapters.trl_trainer trl/opera
     accelerate launch -m train.adapters.trl_trainer trl/opera per_device_train_batch_size=4 use_vllm=true
@@ -141,8 +141,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
     file = folder / RUN_FILE
     if not file.exists():
         raise CheckpointMismatch(
-            f"'{folder}' holds no {RUN_FILE}; write it by "
-            f"python -m agents.llm_grpo.train … --for-trl PHASE --out {folder}"
+            f"'{folder}' holds no {RUN_FILE}; write it by shop-r1 train … --for-trl PHASE --out {folder}"
         )
     run = msgspec.json.decode(file.read_bytes(), type=TrlRun)
     arguments = distribute_rows(run, words, processes=get_world_size())

@@ -1,6 +1,6 @@
 """Importer `events`: e-commerce events without pages, whose pages are rendered from what the events list.
 
-    python -m replay_sessions import events export.jsonl --mapping ga4_ecommerce --out STORE
+    shop-r1 import events export.jsonl --mapping ga4_ecommerce --out STORE
 
     records -> events (mapping.py) -> the shop: menu and catalogue, counted over all events
             -> rows of a session, by its screens (visits.py) -> pages (screens.py) -> session (importers/sessions.py)
@@ -35,9 +35,9 @@ list. The mapping says where the fields stand:
 
 A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
-  python -m replay_sessions import events clicks.csv.gz \\
+  shop-r1 import events clicks.csv.gz \\
     --mapping clothing_shop --out stores/clothing
-  python -m replay_sessions check stores/clothing"""
+  shop-r1 check stores/clothing"""
 
 
 class EventsOptions(Record):
@@ -54,7 +54,6 @@ class EventsImporter(Importer):
     """Reads events; see the module."""
 
     Options = EventsOptions
-    unit = "actions"
     batch_size = 4096
 
     def __init__(self, source: Path, options: EventsOptions) -> None:

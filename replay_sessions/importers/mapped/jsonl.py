@@ -1,6 +1,6 @@
 """Importer `jsonl`: one session a line, plain or gzip, in our own form or another log's through a field mapping.
 
-    python -m replay_sessions import jsonl sessions.jsonl.gz --out STORE [--mapping NAME|FILE.toml]
+    shop-r1 import jsonl sessions.jsonl.gz --out STORE [--mapping NAME|FILE.toml]
 
 Our own form is a Session as JSON (schema.py). Without --mapping it is recognised by the first line's keys.
 """
@@ -37,8 +37,8 @@ OWN_FORM = "shop_r1"
 _OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
 
 _HELP = """\
-  python -m replay_sessions import jsonl sessions.jsonl.gz --out STORE
-  python -m replay_sessions import jsonl log.jsonl --mapping my.toml --out STORE
+  shop-r1 import jsonl sessions.jsonl.gz --out STORE
+  shop-r1 import jsonl log.jsonl --mapping my.toml --out STORE
 
 A line is a session, in our own form (--mapping shop_r1) or in that of another log,
 whose mapping says where its fields stand:

@@ -1,8 +1,8 @@
 """Importer `shopcart`: ShopCART, the corpus behind Shop-R1, whose pages are reported to be shifted by one step.
 
-    python -m replay_sessions import shopcart FOLDER --out STORE                     the audit decides the page offset
-    python -m replay_sessions import shopcart FOLDER --page-offset -1 --out STORE    it is given
-    python -m replay_sessions import shopcart FOLDER --mapping my_fields.toml --out STORE
+    shop-r1 import shopcart FOLDER --out STORE                     the audit decides the page offset
+    shop-r1 import shopcart FOLDER --page-offset -1 --out STORE    it is given
+    shop-r1 import shopcart FOLDER --mapping my_fields.toml --out STORE
 
 The published files could not be looked at here, so their field names are those of a mapping (mappings/shopcart.toml)
 that is easily replaced, and records may be sessions or single actions, in JSON lines or parquet (record_files.py):

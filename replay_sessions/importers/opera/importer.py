@@ -1,8 +1,8 @@
 """Importer `opera`: OPeRA (arXiv 2506.05606), people shopping on Amazon, from a local copy or the hub.
 
-    python -m replay_sessions import opera OPeRA --out STORE                         the filtered version
-    python -m replay_sessions import opera OPeRA --version full --split-by official --out STORE
-    python -m replay_sessions import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
+    shop-r1 import opera OPeRA --out STORE                         the filtered version
+    shop-r1 import opera OPeRA --version full --split-by official --out STORE
+    shop-r1 import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
 
 Users, sessions and actions are joined: tables.py finds the rows of each session, and makes personas of surveys and
 interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
@@ -52,8 +52,8 @@ REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this
 _PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
 
 _HELP = f"""\
-  python -m replay_sessions import opera OPeRA --out stores/opera
-  python -m replay_sessions import opera {HUB_ID} --out stores/opera
+  shop-r1 import opera OPeRA --out stores/opera
+  shop-r1 import opera {HUB_ID} --out stores/opera
 
 SOURCE is a folder in OPeRA's own layout, OPeRA_filtered/action/train-*.parquet and so
 on, or its id on the hub, which needs pip install 'shop-r1[hub]' and a network. Where
@@ -84,7 +84,6 @@ class OperaImporter(Importer):
     Options = OperaOptions
     name = "opera"
     help_text = _HELP
-    unit = "actions"
     batch_size = 1  # a part is large enough
 
     def __init__(self, source: Path, options: OperaOptions | None = None) -> None:

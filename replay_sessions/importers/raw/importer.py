@@ -1,7 +1,7 @@
 """Importer `raw`: a shop's own log, as raw pages and a table of actions, through the simplifier.
 
-    visits/                        python -m replay_sessions import raw visits --recipe my_shop.toml --out stores/mine
-      actions.csv                  python -m replay_sessions check stores/mine
+    visits/                        shop-r1 import raw visits --recipe my_shop.toml --out stores/mine
+      actions.csv                  shop-r1 check stores/mine
       home.html  results.html.gz
 
 One row an action; raw/action_table.py lists the columns, docs/raw_logs.md works an example through.
@@ -42,8 +42,8 @@ on them:
     v1,u1,results.html,click,,Red kettle 1.7 l,
     v1,u1,product.html,terminate,,,
 
-  python -m replay_sessions import raw visits --out stores/mine
-  python -m replay_sessions check stores/mine
+  shop-r1 import raw visits --out stores/mine
+  shop-r1 check stores/mine
 
 columns, in any order (those with * must be there; a cell may be empty):
 {columns}
@@ -51,7 +51,7 @@ columns, in any order (those with * must be there; a cell may be empty):
 How pages are simplified and named is up to a recipe; see what it
 makes of one by
 
-  python -m replay_sessions show visits/home.html --recipe FILE
+  shop-r1 show visits/home.html --recipe FILE
 
 docs/raw_logs.md goes through all of it."""
 
@@ -79,7 +79,6 @@ class RawImporter(Importer):
 
     Options = RawOptions
     name = "raw"
-    unit = "actions"
     batch_size = 64
 
     def __init__(self, source: Path, options: RawOptions | None = None) -> None:

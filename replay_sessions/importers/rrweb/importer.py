@@ -1,7 +1,7 @@
 """Importer `rrweb`: recordings of rrweb 2 become sessions.
 
-    python -m replay_sessions import rrweb visit.json --out stores/mine
-    python -m replay_sessions import rrweb recordings --purchase-url /thank-you --out stores/mine
+    shop-r1 import rrweb visit.json --out stores/mine
+    shop-r1 import rrweb recordings --purchase-url /thank-you --out stores/mine
 
 Each file is a recording, or holds several; docs/rrweb.md lists the packings and what becomes what. The page is rebuilt
 event by event and simplified where something is done (`importers.rrweb`).
@@ -37,10 +37,10 @@ SOURCE is a recording of rrweb 2, or a folder of them: an array of events, JSON 
 what @rrweb/packer makes of them, PostHog's exports and stored lines, Sentry's segments;
 all also .gz.
 
-  python -m replay_sessions import rrweb visit.json --out stores/mine
-  python -m replay_sessions import rrweb recordings --purchase-url /thank-you \\
+  shop-r1 import rrweb visit.json --out stores/mine
+  shop-r1 import rrweb recordings --purchase-url /thank-you \\
     --idle-minutes 30 --terminate-at-end --out stores/mine
-  python -m replay_sessions check stores/mine
+  shop-r1 check stores/mine
 
 A folder's files are recordings of their own.
 

@@ -279,7 +279,7 @@ def test_wrong_words_are_told(written: Path, words: list[str], message: str) -> 
 
     with pytest.raises(BadConfig, match=message):
         make_trainer(written, words)
-    with pytest.raises(CheckpointMismatch, match=r"holds no trl\.json; write it by python -m agents"):
+    with pytest.raises(CheckpointMismatch, match=r"holds no trl\.json; write it by shop-r1 train"):
         make_trainer(written.parent, words)
 
 
