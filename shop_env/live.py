@@ -31,17 +31,15 @@ What the reward means (`reward`):
 
 import re
 from collections.abc import Mapping
-from random import Random
 from typing import Any, Literal, assert_never, get_args
 
 from gymnasium.error import ResetNeeded
 
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities
 from replay_sessions.demo_shop.shop import PageSize
-from replay_sessions.demo_shop.visits import draw_persona
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.env import TextEnv, convert_option, named_session
 from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
@@ -82,6 +80,8 @@ class LiveEnv(TextEnv):
             reward=(reward, get_args(LiveReward)),
         )
         self._page_size: PageSize = page_size
+        if self.context.persona == "shuffled":
+            raise BadConfig("context.persona is 'shuffled'; a visit to the demo shop has no other users' personas.")
         self._variant = convert_option("variant", variant or {}, ShopVariant)
         self._reward = reward
         self._population: int | None = None
@@ -183,7 +183,6 @@ class _VisitedShop:
         visit = ShopVisit(population, number, page_size, variant)
         self.session_id = visit_id(population, number)
         self.user_id, self.persona, self.goal, self.shop = visit.user_id, visit.persona, visit.goal, visit.shop
-        self._page_size: PageSize = page_size
         self.steps: list[Step] = []
         self.replies = 0
 
@@ -224,13 +223,4 @@ class _VisitedShop:
             persona=self.persona,
             goal=self.goal,
         )
-        foreign = {self.user_id: self._foreign_persona(context).text} if context.persona == "shuffled" else None
-        return observe(session, len(self.steps), context, foreign)
-
-    def _foreign_persona(self, context: ContextConfig) -> Persona:
-        """Another kind of shopper, the same in all visits of a user."""
-        random = Random(f"{context.persona_seed} persona for {self.user_id}")
-        drawn = draw_persona(random, self._page_size)
-        while drawn == self.persona:
-            drawn = draw_persona(random, self._page_size)
-        return drawn
+        return observe(session, len(self.steps), context)
