@@ -51,7 +51,6 @@ class New(msgspec.Struct, frozen=True):
 
     Attributes:
         part: What to write: `agent`, `reward`, `metric` or `importer`; any other word is the name of an agent.
-        folder: The folder to write to; None: --out.
         name: The name of the module; None: my_PART.
         kind: Of an agent: `class` with reset and act, `function` that takes an observation and returns a reply, or
             `policy` whose predict chooses among the page's candidates.
@@ -59,7 +58,6 @@ class New(msgspec.Struct, frozen=True):
     """
 
     part: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="PART")]]
-    folder: tyro.conf.Positional[Annotated[Path | None, tyro.conf.arg(metavar="[FOLDER]")]] = None
     name: str | None = None
     kind: AgentKind = "class"
     out: Path = Path()
@@ -121,7 +119,7 @@ def _describe(name: str) -> tuple[str, str, str]:
 def _new(command: New) -> int:
     part = command.part if command.part in PARTS else "agent"
     name = command.name or (command.part if part != command.part else f"my_{part}")
-    target, files = write_template(name, command.kind if part == "agent" else part, command.folder or command.out)
+    target, files = write_template(name, command.kind if part == "agent" else part, command.out)
     for file in files:
         print(f"written: {file}")
     print(

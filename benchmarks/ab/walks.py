@@ -80,7 +80,7 @@ def walk(agent: Agent, label: str, variant: str, *, visits: int, population: int
         VisitOutcome(
             user_id=visit.user_id,
             bought=visit.ending == "purchase",
-            steps=len(visit.steps),
+            steps=len(visit.replies),
             dollars=visit.revenue_cents / 100,
             failed=visit.ending == "error",
             log_ratios=agent.log_ratios(visit, seed) if isinstance(agent, _Refitted) else (),
@@ -111,5 +111,5 @@ class _Refitted:
 
     def log_ratios(self, visit: LiveVisit, seed: int) -> tuple[float, ...]:
         """The sums over the steps of a visit, (refits,)."""
-        keys = [(step_seed(seed, visit.session_id, index), step.reply) for index, step in enumerate(visit.steps)]
+        keys = [(step_seed(seed, visit.session_id, index), reply) for index, reply in enumerate(visit.replies)]
         return tuple(np.sum([self._ratios[key] for key in keys], axis=0).round(5).tolist())

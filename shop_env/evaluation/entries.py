@@ -135,24 +135,12 @@ def remarks_of(log: EvaluationLog) -> list[str]:
     remarks = [f"{entry.label}: {remark}" for entry in log.entries for remark in entry.remarks]
     if log.config.split in ("train", "all"):
         remarks.append(f"split {log.config.split} holds sessions that agents may have learnt from")
-    best = log.ceilings[0].figures if log.ceilings else {}
+    best = log.ceilings[0].figures["exact_accuracy"].value if log.ceilings else 1.0
     for entry in log.entries:
-        beyond = [
-            f"{name} {best[name].value:.3f}{' (by chance, perhaps: no interval)' if figure.low is None else ''}"
-            for name in ("exact_accuracy", "top1_accuracy", "nll")
-            if (figure := entry.row.figures.get(name)) and name in best and _is_beyond(figure, best[name].value, name)
-        ]
-        if beyond:
+        exact = entry.row.figures.get("exact_accuracy")
+        if exact is not None and (exact.value if exact.low is None else exact.low) > best:
             remarks.append(
-                f"{entry.label}: beyond the ceiling, the best that can be known from the observation: "
-                f"{', '.join(beyond)}. Look for the answers in what it learnt from"
+                f"{entry.label}: beyond the ceiling of {best:.3f}, the best that can be known from the observation. Look "
+                "for the answers in what it learnt from"
             )
     return remarks
-
-
-def _is_beyond(figure: Estimate, ceiling: float, name: str) -> bool:
-    """Whether the interval is better than the ceiling, or the value where there is none (few users, or all alike)."""
-    low, high = figure.low, figure.high
-    if name == "nll":
-        return (figure.value if high is None else high) < ceiling
-    return (figure.value if low is None else low) > ceiling

@@ -129,24 +129,17 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
     The lines of another identity, or all if `fresh`, are moved to FILE.before, and the file begins anew.
     """
     identity = msgspec.to_builtins(identity)
-    header, lines, complete = Header(identity=identity, run=run), dict[StepKey, StepLine](), False
-    if path.is_file():
-        earlier, lines, complete = _read(path)
-        if fresh or earlier is None or not _serves(earlier.identity, identity):
-            path.replace(path.with_name(f"{path.name}.before"))
-            lines, complete = {}, False
-        else:
-            header = earlier
-    kept = [line for line in lines.values() if not (retry_errors and line.error is not None)]
-    if not complete or len(kept) < len(lines):
+    header, lines, complete = _read(path)
+    # Probabilities more than wanted are no harm.
+    if fresh or header is None or header.identity not in (identity, identity | {"likelihood": True}):
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_file():
+                path.replace(path.with_name(f"{path.name}.before"))
+        header, lines, complete = Header(identity=identity, run=run), {}, False
+    kept = [line for line in lines.values() if not (retry_errors and line.error is not None)]
+    if not complete or len(kept) < len(lines):
         replace_file(path, msgspec.json.Encoder().encode_lines([header, *kept]))
-
-
-def _serves(earlier: Identity, wanted: Identity) -> bool:
-    """Whether replies of an earlier identity are those that are wanted; probabilities more than wanted are no harm."""
-    return earlier in (wanted, wanted | {"likelihood": True})
 
 
 def read_lines(path: Path) -> dict[StepKey, StepLine]:

@@ -21,7 +21,7 @@ def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> 
     for kind in ("class", "function", "policy"):
         assert main(["new", f"my_{kind}", "--kind", kind, "--out", str(tmp_path)]) == 0
     for part in ("reward", "metric", "importer"):
-        assert main(["new", part, str(tmp_path / "a folder" / "not there yet")]) == 0
+        assert main(["new", part, "--out", str(tmp_path / "a folder" / "not there yet")]) == 0
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,

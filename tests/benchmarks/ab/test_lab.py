@@ -143,5 +143,5 @@ def test_a_visit_has_the_sum_of_its_steps_log_ratios_and_is_otherwise_the_same()
     plain, refitted = (walk(agent, "x", AGAIN, **sizes) for agent in (OracleAgent(1.0), Refitted(1.0)))
     assert [replace(visit, log_ratios=()) for visit in refitted] == plain
     visits = free_run(OracleAgent(1.0), 12, population=3, page_size="compact", max_steps=25, seed=3 + OTHER_NUMBERS)
-    expected = [(0.0, float(sum(len(step.reply) for step in visit.steps))) for visit in visits]
+    expected = [(0.0, float(sum(len(reply) for reply in visit.replies))) for visit in visits]
     assert [visit.log_ratios for visit in refitted] == expected

@@ -8,7 +8,7 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Terminate
 from shop_env.evaluation.free_run import free_run
 from shop_env.observation import Observation
-from shop_env.replies import format_reply
+from shop_env.replies import Reply, format_reply, parse_reply
 
 
 class Batched:
@@ -45,8 +45,8 @@ class Stubborn:
 
 def test_side_by_side_equals_one_by_one() -> None:
     batched = Batched()
-    assert free_run(batched, 30, population=5, batch_size=8) == free_run(OracleAgent(), 30, population=5)
-    assert max(batched.batches) == 8
+    assert free_run(batched, 30, population=5) == free_run(OracleAgent(), 30, population=5)
+    assert max(batched.batches) == 30
 
 
 def test_visits_come_in_order_and_end() -> None:
@@ -54,8 +54,8 @@ def test_visits_come_in_order_and_end() -> None:
     assert [visit.session_id for visit in visits] == [f"live-5-{number:06}" for number in range(30)]
     assert [visit.user_id for visit in visits[3:5]] == ["shopper-5-00000", "shopper-5-00001"]
     for visit in visits:
-        last = visit.steps[-1].action
-        assert (visit.ending == "terminate") == (last == {"type": "terminate"})
+        last = parse_reply(visit.replies[-1])
+        assert (visit.ending == "terminate") == (isinstance(last, Reply) and last.action == Terminate())
     assert visits == free_run(make_agent("random"), 30, population=5)
     assert visits != free_run(make_agent("random"), 30, population=5, seed=1)
 
@@ -65,9 +65,9 @@ def test_a_failure_is_no_ending() -> None:
     assert {visit.ending for visit in visits} == {"limit", "error"}
     for visit in visits:
         if visit.ending == "error":
-            assert visit.error == "AgentFailed: connection refused" and len(visit.steps) == 1
+            assert visit.error == "AgentFailed: connection refused" and len(visit.replies) == 1
         else:
-            assert [step.problem for step in visit.steps] == ["not_json"] * 4
+            assert visit.replies == ("no",) * 4
 
 
 def test_a_reset_that_fails_is_an_error_of_each_visit() -> None:
@@ -75,7 +75,7 @@ def test_a_reset_that_fails_is_an_error_of_each_visit() -> None:
         def reset(self, *, seed: int | None = None) -> None:
             raise AgentFailed("no licence")
 
-    assert {(visit.ending, len(visit.steps)) for visit in free_run(Broken(), 3, population=0)} == {("error", 0)}
+    assert {(visit.ending, len(visit.replies)) for visit in free_run(Broken(), 3, population=0)} == {("error", 0)}
 
 
 def test_leaving_at_once_is_a_visit_of_one_step() -> None:
@@ -83,4 +83,4 @@ def test_leaving_at_once_is_a_visit_of_one_step() -> None:
         def act(self, observation: Observation) -> str:
             return format_reply("No.", Terminate())
 
-    assert [len(visit.steps) for visit in free_run(Leaver(), 3, population=0)] == [1, 1, 1]
+    assert [len(visit.replies) for visit in free_run(Leaver(), 3, population=0)] == [1, 1, 1]
