@@ -16,7 +16,7 @@ from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action
-from shop_env.evaluation.results import sharpened
+from shop_env.evaluation.ceiling import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words

@@ -30,6 +30,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
@@ -37,7 +38,7 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import TRUST, Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
-from shop_env.evaluation.results import ResultRow, ceiling_rows, results_table
+from shop_env.evaluation.results import ResultRow, results_table
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig

@@ -30,10 +30,11 @@ from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
-from shop_env.evaluation.results import MOSTLY_ONE, ceiling_rows
+from shop_env.evaluation.results import MOSTLY_ONE
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig

@@ -29,7 +29,7 @@ from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action, Click, Session, reply_action
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.results import is_demo_store
+from shop_env.evaluation.ceiling import is_demo_store
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES

@@ -17,8 +17,9 @@ from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.comparing import Comparison, Measured, Pooled, Tested
+from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
+from shop_env.evaluation.pooling import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
 
 ORACLE = "oracle"

@@ -140,7 +140,7 @@ def remarks_of(log: EvaluationLog) -> list[str]:
         exact = entry.row.figures.get("exact_accuracy")
         if exact is not None and (exact.value if exact.low is None else exact.low) > best:
             remarks.append(
-                f"{entry.label}: beyond the ceiling of {best:.3f}, the best that can be known from the observation. Look "
-                "for the answers in what it learnt from"
+                f"{entry.label}: beyond the ceiling of {best:.3f}, the best that can be known from the observation. "
+                "Look for the answers in what it learnt from"
             )
     return remarks

@@ -1,13 +1,9 @@
-"""From an agent's records to a row of a table: metrics with intervals, the same in every output; and the ceiling's row.
+"""From an agent's records to a row of a table: metrics with intervals, the same in every output.
 
     list[StepRecord] ─► summarise ─► ResultRow ─► results_table ─► Table: terminal, Markdown, CSV, LaTeX, HTML
 
 The leaderboard, the training run, series and the report show their rows with this, so the same records give the same
 row in all of them.
-
-The ceiling is the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p. The
-likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q.
-
 Beside the metrics of shop_env/metrics/all_metrics.py a row has, where they can be computed:
 
 | metric | formula | range |
@@ -18,20 +14,14 @@ Beside the metrics of shop_env/metrics/all_metrics.py a row has, where they can 
 | `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss | 0–1 |
 """
 
-import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from replay_sessions import demo_shop
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
-from replay_sessions.schema import Action
-from replay_sessions.store import SessionStore
-from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.intervals import Cluster, estimate_metrics
@@ -241,47 +231,3 @@ def dominant_type(records: Sequence[StepRecord]) -> DominantType | None:
         if dominant.share >= DOMINANT_SHARE and dominant.share - dominant.logged >= DOMINANT_EXCESS:
             return dominant
     return None
-
-
-def is_demo_store(store: SessionStore) -> bool:
-    return store.manifest.source == demo_shop.SOURCE
-
-
-def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
-    """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
-
-    None where it is not known: the shoppers' policy needs the demo shop, their own persona, and complete pages.
-    """
-    if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
-        return []
-    greedy, sampled, types, entropies = [], [], [], []
-    for step in steps_at(store, config.split, config.keys(store), config.context):
-        policy = demo_shop.action_probabilities(step.observation)
-        best = max(policy, key=policy.__getitem__)
-        shares = sharpened(policy, temperature)
-        greedy.append(policy[best])
-        entropies.append(-sum(probability * math.log(probability) for probability in policy.values() if probability))
-        sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
-        types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
-    of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
-    if config.likelihood:
-        of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
-    of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
-    sessions = len(store.session_ids(config.split)[: config.sessions])
-    return [
-        ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
-        for label, figures in (("ceiling", of_best), (f"ceiling at T = {temperature:g}", of_sampled))
-    ]
-
-
-def sharpened(probabilities: Mapping[Action, float], temperature: float) -> dict[Action, float]:
-    """p^(1/T), normalised; T = 0 puts everything on the (first) likeliest action."""
-    best = max(probabilities, key=probabilities.__getitem__)
-    if temperature == 0:
-        return {action: float(action == best) for action in probabilities}
-    powers = {
-        action: (probability / probabilities[best]) ** (1 / temperature)
-        for action, probability in probabilities.items()
-    }
-    total = sum(powers.values())
-    return {action: power / total for action, power in powers.items()}

@@ -9,7 +9,7 @@ from replay_sessions.demo_shop import action_probabilities
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.results import ceiling_rows, sharpened
+from shop_env.evaluation.ceiling import ceiling_rows, sharpened
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply

@@ -1,0 +1,59 @@
+"""The ceiling: the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p.
+
+The likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q.
+"""
+
+import math
+from collections.abc import Mapping
+from statistics import fmean
+
+from replay_sessions import demo_shop
+from replay_sessions.foundation.table import Estimate
+from replay_sessions.schema import Action
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.results import ResultRow
+from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
+
+
+def is_demo_store(store: SessionStore) -> bool:
+    return store.manifest.source == demo_shop.SOURCE
+
+
+def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
+    """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
+
+    None where it is not known: the shoppers' policy needs the demo shop, their own persona, and complete pages.
+    """
+    if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
+        return []
+    greedy, sampled, types, entropies = [], [], [], []
+    for step in steps_at(store, config.split, config.keys(store), config.context):
+        policy = demo_shop.action_probabilities(step.observation)
+        best = max(policy, key=policy.__getitem__)
+        shares = sharpened(policy, temperature)
+        greedy.append(policy[best])
+        entropies.append(-sum(probability * math.log(probability) for probability in policy.values() if probability))
+        sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
+        types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
+    of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
+    if config.likelihood:
+        of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
+    of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
+    sessions = len(store.session_ids(config.split)[: config.sessions])
+    return [
+        ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
+        for label, figures in (("ceiling", of_best), (f"ceiling at T = {temperature:g}", of_sampled))
+    ]
+
+
+def sharpened(probabilities: Mapping[Action, float], temperature: float) -> dict[Action, float]:
+    """p^(1/T), normalised; T = 0 puts everything on the (first) likeliest action."""
+    best = max(probabilities, key=probabilities.__getitem__)
+    if temperature == 0:
+        return {action: float(action == best) for action in probabilities}
+    powers = {
+        action: (probability / probabilities[best]) ** (1 / temperature)
+        for action, probability in probabilities.items()
+    }
+    total = sum(powers.values())
+    return {action: power / total for action, power in powers.items()}

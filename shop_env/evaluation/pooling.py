@@ -1,0 +1,143 @@
+"""From the records of all seeds to a table's figures: each row's own, and the differences of rows, with intervals.
+
+    records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
+
+A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py), of
+one seed the t interval over users (CR2), as everywhere. All rows are measured on the same steps: a policy whose page
+did not fit its context gave no reply there, and could else gain by what it leaves out.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
+from shop_env.evaluation.comparing import is_significant
+from shop_env.metrics import StepRecord, metric_preset
+from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.clustered_errors import ClusteredError, estimate, p_value
+from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
+from shop_env.metrics.metric import Metric
+from shop_env.metrics.over_seeds import pooled_over_seeds
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
+
+Records = Mapping[str, Sequence[StepRecord]]  # by row
+
+
+class Pooled(Estimate, frozen=True, kw_only=True):
+    """A metric or a difference over all seeds.
+
+    Attributes:
+        by_seed: In the order of the seeds.
+        p_value: Of a difference from 0; None with fewer than 8 users.
+    """
+
+    by_seed: list[float]
+    p_value: float | None = None
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the difference is significantly above or below 0, else 0."""
+        return (1 if self.value > 0 else -1) if is_significant(self.p_value) else 0
+
+
+class Tested(msgspec.Struct, frozen=True, kw_only=True):
+    """What the figures stand on, over all seeds.
+
+    Attributes:
+        users: People; the same ones in all seeds count once.
+        left_out: Steps at which some row gave no reply; `steps` are the others.
+        logged: How often each type of action is logged, as shares.
+        with_rationale: Share of steps whose shopper gave a reason.
+    """
+
+    steps: int
+    sessions: int
+    users: int
+    left_out: int
+    logged: dict[str, float]
+    with_rationale: float
+
+
+class Measured:
+    """The rows of a table on the steps that all of them answered.
+
+    Args:
+        seeds: For each seed the records of every row.
+        same_users: Whether all seeds were tested on the same people.
+        preset: Whose choices the metrics follow.
+        further: Metrics of a table's own, by name.
+
+    Attributes:
+        rows: Their labels.
+
+    Raises:
+        BadConfig: Rows of one seed are not of the same steps, or no step was answered by all.
+    """
+
+    def __init__(
+        self, seeds: Sequence[Records], *, same_users: bool, preset: str, further: Mapping[str, Metric] | None = None
+    ) -> None:
+        self._same_users = same_users
+        self._further = further or {}
+        self._choices = metric_preset(preset)
+        self._answered = [answered_by_all(records) for records in seeds]
+        if not all(steps for answered in self._answered for steps in answered.values()):
+            raise BadConfig("there is no step that every row answered: nothing can be compared.")
+        self.rows = set(seeds[0])
+        self._evaluated = sum(len(next(iter(records.values()))) for records in seeds)  # steps, answered or not
+        self._tables = [
+            {row: StepTable(steps, self._choices) for row, steps in records.items()} for records in self._answered
+        ]
+
+    def figure(self, row: str, name: str) -> Pooled | None:
+        """A row's metric; None where a seed has no step that it counts."""
+        metric = self._metric(name)
+        sums = [user_sums(metric, tables[row]) for tables in self._tables]
+        return self._pooled(list(map(metric.total, sums)), [metric_error(metric, own) for own in sums], metric.bounds)
+
+    def difference(self, first: str, second: str, name: str) -> Pooled | None:
+        """The first row's metric less the second's, on the same steps; None where a seed has none that count."""
+        metric = self._metric(name)
+        pairs = [[user_sums(metric, tables[row]) for row in (first, second)] for tables in self._tables]
+        values = [metric.total(own) - metric.total(other) for own, other in pairs]
+        return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], metric.difference_bounds)
+
+    def tested(self) -> Tested:
+        """What the figures stand on."""
+        any_row = [next(iter(records.values())) for records in self._answered]
+        records = [record for of_seed in any_row for record in of_seed]
+        users = [{record.user_id for record in of_seed} for of_seed in any_row]
+        return Tested(
+            steps=len(records),
+            sessions=sum(len({record.session_id for record in of_seed}) for of_seed in any_row),
+            users=len(set().union(*users)) if self._same_users else sum(map(len, users)),
+            left_out=self._evaluated - len(records),
+            logged={
+                kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES
+            },
+            with_rationale=sum(bool(record.logged_rationale) for record in records) / len(records),
+        )
+
+    def _metric(self, name: str) -> Metric:
+        return self._further.get(name) or find_metric(name, self._choices)
+
+    def _pooled(
+        self, values: list[float], errors: Sequence[ClusteredError | None], bounds: tuple[float, float]
+    ) -> Pooled | None:
+        """The mean over seeds; its interval ends where the metric does."""
+        if any(np.isnan(values)):
+            return None
+        defined = [error for error in errors if error is not None]
+        if len(values) == 1:
+            interval = estimate(values[0], errors[0], bounds)
+            return Pooled(*msgspec.structs.astuple(interval), by_seed=values, p_value=p_value(values[0], errors[0]))
+        if len(defined) < len(errors):
+            return Pooled(float(np.mean(values)), by_seed=values)
+        pooled = pooled_over_seeds(values, defined, same_users=self._same_users)
+        low, high = pooled.low, pooled.high
+        if low is not None and high is not None:
+            low, high = max(bounds[0], low), min(bounds[1], high)
+        return Pooled(pooled.mean, low, high, by_seed=values, p_value=pooled.p_value)
