@@ -368,14 +368,14 @@ def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_row_above_the_ceiling_says_so(finished: Path) -> None:
     log = read_log(finished)
-    assert not any("above the ceiling" in remark for remark in remarks_of(log))
+    assert not any("beyond the ceiling" in remark for remark in remarks_of(log))
     figures = log.entries[0].row.figures | {"exact_accuracy": Estimate(0.95, 0.9, 1.0)}
     row = msgspec.structs.replace(log.entries[0].row, figures=figures)
     entries = [msgspec.structs.replace(log.entries[0], row=row), *log.entries[1:]]
     above = remarks_of(msgspec.structs.replace(log, entries=entries))
     [said] = [remark for remark in above if remark not in remarks_of(log)]
     ceiling = log.ceilings[0].figures["exact_accuracy"].value
-    assert said.startswith(f"{entries[0].label}: beyond the ceiling") and f": exact_accuracy {ceiling:.3f}. " in said
+    assert said.startswith(f"{entries[0].label}: beyond the ceiling of {ceiling:.3f}")
 
 
 def test_a_label_is_no_markup_no_emoji_and_no_second_line(
