@@ -12,10 +12,10 @@ from itertools import combinations
 from typing import Literal, get_args
 
 from benchmarks.sweep.file import ColumnSpec, RowSpec, Sweep
+from benchmarks.sweep.pooling import Measured, Pooled
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted
-from shop_env.evaluation.pooling import Measured, Pooled
 from shop_env.evaluation.results import difference_unit
 
 Verdict = Literal["as in the paper", "opposite", "not significant"]

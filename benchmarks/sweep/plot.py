@@ -8,8 +8,8 @@ from matplotlib.figure import Figure as Plot
 
 from benchmarks.plot_style import COLOURS, REFERENCE, plot_style, save_plot
 from benchmarks.sweep.file import Sweep
+from benchmarks.sweep.pooling import Pooled
 from benchmarks.sweep.result import SweepResult
-from shop_env.evaluation.pooling import Pooled
 
 WIDTH = 6.3  # inches
 APART = 0.008  # of a degree of temperature

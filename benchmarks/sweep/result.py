@@ -12,6 +12,7 @@ import msgspec
 from agents.llm_grpo.config import Decoding
 from benchmarks.sweep.file import RowSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders
+from benchmarks.sweep.pooling import Measured, Pooled, Tested
 from benchmarks.sweep.runs import PlannedRun, SweepOptions, steps_file
 from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
 from replay_sessions.foundation.provenance import provenance
@@ -19,7 +20,6 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
-from shop_env.evaluation.pooling import Measured, Pooled, Tested
 from shop_env.metrics import StepRecord
 
 ORACLE = "oracle"

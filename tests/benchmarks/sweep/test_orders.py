@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks.sweep.file import ColumnSpec, RowSpec, RunSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders, sentences
+from benchmarks.sweep.pooling import Measured, Pooled
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.evaluation.pooling import Measured, Pooled
 from shop_env.metrics import StepRecord
 
 T_2, T_8 = 4.30265, 2.30600  # the 97.5% points of Student's t with two and eight degrees of freedom
