@@ -7,7 +7,7 @@ with such a field is never matched exactly, and a click that cannot be compared 
 
 from collections.abc import Mapping
 
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Action, Click, reply_action
 
 
 def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
@@ -21,22 +21,14 @@ def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
 
 
 def exact_match(predicted: Action, logged: Action) -> bool:
-    """Whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
+    """Returns whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
 
     An action with a field that was not logged has no exact match.
 
     >>> exact_match(Click(name="cart"), Click(name="cart", click_type="nav_bar"))
     True
     """
-    match predicted, logged:
-        case Click(), Click():
-            return predicted.name == logged.name != ""
-        case TypeAndSubmit(), TypeAndSubmit():
-            return predicted.name == logged.name != "" and predicted.text == logged.text != ""
-        case Terminate(), Terminate():
-            return True
-        case _:
-            return False
+    return reply_action(predicted) == reply_action(logged) and not unlogged_fields(logged)
 
 
 def is_wrong_click(predicted: Action, logged: Action) -> bool:
