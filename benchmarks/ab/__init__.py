@@ -1,1 +1,1 @@
-"""What would this change do? Simulated shoppers answer an A/B test whose true answer is known."""
+"""The A/B lab: simulated shoppers answer a test whose true answer is known."""

@@ -1,4 +1,4 @@
-"""What would this change do? Simulated shoppers answer, and are held against the true effect.
+"""Predicts by simulated shoppers what a change of the demo shop does, beside the true effect.
 
   shop-r1 ab --agents "oracle?temperature=1" \\
     "ngram?temperature=1&skip_first_action=false" --out runs/ab

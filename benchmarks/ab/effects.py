@@ -1,6 +1,6 @@
 """Effects of a variant: mean differences of pairs of visits, with intervals over users; how right predictions are.
 
-    visits to B less the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
+    visits to B minus the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
     a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm
 
 The true effect has an interval too: it is measured on many visits of the known shoppers. A predicted interval holds it
@@ -8,11 +8,11 @@ where the two differ by no more than √(predicted margin² + true margin²).
 
 More visits make the walks' error small; that of the fit remains, for other logs give another agent. An agent with
 refits (a bootstrap over the users of its logs) has both. A refit does not walk: with l_v the log-likelihood of visit v
-by the refit less that by the agent, its mean outcome differs from the agent's, to first order, by
+by the refit minus that by the agent, its mean outcome differs from the agent's, to first order, by
 
     mean over v of (outcome_v - mean outcome) · l_v
 
-The fit's variance is that of the effects' differences over refits, less what the walks' sampling adds to it. The
+The fit's variance is that of the effects' differences over refits, minus what the walks' sampling adds to it. The
 interval reaches √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
 """
 
@@ -30,7 +30,7 @@ MEASURES = {"bought": "purchase rate", "steps": "steps a visit", "dollars": "dol
 
 
 class Effect(Record):
-    """A mean difference, B less A.
+    """A mean difference, B minus A.
 
     Attributes:
         low, high: 95%; the difference itself where no chance is in it.
@@ -50,7 +50,7 @@ class Effect(Record):
 
     @property
     def margin(self) -> float:
-        """How far the interval reaches to either side."""
+        """Half of the interval's width."""
         return (self.high - self.low) / 2
 
     @property
@@ -140,7 +140,7 @@ def difference_error(differences: Floats, users: Codes) -> ClusteredError:
 
 
 def prediction(effect: Effect, true: Effect) -> Prediction:
-    """How right a predicted effect is."""
+    """Compares a predicted effect with the true one."""
     error = effect.difference - true.difference
     return Prediction(
         effect=effect,

@@ -23,7 +23,7 @@ OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again
 
 
 class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
-    """How a visit ended.
+    """The end of a visit.
 
     Attributes:
         steps: Replies, the last one included.

@@ -36,7 +36,7 @@ FOR_FIGURES = 1_500_000  # characters that the file needs beside its sessions, w
 
 
 class ReportOptions(Record):
-    """What to report on.
+    """Writes the report of a run or a leaderboard.
 
     Attributes:
         folder: The --out of a training run or of a leaderboard.
@@ -93,7 +93,7 @@ def _report(options: ReportOptions) -> None:
 
 
 def _sessions(options: ReportOptions, evidence: Evidence, judged: Judged) -> tuple[SessionData | None, str]:
-    """What the viewer shows, or why it shows nothing: figures stand without the store, pages do not."""
+    """Returns the viewer's data, or why there is none: metrics stand without the store, pages do not."""
     room = int(options.max_megabytes * MEGABYTE) - FOR_FIGURES
     try:
         store = SessionStore.open(options.store or evidence.config.store)

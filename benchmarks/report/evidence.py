@@ -81,13 +81,13 @@ class Evidence:
 
     @property
     def personas_shown(self) -> str:
-        """Whose persona agents were shown (shop_env.observation.PersonaArm), several joined by commas."""
+        """The persona that agents were shown (shop_env.observation.PersonaArm), several joined by commas."""
         contexts = [self.config.context, *(entry.context for entry in self.log.entries)]
         return ", ".join(dict.fromkeys(context.persona for context in contexts))
 
     @property
     def settings(self) -> dict[str, str]:
-        """What was evaluated and how, in words, for the page's last section."""
+        """The settings of the evaluation in words, for the page's last section."""
         config, training = self.config, self.log.training
         settings = {
             "Agents": "; ".join(
@@ -111,7 +111,7 @@ class Evidence:
 
 
 def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None = None) -> Evidence:
-    """What a run's folder holds, with the curves of other runs `beside` its own.
+    """Reads a run's folder, with the curves of other runs `beside` its own.
 
     Args:
         store: The one it was run on, `demo` or a path; None: as the folder names it.

@@ -221,7 +221,7 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
         from_best = [test for test in tests if best is not None and test.second == best.label]
         others = [test for test in tests if test not in from_best]
         if best is not None and from_best:
-            charts.append(_whisker_chart(f"{words.capitalize()}, each less {best.label}", from_best, False))
+            charts.append(_whisker_chart(f"{words.capitalize()}, each minus {best.label}", from_best, False))
         if others:
             charts.append(_whisker_chart(f"{words.capitalize()}, the run's own comparisons", others, True))
     return [chart | {"open": index == 0} for index, chart in enumerate(charts)]

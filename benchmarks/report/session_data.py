@@ -1,4 +1,4 @@
-"""What the session viewer shows: each session's pages, what the shopper did, and every agent's answer to each step.
+"""The data of the session viewer: each session's pages, the shopper's actions, every agent's answer to each step.
 
     store, judged records ─► chapters (some sessions and the pages that they are the first to show) ─► packed blocks
     each page ─► page_document, which keeps nothing that could act

@@ -1,4 +1,4 @@
-"""Who predicts best and how sure that is; outcomes, confusion, reward, kinds of action, calibration, rationales.
+"""The report's tables: differences, outcomes, confusion, reward, kinds of action, calibration, rationales.
 
 Each function gives a Table; the page draws it, and --tables writes it.
 
@@ -44,7 +44,7 @@ EDGES = [edge / 10 for edge in range(11)]
 
 
 def outcomes(judged: Judged) -> Table:
-    """How often each agent was right, and in which way it was wrong, as shares of its steps."""
+    """Builds the table of right answers and of each way of being wrong, as shares of an agent's steps."""
     counts = {label: Counter(step.outcome for step in steps) for label, steps in judged.items()}
     codes = [code for code in OUTCOMES if any(count[code] for count in counts.values())]
     return _agent_table(
@@ -69,7 +69,7 @@ def confusion(judged: Judged) -> Table:
 
 
 def reward_terms(evidence: Evidence, judged: Judged) -> Table:
-    """What each term gave on average, and what repeating the log would have earned."""
+    """Builds the table of each term's mean, beside what repeating the log would have earned."""
     scored = {label: [step.terms for step in steps if step.terms is not None] for label, steps in judged.items()}
     reward = evidence.config.reward_config
     scored[THE_LOG] = [
@@ -89,7 +89,7 @@ def reward_terms(evidence: Evidence, judged: Judged) -> Table:
 
 
 def action_mix(evidence: Evidence) -> Table:
-    """Which kinds of action people take on the logged pages, and which the agents answer there."""
+    """Builds the table of the kinds of action that people take on the logged pages, and agents answer there."""
     traces = {THE_LOG: _logged_traces(evidence)} | {label: _traces(evidence, label) for label in evidence.labels}
     counts = {label: Counter(kind for trace in own for kind in trace.kinds) for label, own in traces.items()}
     kinds = [kind for kind in KIND_NAMES if any(count[kind] for count in counts.values())]
@@ -102,7 +102,7 @@ def action_mix(evidence: Evidence) -> Table:
 
 
 def fidelity(evidence: Evidence) -> Table:
-    """How far each agent's mix of actions is from people's, on the pages that these people saw."""
+    """Builds the table of the distances of each agent's mix of actions from people's, on the pages that they saw."""
     people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
     names = [name for name in OF_PEOPLE if any(getattr(own, name) is not None for own in people.values())]
     logged = _logged_traces(evidence)
@@ -189,7 +189,7 @@ def leader(evidence: Evidence) -> ResultRow | None:
 
 
 def differences(evidence: Evidence) -> list[Comparison]:
-    """Each row less the best one, then what the run itself has compared; steps without a reply count as misses."""
+    """Each row minus the best one, then what the run itself has compared; steps without a reply count as misses."""
     best, config, training = leader(evidence), evidence.config, evidence.log.training
     own = training.comparisons if training else []
     if best is None:
@@ -205,7 +205,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
-    """Who predicts best; how sure that is; where it goes wrong: a sentence each."""
+    """Returns the best agent, how sure that is, and where it goes wrong: a sentence each."""
     best = leader(evidence)
     if best is None:
         return ["No agent answered every step, so none is ranked."]
@@ -275,7 +275,7 @@ def differences_table(comparisons: Sequence[Comparison]) -> Table:
         title="Paired differences on the same steps",
         columns=[
             Column("agent", name="first"),
-            Column("less", name="second"),
+            Column("minus", name="second"),
             Column("metric"),
             Column("points", "difference", "difference"),
             Column("p", "p"),

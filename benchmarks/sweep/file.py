@@ -140,7 +140,7 @@ class Sweep(Config):
 
     @property
     def by_kind(self) -> bool:
-        """Whether the rows are types of action, all of one policy."""
+        """True where the rows are types of action, all of one policy."""
         return any(row.kind for row in self.row)
 
     @property

@@ -1,4 +1,4 @@
-"""Does the order of rows agree with the paper's? Only a significant difference counts.
+"""The order of rows beside the paper's. Only a significant difference counts.
 
     Measured, published figures ─► Order of every pair of rows that the paper has ─► counts, sentences
 
@@ -38,7 +38,7 @@ class Order(Record):
 
     @property
     def rows(self) -> str:
-        """What is compared."""
+        """The labels that are compared."""
         return self.first if self.second is None else f"{self.first} − {self.second}"
 
     @property
@@ -47,7 +47,7 @@ class Order(Record):
         return format_cell(self.here, difference_unit(self.metric))
 
     def verdict(self, model: str) -> Verdict | None:
-        """Whether the difference has the sign of a paper's model, significantly so; None where that has none."""
+        """Compares the sign with that of a paper's model; None where that has none."""
         published = self.published.get(model)
         if not published:
             return None
@@ -123,7 +123,7 @@ def _published_differences(
 
 
 def sentences(orders: Sequence[Order], columns: Sequence[ColumnSpec], model: str) -> Iterator[str]:
-    """How many orders agree with one model of the paper, figure by figure, and which are opposite."""
+    """Yields, metric by metric, the number of orders that agree with a model of the paper, and the opposite ones."""
     for column in columns:
         judged = {order.rows: order for order in orders if order.metric == column.metric and order.verdict(model)}
         verdicts = Counter(order.verdict(model) for order in judged.values())

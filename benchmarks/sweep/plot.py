@@ -54,7 +54,7 @@ def draw(result: SweepResult, sweep: Sweep, stem: Path) -> list[Path]:
 
 
 def _reach(figure: Pooled) -> tuple[float, float]:
-    """How far the interval reaches below and above, in points."""
+    """Returns the reach of the interval below and above the value, in points."""
     if figure.low is None or figure.high is None:
         return 0.0, 0.0
     return 100 * (figure.value - figure.low), 100 * (figure.high - figure.value)

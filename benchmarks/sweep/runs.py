@@ -95,7 +95,7 @@ class PlannedRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all wanted rows of a training are there; a leaderboard finds out by itself."""
+        """True where all wanted rows of a training are there; a leaderboard finds out by itself."""
         if self.config is None:
             return False
         try:
@@ -115,7 +115,7 @@ class PlannedRun:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
     def describe(self) -> Iterator[str]:
-        """Whether the run is finished, and which phases of a training are."""
+        """Yields the state of the run, then that of each phase of a training."""
         yield f"{self.folder}: {'finished' if self.is_finished else 'to be run'}, store {self.store}"
         finished = self.read_json("phases.json") or {}
         for phase in self.config.phases if self.config else ():

@@ -1,4 +1,4 @@
-"""How often each type of action is logged, predicted, and the one minus the other (Customer-R1, table 7).
+"""Shares of each type of action, logged and predicted, and their difference (Customer-R1, table 7).
 
 | name | formula | range |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""How much users differ: steps of one person resemble each other, so they count for less.
+"""Variance between users: steps of one person resemble each other, so they count for less.
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -22,7 +22,7 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 
 
 def intraclass_correlation(values: Floats, clusters: Codes) -> float:
-    """How alike two values of one cluster are, beside two of any: 0 not at all, 1 equal.
+    """Returns how alike two values of one cluster are, beside two of any: 0 not at all, 1 equal.
 
     NaN where it cannot be computed: fewer than two clusters, none with two values, or no spread at all.
 

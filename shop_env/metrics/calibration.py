@@ -1,4 +1,4 @@
-"""Does what an agent holds likely happen that often? Over all that can be done on a page, not only the likeliest.
+"""Calibration: the share of forecasts that come true, over all that can be done on a page, not only the likeliest.
 
 Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p; with n_b of them in
 bin b of N, their mean p_b and the share y_b that came true,

@@ -29,7 +29,7 @@ TextMatch = Literal["exact", "normalised", "similar"]
 
 
 class MetricChoices(Config):
-    """How figures are counted.
+    """The settings that affect the metrics.
 
     Attributes:
         mean: Every step counts the same, or every session does (a step then counts 1/steps of its session).

@@ -99,7 +99,7 @@ def t_interval(value: float, error: ClusteredError) -> tuple[float, float]:
 
 
 def t_p_value(value: float, error: ClusteredError) -> float:
-    """How often a value whose expectation is 0 lies as far from it, two-sided, however few the clusters."""
+    """Returns how often a value whose expectation is 0 lies as far from it, two-sided, however few the clusters."""
     if not error.has_spread:
         return 1.0 if abs(value) <= NO_SPREAD else 2.0 ** (1 - error.clusters)
     return float(2 * stdtr(error.degrees_of_freedom, -abs(value) / error.standard_error))

@@ -44,7 +44,7 @@ def exact_steps(table: StepTable, text: TextMatch | None = None) -> Floats:
 
 
 def is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
-    """Whether a prediction equals the logged action, its typed text compared as `text` says."""
+    """Returns whether a prediction equals the logged action, its typed text compared as `text` says."""
     predicted, logged = record.predicted, record.logged
     if predicted is None or predicted == logged or text == "exact" or "text" not in predicted:
         return predicted == logged

@@ -1,4 +1,4 @@
-"""How sure a metric is: its 95% interval over users, and the paired test of two agents.
+"""The 95% interval of a metric over users, and the paired test of two agents.
 
     records ─► StepTable ─► sums of each user's steps ─► influences ─► CR2 error ─► Estimate | PairedTest
 
@@ -41,7 +41,7 @@ class PairedTest(Record):
     """A paired difference and what can be said of it over few users.
 
     Attributes:
-        difference: Of the two metrics, first less second.
+        difference: Of the two metrics, first minus second.
         low, high: The 95% interval; None with fewer than 8 users, or where all differ by the same.
         p_value: Of the t test over users, two-sided; None with fewer than 8.
         standard_error, degrees_of_freedom: CR2; None where one user has all steps.
@@ -108,7 +108,7 @@ def paired_difference(
     cluster: Cluster = "user",
     preset: str | MetricChoices = "shop_r1",
 ) -> Estimate:
-    """How much higher the metric is for a than for b on the same steps, with its 95% interval; NaN: no step counts."""
+    """Returns the metric of a minus that of b on the same steps, with its 95% interval; NaN: no step counts."""
     test = paired_test(records_a, records_b, metric, cluster=cluster, preset=preset)
     return Estimate(float("nan")) if test is None else test.estimate
 
@@ -170,7 +170,7 @@ def metric_error(metric: Metric, sums: Floats) -> ClusteredError | None:
 
 
 def influences(metric: Metric, sums: Floats) -> Floats:
-    """What each row of sums, (rows, k), adds to the metric of all of them: they sum to 0.
+    """Returns what each row of sums, (rows, k), adds to the metric of all of them: they sum to 0.
 
     For a mean: (the row's sum - the row's steps · mean) / all steps.
     """

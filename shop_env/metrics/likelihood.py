@@ -1,4 +1,4 @@
-"""How likely the logged action was to an agent that gives probabilities.
+"""The likelihood of the logged action, of agents that give probabilities.
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -42,7 +42,7 @@ def _is_among_first(k: int) -> Callable[[StepTable], Floats]:
 
 
 class Likelihood(NamedTuple):
-    """What an agent's distribution over a page's actions says of the logged one; fields of StepRecord."""
+    """The logged action in an agent's distribution over a page's actions; fields of StepRecord."""
 
     logged_probability: float | None
     logged_rank: int | None

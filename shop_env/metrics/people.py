@@ -1,4 +1,4 @@
-"""Does an agent differ from person to person, and within a person, as people do?
+"""Differences between people and within one person, of an agent beside those of the log.
 
 Accuracy does not say: the best single guess for everyone may be right most often. From the records of a run, what was
 answered beside what was logged, step by step:

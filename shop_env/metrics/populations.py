@@ -1,4 +1,4 @@
-"""How much simulated shoppers as a population resemble the logged ones.
+"""Distances between populations: simulated shoppers beside the logged ones.
 
 Beyond single steps (Customer-R1's figure 3 compares action distributions by eye). Two populations are compared:
 sessions of a log, and the visits that an agent makes by itself (ShopLive-v0), each as the kinds of action in it (clicks

@@ -1,4 +1,4 @@
-"""What is known of one answered step: the logged action, the reply, and what it earned.
+"""One answered step: the logged action, the reply, and what it earned.
 
     evaluate.py ─► record_step ─► StepRecord ─► step_table.py
 
@@ -18,7 +18,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
     """One step and its answer.
 
     Attributes:
-        step_count: How many steps the session has; the step is its last when `step_index` is one less.
+        step_count: How many steps the session has; the step is its last when `step_index` is this minus 1.
         logged: The logged action as a reply carries it; a field that the log does not know is "", and then nobody can
             say whether a reply matched it (`is_scorable`).
         logged_click_type: The log's kind of click, None where it has none.
@@ -64,7 +64,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
 
     @property
     def is_scorable(self) -> bool:
-        """Whether the log knows every field of its action: else only the type can be right or wrong."""
+        """True where the log knows every field of its action: else only the type can be right or wrong."""
         return not unlogged_fields(self.logged)
 
 

@@ -1,4 +1,4 @@
-"""When an agent stops: does it answer `terminate` where the shopper did?
+"""Stopping: an agent's `terminate` beside the shopper's.
 
 | name | formula | range | source |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""What would this change of a shop's pages do? Agents answer logged steps on the page as it was, and as changed.
+"""A change of any shop's pages: agents answer logged steps on the page as it was, and as changed.
 
 change.py       a TOML of rules, or a function -> the page of B
 touched.py      which logged steps the change touches, and what an agent sees there on A, on B and on a placebo

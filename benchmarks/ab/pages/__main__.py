@@ -1,4 +1,4 @@
-"""What would this change of my shop's pages do? Agents answer on logged pages.
+"""Predicts by agents what a change of a shop's pages does to the next action.
 
   shop-r1 ab pages --store stores/mine --change change.toml \\
     --agents ngram,nearest --out ab/mine --dry-run

@@ -36,7 +36,7 @@ Lines = Mapping[StepKey, StepLine]
 
 
 class Answers(msgspec.Struct, kw_only=True):
-    """What an agent answers at each touched step, as shares of kinds of action.
+    """An agent's answers at each touched step, as shares of kinds of action.
 
     Attributes:
         draws: Replies to each page; 0: these are probabilities.
@@ -50,7 +50,7 @@ class Answers(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """Which steps were answered on every version, (steps,); the others are in no figure."""
+        """True at the steps that were answered on every version, (steps,); the others are in no figure."""
         complete: NDArray[np.bool_] = np.all(~np.isnan(list(self.shares.values())), axis=(0, 2))
         return complete
 

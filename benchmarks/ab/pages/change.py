@@ -1,4 +1,4 @@
-"""What a change is: rules in a TOML file, or a function of one's own, from the page of A to the page of B.
+"""A change: rules in a TOML file, or a function of one's own, from the page of A to the page of B.
 
     [[rule]]                                  # each rule selects elements of the simplified page, and does one thing
     select = "[name$=add_to_cart]"
@@ -29,7 +29,7 @@ _PRICE = re.compile(r"(?<=[$€£¥])(\s?)(\d[\d,]*)(\.\d+)?")
 
 
 class Rule(Config, omit_defaults=True):
-    """What happens to the elements that `select` selects: one of the others.
+    """One thing that happens to the elements that `select` selects.
 
     Attributes:
         select: A CSS selector on the simplified page, such as `[name$=add_to_cart]`.

@@ -22,7 +22,7 @@ from shop_env.metrics.clustered_errors import Codes
 
 
 class Shift(Record):
-    """What an agent says of one kind of action, as a share of what is done on the touched pages.
+    """An agent's shift of one kind of action, as a share of what is done on the touched pages.
 
     Attributes:
         on_a, on_b: The share on each.
@@ -37,7 +37,7 @@ class Shift(Record):
 
 
 class PagesRow(Record):
-    """What one agent answers.
+    """One agent's answer.
 
     Attributes:
         shifts: By kind of action; empty where it gave no answer at all.

@@ -55,7 +55,7 @@ def table(results: PagesResults, row: PagesRow) -> Table:
 
 
 def sentences(results: PagesResults) -> Iterator[str]:
-    """What the change touches, each agent's significant shifts, and what qualifies them."""
+    """Yields the pages that the change touches, each agent's significant shifts, and what qualifies them."""
     yield (
         f"'{results.change}' touches {results.touched:,} of {results.step_count:,} pages, of {results.users} users; "
         "agents are evaluated on those."

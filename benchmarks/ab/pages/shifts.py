@@ -90,7 +90,7 @@ class Kinds:
         self.labels = [*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE]
 
     def of(self, action: Action | None, names: Collection[str]) -> str:
-        """Which kind an action is on a page with these names.
+        """Returns the kind of an action on a page with these names.
 
         >>> from replay_sessions.schema import Click
         >>> kinds = Kinds({"cart": ["add_to_*"], "banner": ["hero.*"]})
@@ -112,7 +112,7 @@ class Kinds:
                 assert_never(action)
 
     def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
-        """How much of a distribution each kind has, (kinds,)."""
+        """Returns the share of a distribution that each kind has, (kinds,)."""
         shares_of_kinds = np.zeros(len(self.labels))
         for action, share in distribution.items():
             shares_of_kinds[self.labels.index(self.of(action, names))] += share
