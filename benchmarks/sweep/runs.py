@@ -99,7 +99,7 @@ class PlannedRun:
         if self.config is None:
             return False
         try:
-            steps = {entry.steps for entry in read_log(self.folder).entries}
+            entries = read_log(self.folder).entries
         except BadConfig:  # not finished, or of another version: the training command says which
             return False
         decodings = [
@@ -107,7 +107,10 @@ class PlannedRun:
             for name in self.phases
             for decoding in self.config.evaluation.get_decodings(self.config.phases[name].temperatures)
         ]
-        return steps.issuperset(steps_file(self.folder, name) for name in decodings)
+        there = [entry for entry in entries if (self.folder / entry.steps).exists()]
+        whole = all(entry.files(self.folder).sha256() == entry.sha256 for entry in there)
+        wanted = {steps_file(self.folder, name) for name in decodings}
+        return whole and wanted <= {entry.steps for entry in there}
 
     def read_json(self, name: str) -> Any:
         """One of its files, such as phases.json or cost.json; None where there is none."""
