@@ -100,7 +100,7 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     assert "| T 0.7 |" in text and "28.63" in text
     with (figure_2 / "shop_r1_figure2.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["paper_1_3B"] for row in rows] == ["0.2772", "0.2863", "", "", "", "", ""]
+    assert [row["paper_1_3B"] for row in rows][:2] == ["0.2772", "0.2863"]
     assert [float(row["figure_1"]) for row in rows] == [row["figures"][0]["value"] for row in view["rows"]]
     assert (figure_2 / "shop_r1_figure2.png").read_bytes().startswith(b"\x89PNG")
     assert "</svg>" in (figure_2 / "shop_r1_figure2.svg").read_text(encoding="utf-8")
