@@ -11,22 +11,19 @@ Exit codes: 0 done, 1 the check found faults, 2 the call was wrong.
 """
 
 import inspect
-import keyword
 import sys
 from collections.abc import Sequence
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import tyro
 
 from agents.conformance import TIME_LIMIT_S, check_agent
 from agents.registry import AGENTS, GROUPS, agent_class, installed_agents, parse_spec
+from agents.templates.writing import PARTS, AgentKind, write_template
 from replay_sessions.foundation.command_line import choose, parse_options, program_of
-from replay_sessions.foundation.durable_files import writing
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Table, columns, print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
@@ -37,9 +34,6 @@ COMMANDS = {
     "new": "Write an agent, reward, metric or importer to begin with, and its test.",
     "check": "Check whether an agent keeps the contract of shop_env/evaluation/protocol.py.",
 }
-AgentKind = Literal["class", "function", "policy"]
-TEMPLATES = "agents.templates"
-PARTS = ("agent", "reward", "metric", "importer")
 
 
 class List(msgspec.Struct, frozen=True):
@@ -129,48 +123,6 @@ def _new(command: New) -> int:
     if part == "agent":
         print(f"     shop-r1 rank --agents {target},random --out boards/{name}")
     return 0
-
-
-def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]:
-    """Writes NAME.py and test_NAME.py, and nothing over what is there.
-
-    Args:
-        kind: One of AgentKind, or of PARTS.
-
-    Returns:
-        By what name commands take the new agent, reward, metric or importer; and the files.
-
-    Raises:
-        BadConfig: The name is no name for a module, or a file of that name is there.
-        WriteFailed: The system refused.
-    """
-    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
-        raise BadConfig(f"'{name}' is no name for a module: letters, digits and _, lower case, as in my_agent")
-    files = [folder / f"{name}.py", folder / f"test_{name}.py"]
-    if there := [str(file) for file in files if file.exists()]:
-        raise BadConfig(f"{' and '.join(there)} already there, and nothing is overwritten: choose another name")
-    if find_spec(name) is not None:
-        raise BadConfig(f"there is a module '{name}' already, which the file would hide: choose another name")
-    class_name = "".join(part.capitalize() for part in name.split("_"))
-    own = {"function": "act", "reward": "reward", "metric": "metric"}.get(kind, class_name)
-    template = f"own_{kind}" if kind in PARTS else f"{kind}_agent"
-    words = {template: name, template.title().replace("_", ""): class_name}
-    if kind in PARTS:
-        test = _filled(f"test_{template}.py", words)
-    else:
-        test = _filled("test_class_agent.py", {"ClassAgent": own, "class_agent": name})
-    for file, text in zip(files, (_filled(f"{template}.py", words), test), strict=True):
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-    return f"{files[0]}:{own}", files
-
-
-def _filled(template: str, words: dict[str, str]) -> str:
-    text = resources.files(TEMPLATES).joinpath(template).read_text(encoding="utf-8")
-    for old, new in words.items():
-        text = text.replace(old, new)
-    return text
 
 
 def _check(command: Check) -> int:

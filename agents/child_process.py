@@ -32,7 +32,6 @@ from shop_env.observation import Observation
 Message = TypeVar("Message", bound=msgspec.Struct)
 START_LIMIT_S = STEP_LIMIT_S = 600.0
 MOST_STARTS = 4  # an agent whose process ended that often is not started again
-LARGEST_MESSAGE = 2**28  # bytes
 
 
 def build_agent(spec: AgentSpec, store: SessionStore | None, step_limit_s: float = STEP_LIMIT_S) -> Agent:
@@ -164,7 +163,7 @@ class Worker:
         began, line = time.monotonic(), b""
         try:
             send(process.stdin, message)
-            line = process.stdout.readline(LARGEST_MESSAGE)
+            line = process.stdout.readline()
             return msgspec.json.decode(line, type=kind)
         except (OSError, msgspec.DecodeError) as error:
             timed_out = time.monotonic() - began >= limit_s

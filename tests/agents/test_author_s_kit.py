@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import agents.__main__
-from agents.__main__ import main, write_template
+from agents.__main__ import main
+from agents.templates.writing import write_template
 from replay_sessions.foundation.errors import WriteFailed
 
 pytestmark = pytest.mark.long
