@@ -1,16 +1,20 @@
-"""One word for one thing: what users read uses the field's words, not those that were once ours in their place."""
+"""Lint of words, a part of `make check`: users read the field's words, and docstrings say what a function does.
+
+    python -m tests.words
+
+README, the pages of docs and the packages' error messages use none of the words in REPLACED, and no docstring begins
+with one of OPENINGS.
+"""
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from benchmarks.docs_site.commands import command_names, help_text
 from replay_sessions.foundation.packages import OUR_PACKAGES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 # Former word (a regular expression, bounded by what is no word) -> the word to use.
 REPLACED = {
     r"grpo\.replies": "num_generations",
@@ -48,33 +52,52 @@ ALLOWED = {
 }
 
 
+OPENINGS = ("What", "Who", "Whose", "Whether", "How")
+
+
 def read_by_users() -> Iterator[tuple[str, str]]:
-    """README, the pages of docs, and what the packages raise."""
+    """Yields README, the pages of docs, and the texts that the packages raise."""
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         yield page.name, page.read_text(encoding="utf-8")
+    for name, tree in parsed_modules():
+        raised = (node for node in ast.walk(tree) if isinstance(node, ast.Raise))
+        texts = (part.value for node in raised for part in ast.walk(node) if isinstance(part, ast.Constant))
+        yield name, " ".join(text for text in texts if isinstance(text, str))
+
+
+def parsed_modules() -> Iterator[tuple[str, ast.Module]]:
+    """Yields the name and the tree of each module of the packages."""
     for package in OUR_PACKAGES:
-        for module in (ROOT / package).rglob("*.py"):
-            raised = (node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, ast.Raise))
-            texts = (part.value for node in raised for part in ast.walk(node) if isinstance(part, ast.Constant))
-            yield str(module.relative_to(ROOT)), " ".join(text for text in texts if isinstance(text, str))
+        for module in sorted((ROOT / package).rglob("*.py")):
+            yield str(module.relative_to(ROOT)), ast.parse(module.read_text("utf-8"))
 
 
 def replaced_words(text: str) -> list[str]:
+    """Lists the words of a text that have a replacement."""
     text = re.sub("|".join(ALLOWED), "", " ".join(text.split()))
     return re.findall(rf"(?<!\w)(?:{'|'.join(REPLACED)})(?!\w)", text, re.IGNORECASE)
 
 
-def test_pages_and_errors_use_the_field_s_words() -> None:
-    assert [(name, words) for name, text in read_by_users() if (words := replaced_words(text))] == []
+def docstring_openings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yields the line and the first word of each docstring of a function or class that begins with one of OPENINGS."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            first = (ast.get_docstring(node) or "").partition(" ")[0]
+            if first in OPENINGS:
+                yield node.lineno, first
 
 
-@pytest.mark.long
-def test_help_uses_the_field_s_words() -> None:
-    texts = [(name, help_text(name, "--help-all")) for name in command_names()]
-    assert [(name, words) for name, text in texts if (words := replaced_words(text))] == []
+def main() -> int:
+    """Prints each finding; returns 1 if there are any."""
+    findings = [f"{name}: {', '.join(words)}" for name, text in read_by_users() if (words := replaced_words(text))]
+    findings += [
+        f"{name}:{line}: a docstring begins with {first!r}"
+        for name, tree in parsed_modules()
+        for line, first in docstring_openings(tree)
+    ]
+    print("\n".join(findings) or "words: nothing found")
+    return int(bool(findings))
 
 
-@pytest.mark.parametrize("text", ["two agents can be told\napart", "Figures are percent", "grpo.clip = 0.2"])
-def test_a_replaced_word_is_noticed(text: str) -> None:
-    assert replaced_words(text)
-    assert not replaced_words("a figure of the paper; it is left out; `figures`; updates the weights")
+if __name__ == "__main__":
+    sys.exit(main())
