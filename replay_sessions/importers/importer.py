@@ -216,16 +216,10 @@ def table_of_names(texts: Mapping[str, str]) -> str:
     )
 
 
-_MOST_LISTED = 12
-_LONGEST_NAME = 60  # characters
-
-
 def listed(names: Iterable[str]) -> str:
-    r"""Returns the first names of a log in quotes.
+    r"""Returns the first names of a log in quotes, none of them whole where it is very long.
 
     >>> listed(["id", "two\nlines"])
     "'id', 'two\\nlines'"
     """
-    names = list(names)
-    texts = [repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}...") for name in names]
-    return ", ".join(texts[:_MOST_LISTED]) + (" ..." if len(names) > _MOST_LISTED else "")
+    return ", ".join(repr(name[:60]) for name in list(names)[:12])

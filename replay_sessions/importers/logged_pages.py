@@ -22,6 +22,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.importers.importer import changed_options
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import remove_from_text
@@ -193,12 +194,9 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.private_data == "remove" or (self.private_data is None and self.pages == "raw")
 
     def described(self) -> dict[str, str]:
-        """How it differs from pages that are stored as they were logged, for the manifest."""
-        if (self.pages, self.recipe, self.private_data) == ("simplified", None, None):
-            return {}
-        recipe = {"pages": "raw", "recipe": self.recipe or "by site"} if self.pages == "raw" else {}
-        recipe |= {"viewport": self.viewport} if self.viewport != "desktop" else {}
-        return {**recipe, "private_data": "removed" if self.removes_private_data else "kept"}
+        """Returns what is done to pages, for the manifest."""
+        changed = {name: str(value) for name, value in changed_options(self, PageReading).items()}
+        return {**changed, "private_data": "removed" if self.removes_private_data else "kept"}
 
 
 def read_saved_page(folder: Path, name: str) -> bytes:

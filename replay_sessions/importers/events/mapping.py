@@ -6,7 +6,6 @@ Paths are those of the field mappings (mapped/record_paths.py): dotted, several 
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
@@ -27,7 +26,7 @@ from replay_sessions.importers.mapped.record_paths import (
 )
 from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.importers.sources.row_tables import ORDER, ROW, Row
-from replay_sessions.importers.sources.times import moment
+from replay_sessions.importers.sources.times import iso_time
 from replay_sessions.store.manifest import Rejected
 
 # Views show a page; actions are done on the page that is shown.
@@ -165,7 +164,7 @@ class EventMapping(records.Config):
             "session_id": _filled_at(about, self.session.session_id),
             "user_id": optional_text_at(about, self.session.user_id),
             "events": msgspec.json.encode(list(self._events(worded))).decode(),
-            "timestamp": _iso_time(optional_text_at(worded, fields.timestamp)),
+            "timestamp": iso_time(optional_text_at(worded, fields.timestamp)),
             ORDER: " ".join(str(_sort_key(optional_at(event, path))) for path in fields.order),
         }
 
@@ -230,12 +229,6 @@ def _number_at(record: Any, path: OptionalPath) -> float | None:
         return float(text) if text else None
     except ValueError as error:
         raise BadSession(f"field {path!r} is {text!r}, and a number was expected") from error
-
-
-def _iso_time(text: str | None) -> str | None:
-    """A time as ISO 8601, so that pauses are measured whatever the log's unit is."""
-    time = moment(text)
-    return datetime.fromtimestamp(time, UTC).isoformat() if time is not None else text
 
 
 def _sort_key(value: Any) -> float:

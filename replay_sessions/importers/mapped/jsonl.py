@@ -5,7 +5,7 @@
 Our own form is a Session as JSON (schema.py). Without --mapping it is recognised by the first line's keys.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import (
     Imported,
@@ -21,6 +20,7 @@ from replay_sessions.importers.importer import (
     NoOptions,
     Part,
     changed_options,
+    find_files,
     listed,
     reason_of,
     table_of_names,
@@ -53,12 +53,31 @@ class MappedImporter(Importer):
 
     _mapping: FieldMapping | None
     _reading: PageReading
+    _files: list[Path]
+
+    def _set_files(self, source: Path) -> None:
+        self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), any_file=True)
+        self.size = sum(path.stat().st_size for path in self._files)
 
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
         """Reads by a mapping, except where the options of the command say otherwise of pages."""
         self.name = mapping.source if mapping else "jsonl"
         self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
+
+    def _records(self, path: Path) -> Iterator[Record | Rejected]:
+        """The sessions of a file, a record each."""
+        return read_records(path)
+
+    def split(self) -> Iterator[Part | Rejected]:
+        for path in self._files:
+            done = 0
+            for record in self._records(path):
+                if isinstance(record, Rejected):
+                    yield record
+                else:
+                    yield Part(record, record.done_bytes - done, path)
+                    done = record.done_bytes
 
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         try:
@@ -88,17 +107,6 @@ class MappedImporter(Importer):
         )
 
 
-def parts_of_file(path: Path, records: Iterable[Record | Rejected]) -> Iterator[Part | Rejected]:
-    """The records of a file, a part each."""
-    done = 0
-    for record in records:
-        if isinstance(record, Rejected):
-            yield record
-        else:
-            yield Part(record, record.done_bytes - done, path)
-            done = record.done_bytes
-
-
 class JsonlOptions(PageReading, frozen=True, kw_only=True):
     """How JSON lines are read.
 
@@ -117,18 +125,11 @@ class JsonlImporter(MappedImporter):
 
     def __init__(self, source: Path, options: JsonlOptions | None = None) -> None:
         super().__init__(source, options)
-        check_name(source)
-        try:
-            with source.open("rb"):
-                self.size = source.stat().st_size
-        except IsADirectoryError as error:
-            raise ImportFailed(f"'{source}' is a folder, and a file of JSON lines was expected") from error
-        except OSError as error:
-            raise ImportFailed(f"cannot read '{source}': {error.strerror}") from error
         if source.suffix in (".csv", ".tsv"):
             raise ImportFailed(
                 f"'{source}' is a table, and a file of JSON lines was expected: `import events` reads tables"
             )
+        self._set_files(source)
         name, self.notes = self._choose_mapping(self.options.mapping)
         self._set_mapping(None if name == OWN_FORM else load_mapping(name), self.options)
         self.settings |= {"mapping": name, **self._reading.described()}
@@ -138,12 +139,9 @@ class JsonlImporter(MappedImporter):
         mappings = {name: mapping.description for name, mapping in built_in_mappings().items()}
         return _HELP.format(mappings=table_of_names(mappings))
 
-    def split(self) -> Iterator[Part | Rejected]:
-        return parts_of_file(self.source, read_records(self.source))
-
     def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
         """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
-        file, mappings = self.source, built_in_mappings()
+        file, mappings = self._files[0], built_in_mappings()
         first = first_object(islice(read_records(file), 100))
         likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)
         if name is not None:

@@ -23,10 +23,10 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.hub.download import fetch
-from replay_sessions.importers.importer import TOO_LONG, Imported, Part, SessionRows, find_files
+from replay_sessions.importers.importer import TOO_LONG, Imported, SessionRows
 from replay_sessions.importers.logged_pages import PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_mapping, paths_of
-from replay_sessions.importers.mapped.jsonl import MappedImporter, parts_of_file
+from replay_sessions.importers.mapped.jsonl import MappedImporter
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.importers.sources.times import in_time_order
@@ -77,8 +77,7 @@ class ShopcartImporter(MappedImporter):
         super().__init__(source, options)
         options = self.options
         folder = fetch(source, options.revision, _PATTERNS)
-        self._files = find_files(folder, (".jsonl", ".jsonl.gz", ".parquet"), any_file=True)
-        self.size = sum(path.stat().st_size for path in self._files)
+        self._set_files(folder)
         mapping = _shift_pages(load_mapping(options.mapping), 0)
         self._set_mapping(mapping, options)
         offset: int | None = options.page_offset
@@ -98,9 +97,8 @@ class ShopcartImporter(MappedImporter):
             **self._reading.described(),
         }
 
-    def split(self) -> Iterator[Part | Rejected]:
-        for path in self._files:
-            yield from parts_of_file(path, read_sessions(path, self._mapping))
+    def _records(self, path: Path) -> Iterator[Record | Rejected]:
+        return read_sessions(path, self._mapping)
 
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         split = next((split for split in SPLITS if source.location.startswith(split)), None)  # of the file's name
@@ -112,7 +110,7 @@ class ShopcartImporter(MappedImporter):
         """Yields some sessions of each file, with the pages as they were logged."""
         each = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
-            records = (record for record in read_sessions(path, self._mapping) if isinstance(record, Record))
+            records = (record for record in self._records(path) if isinstance(record, Record))
             items = (item for record in records for item in self.read(record, self.options))
             yield from islice((item for item in items if isinstance(item, Session)), each)
 

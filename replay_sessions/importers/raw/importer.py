@@ -102,7 +102,7 @@ class RawImporter(Importer):
             **endings,
         }
         self.settings |= {key: str(value) for key, value in described.items() if value is not None}
-        if not endings and not self._table.has_type("terminate"):
+        if not endings and "terminate" not in self._table.values("type"):
             self.notes.append(
                 "no action is a terminate: --purchase-selector, --purchase-url, --idle-minutes and --terminate-at-end "
                 "say where sessions end"

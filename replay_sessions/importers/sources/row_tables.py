@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import reason_of
@@ -38,10 +37,6 @@ class RowTable:
     @property
     def columns(self) -> list[str]:
         return list(self._table.column_names)
-
-    def has_type(self, action_type: str) -> bool:
-        """Returns whether any row is an action of a type."""
-        return bool(pa.compute.any(pa.compute.equal(self._table.column("type"), action_type)).as_py())
 
     def values(self, column: str) -> Iterator[str | None]:
         """Yields the values of a column, in the order of the rows."""

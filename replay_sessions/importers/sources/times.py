@@ -1,7 +1,7 @@
 """Points in time as logs write them: ISO 8601 (with or without zone), or numbers since some start.
 
 Where only their order counts, numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of
-the file where it says nothing. As dates (`moment`), numbers are since 1970, and their size gives their unit.
+the file where it says nothing. As dates (`iso_time`), numbers are since 1970, and their size gives their unit.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,27 +35,25 @@ def seconds(time: str | float | None) -> float | None:
         return None
 
 
-def moment(time: str | None) -> float | None:
-    """A point in time as seconds since 1970; None where it cannot be read, or is none of a calendar.
+def iso_time(time: str | None) -> str | None:
+    """Returns a point in time as ISO 8601 in UTC; as it stands where it cannot be read, or is none of a calendar.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds: from 1973 to 2286 their sizes do not overlap.
 
-    >>> moment("2025-04-14T21:52:57Z") == moment("1744667577") == moment("1744667577000000")
+    >>> iso_time("2025-04-14T21:52:57Z") == iso_time("1744667577") == iso_time("1744667577000000")
     True
-    >>> moment("17.5") is None
-    True
+    >>> iso_time("17.5"), iso_time("yesterday")
+    ('17.5', 'yesterday')
     """
-    number = seconds(time)
-    if number is None:
-        return None
     try:
-        float(time or "")
+        number = float(time or "")
+        point = next((number / unit for unit in _UNITS if _FIRST <= number / unit < 100 * _FIRST), None)
     except ValueError:
-        return number  # of a calendar
-    for unit in _UNITS:
-        if _FIRST <= number / unit < 100 * _FIRST:
-            return number / unit
-    return None
+        point = seconds(time)
+    try:
+        return time if point is None else datetime.fromtimestamp(point, UTC).isoformat()
+    except (ValueError, OverflowError):  # beyond the calendar in UTC
+        return time
 
 
 def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | float | None]) -> list[Event]:

@@ -221,10 +221,17 @@ def test_known_logs_have_importers_of_their_names(name: str, shared_data: Path, 
 
 class TestRefusals:
     def test_a_source_that_cannot_be_read(self, tmp_path: Path) -> None:
-        with pytest.raises(ImportFailed, match=r"cannot read .*No such file"):
+        with pytest.raises(ImportFailed, match="there is no file"):
             JsonlImporter(tmp_path / "missing.jsonl")
-        with pytest.raises(ImportFailed, match="is a folder"):
+        with pytest.raises(ImportFailed, match="holds none"):
             JsonlImporter(tmp_path)
+
+    def test_the_files_of_a_folder_are_one_log(self, tmp_path: Path) -> None:
+        folder = tmp_path / "days"
+        folder.mkdir()
+        for number in range(3):
+            (folder / f"{number}.jsonl").write_bytes(msgspec.json.encode(make_session(number)) + b"\n")
+        assert list(import_file(folder).sessions()) == [make_session(number) for number in range(3)]
 
     def test_a_form_that_nothing_recognises(self, tmp_path: Path) -> None:
         path = write_lines(tmp_path / "log.jsonl", {"visit": 1, "clicks": []})
