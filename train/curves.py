@@ -126,7 +126,7 @@ def _curves(options: CurvesOptions) -> None:
     sys.stdout.write(f"{out}\n")
 
 
-main = command(CurvesOptions, _curves)
+main = command(CurvesOptions, _curves, program="shop-r1 curves")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,7 +28,8 @@ from replay_sessions.store.work_folder import WorkFolder
 _EXAMPLES = """\
   shop-r1 export hub stores/mine --out mine_for_the_hub
   shop-r1 import hub mine_for_the_hub --out stores/again
-  hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset --private"""
+  hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset \\
+    --private"""
 # Column -> its type and what it holds.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     name: (pa.type_for_alias(alias), text)
