@@ -155,7 +155,8 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
         parse_options(LeaderboardConfig, words, program="shop-r1 rank")
         return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
     only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
-    words = ("--preset", preset, *_preset_flags(run, preset), *run.flags, *options.flags, *where, "--extend")
+    # What makes it another run than its neighbours comes last: no flag of the call undoes it.
+    words = ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset), *where, "--extend")
     if run.rows_file is not None:
         words = ("--rows", run.rows_file, "--only", *only, *words)
     _, _, config = prepare(words)
