@@ -155,7 +155,7 @@ def differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, st
     Versions are always the same: `read_log` refuses all others.
     """
     names = ("split", "sessions", "first_action", "inferred", "context", "reward", "metrics", "extraction")
-    settings = {"store": (log.provenance["store"]["fingerprint"], other.provenance["store"]["fingerprint"])}
+    settings = {"store": (log.fingerprint, other.fingerprint)}
     first, second = msgspec.to_builtins(log.config), msgspec.to_builtins(other.config)
     settings |= {name: (first[name], second[name]) for name in names}
     return {name: f"{one} and {another}" for name, (one, another) in settings.items() if one != another}

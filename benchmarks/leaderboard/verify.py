@@ -78,7 +78,7 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
     log = read_log(folder)
     settings = _settings(folder, log)
     recorded = msgspec.json.decode((folder / LOG_FILE).read_bytes())
-    if store.fingerprint != log.provenance["store"]["fingerprint"]:
+    if store.fingerprint != log.fingerprint:
         return {WHOLE_FOLDER: [f"provenance.store: it was not run on '{store.path}', {store.fingerprint}"]}
     check_labels([spec for _, spec, _ in settings.rows])
     mismatches: dict[str, list[str]] = {WHOLE_FOLDER: []}

@@ -113,6 +113,12 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return "leaderboard" if self.training is None else "training run"
 
     @property
+    def fingerprint(self) -> str | None:
+        """Of the store; None in a log from which it was removed."""
+        store = self.provenance.get("store")
+        return store.get("fingerprint") if isinstance(store, dict) else None
+
+    @property
     def rows(self) -> list[ResultRow]:
         """All rows of the table, best first."""
         return sorted_rows([*(entry.row for entry in self.entries), *self.ceilings])
@@ -213,7 +219,7 @@ def open_store(log: EvaluationLog, named: str | None = None) -> SessionStore:
         BadConfig: It is another store.
     """
     store = SessionStore.open(named or log.config.store)
-    if store.fingerprint != log.provenance["store"]["fingerprint"]:
+    if store.fingerprint != log.fingerprint:
         raise BadConfig(f"the evaluation was not run on '{store.path}', whose fingerprint is {store.fingerprint}")
     return store
 
