@@ -15,7 +15,6 @@ from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.icons import host_of
 from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.names import Namer, quoted, tidy
-from replay_sessions.simplify.parsing import check_bounds
 from replay_sessions.simplify.recipes import Recipe, find_recipe, load_recipe
 from replay_sessions.simplify.targets import (
     ACTING_TAGS,
@@ -112,7 +111,6 @@ def _drafted(
 ) -> tuple["Draft", LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    check_bounds(source)
     document, landmarks, styles = parse(source, viewport)
     walk = Walk(rules.rules_on(document), Labels.of(landmarks.labelled), styles, private_data=private_data)
     walk.run(document.body.first_child if document.body is not None else None)

@@ -14,7 +14,7 @@ from replay_sessions.simplify.css_selectors import SHADOW_ROOT
 from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
 from replay_sessions.simplify.hidden import hide_closed_details
 from replay_sessions.simplify.media import DESKTOP, Viewport
-from replay_sessions.simplify.parsing import Landmarks, check_bounds, find_landmarks, parse_document
+from replay_sessions.simplify.parsing import Landmarks, find_landmarks, parse_document
 from replay_sessions.simplify.style_rules import StyleRules
 
 _FRAME = (300, 150)  # the size of a frame that says nothing of its own
@@ -134,7 +134,6 @@ def _take_away(node: LexborNode) -> None:
 def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewport) -> None:
     """Puts the document of a frame behind it, hidden as the frame is."""
     source = (frame.attributes.get("srcdoc") or "").encode("utf-8", "replace")
-    check_bounds(source)
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
     width, height = (
         max(int(size), 1) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True)
