@@ -44,8 +44,12 @@ def tell_apart(
         lasts: What the names hold of them.
         address: Where one of them leads; asked only of those that are the same.
     """
-    keys = _Keys(labels, lasts, address)
-    in_turn: tuple[Key, ...] = (keys.rest, keys.words, keys.number)
+    address = functools.cache(address)
+    in_turn: tuple[Key, ...] = (
+        lambda index: rest(labels[index]),
+        lambda index: words_key(address(index), lasts[index]),
+        lambda index: address_key(address(index)),
+    )
     first: dict[Hashable, int] = {}
     groups: dict[Hashable, list[int]] = {}
     for index, name in enumerate(names):
@@ -55,24 +59,6 @@ def tell_apart(
     for group in groups.values():
         _split(group, in_turn, added)
     return added
-
-
-class _Keys:
-    """What is asked in turn. Compiled, functions in a function would be a circle of references."""
-
-    def __init__(self, labels: Sequence[str], lasts: Sequence[str], address: Callable[[int], str | None]) -> None:
-        self._labels = labels
-        self._lasts = lasts
-        self._address = functools.cache(address)
-
-    def rest(self, index: int) -> str:
-        return rest(self._labels[index])
-
-    def words(self, index: int) -> str:
-        return words_key(self._address(index), self._lasts[index])
-
-    def number(self, index: int) -> str:
-        return address_key(self._address(index))
 
 
 def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None:
@@ -179,7 +165,7 @@ def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
         (index if target.is_container else target.scope.named, last)
         for index, (target, last) in enumerate(zip(targets, lasts, strict=True))
     ]
-    added = tell_apart(places, labels, lasts, functools.partial(_address, targets))
+    added = tell_apart(places, labels, lasts, lambda index: _address(targets, index))
     return [f"{last}_{added[index]}" if index in added else last for index, last in enumerate(lasts)]
 
 

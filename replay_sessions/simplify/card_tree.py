@@ -55,33 +55,12 @@ class Node:
     def __init__(self, part: Part, parent: "Node | None") -> None:
         self.part = part
         self.parent = parent
-        # Most parts have neither; lists for each of them would keep the garbage collector busy.
-        self.children: list[Node] = _NO_NODES
-        self.headings: list[Heading] = _NO_HEADINGS  # those in it and in no card inside
+        self.children: list[Node] = []
+        self.headings: list[Heading] = []  # those in it and in no card inside
         self.first_inner = part.last  # the first target that is in a card inside
         self.title = ""
         self.is_one_of_many = False  # a link with its heading, beside others; what is around has another title
         self.scope = part.inside  # the one of what is in it, once all titles are known
-
-    def add_child(self, child: "Node") -> None:
-        if self.children:
-            self.children.append(child)
-        else:
-            self.children = [child]
-
-    def forget_children(self) -> None:
-        """Lets go of them, so that no parts hold each other, and the page with them."""
-        self.children = _NO_NODES
-
-    def add_headings(self, headings: list[Heading]) -> None:
-        if self.headings:
-            self.headings += headings
-        elif headings:
-            self.headings = list(headings)
-
-
-_NO_NODES: list[Node] = []
-_NO_HEADINGS: list[Heading] = []
 
 
 def tree_of(parts: list[Part], headings: list[Heading], last: int) -> list[Node]:
@@ -102,14 +81,14 @@ def tree_of(parts: list[Part], headings: list[Heading], last: int) -> list[Node]
         piece = part.piece
         while left and left[-1].piece < piece:
             node = _around(node, left[-1].piece)
-            node.add_headings([left.pop()])
+            node.headings.append(left.pop())
         around = _around(node, piece)
         node = Node(part, around)
-        around.add_child(node)
+        around.children.append(node)
         nodes.append(node)
     while left:
         node = _around(node, left[-1].piece)
-        node.add_headings([left.pop()])
+        node.headings.append(left.pop())
     return nodes
 
 
