@@ -27,6 +27,9 @@ _SEVERAL = 3
 _MOST_OF_ONE = 16  # what can be acted on in a card of one product; more is a list
 _MOST_ALIKE = 0.7  # of the titles of siblings; if more are the same, they say what all of them are
 _LIST = frozenset({"\n<dd>", "\n<dl>", "\n<dt>", "\n<li>", "\n<ol>", "\n<ul>"})
+_PLACE = re.compile(  # "slide 3 of 7", "3 / 7": where a card stands in a carousel
+    r"\W*(?:[^\W\d_]+\W+)?\d+\s*(?:/|of|von|sur|de|di|van|av|af|из|z|z\.)\s*\d+\W*", re.IGNORECASE
+)
 
 
 def set_cards(
@@ -67,6 +70,8 @@ class _Titles:
             if len(headings) > 1:
                 headings.sort()
             if part.inside is not part.outside and (card := part.card) is not None:
+                if card.title and _PLACE.fullmatch(card.title):
+                    card.title = ""
                 if headings and not card.title:
                     card.title = _heading(child)
                 child.title = card.title

@@ -70,7 +70,9 @@ class Cascade:
         self._about: Memo[str, list[tuple[int, Block, Selector]]] = Memo(self._selectors)
         self.fitting: Memo[Keys, dict[str, Fitting]] = Memo(self._fit)
         searched = sorted(word for word in self._hiding if word[0] not in ".#[")
-        self.searched = [selector for word in searched for _, block, selector in self._about[word] if block.may_hide]
+        self.searched = [
+            selector.text for word in searched for _, block, selector in self._about[word] if block.may_hide
+        ]
         self._ids = frozenset(word[1:] for word in self._words if word[0] == "#")
         self._attributes = frozenset(word[1:] for word in self._words if word[0] == "[") | {STYLED}
         self.ids = frozenset(word[1:] for word in self._hiding if word[0] == "#")

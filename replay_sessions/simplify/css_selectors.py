@@ -86,8 +86,7 @@ class Selector(NamedTuple):
         tag, id, classes: What its element must have; "" for any.
         words: Its element has one of these: `.class`, `#id`, `[attribute`, a tag; `*` for any element.
         specificity: Ids; classes, attributes and pseudo-classes; tags.
-        around: Tags, `#id`s and `.class`es that the elements around its element must have among them.
-        bits: Theirs.
+        around: The bits of the tags, `#id`s and `.class`es that the elements around its element must have among them.
         is_simple: Whether `tag`, `id` and `classes` say all of it.
         is_slotted: Whether it is about what stands in the slots of a shadow tree, not about the tree itself.
     """
@@ -98,8 +97,7 @@ class Selector(NamedTuple):
     classes: frozenset[str]
     words: tuple[str, ...]
     specificity: Specificity
-    around: frozenset[str]
-    bits: int
+    around: int
     is_simple: bool
     is_slotted: bool = False
 
@@ -176,22 +174,22 @@ class _Compound:
     def add(self, ids: int = 0, classes: int = 0, tags: int = 0) -> None:
         self.specificity = self.specificity[0] + ids, self.specificity[1] + classes, self.specificity[2] + tags
 
-    def add_function(self, token: FunctionBlock, name: str) -> frozenset[str] | None:
+    def add_function(self, token: FunctionBlock, name: str) -> int | None:
         """Adds a pseudo-class with arguments, and returns what must be around it; None if it matches nothing."""
         if name not in ("is", "where", "not", "has"):
             self.add(classes=1)
-            return frozenset()
+            return 0
         inner = [selector for part in split(token.arguments) if (selector := _read(part)) is not None]
         if not inner:
             self.add(classes=name != "where")
-            return frozenset() if name == "not" else None
+            return 0 if name == "not" else None
         if name != "where":
             self.add(*max(selector.specificity for selector in inner))
         if name in ("not", "has"):
-            return frozenset()
+            return 0
         self.choices.append(tuple({word: None for selector in inner for word in selector.words}))
         if len(inner) > 1:
-            return frozenset()
+            return 0
         self.tag, self.id = self.tag or inner[0].tag, self.id or inner[0].id
         self.classes |= inner[0].classes
         return inner[0].around
@@ -210,7 +208,7 @@ class _Compound:
 def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch for each kind of token
     """One selector; None if it is none, or matches no element of a stored page."""
     compound = _Compound()
-    around: frozenset[str] = frozenset()
+    around = 0
     combinator, colons, is_simple, is_class = "", 0, True, False
     for token in tokens:
         if token.type == "whitespace" or token in (">", "+", "~"):
@@ -219,7 +217,7 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
         if combinator:
             is_simple = False
             if combinator in (" ", ">"):  # others stand beside the element, or beside one around it
-                around |= frozenset(own_words(compound.tag, compound.id, compound.classes))
+                around |= get_bits(own_words(compound.tag, compound.id, compound.classes))
             compound, combinator = _Compound(compound.specificity), ""
         if token == ":":
             colons += 1
@@ -258,5 +256,5 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
     own = (compound.tag, compound.id, frozenset(compound.classes))
     is_whole = bool(text) and not combinator.strip() and not colons
     return Selector(
-        text, *own, compound.words(), compound.specificity, around, get_bits(around), is_simple
+        text, *own, compound.words(), compound.specificity, around, is_simple
     ) if is_whole else None  # fmt: skip

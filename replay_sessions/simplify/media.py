@@ -3,8 +3,7 @@
 Conditions have three values: True, False, and None for what is not understood. tinycss2 cuts them into tokens, with
 what stands in brackets inside them, so they are evaluated by recursion.
 
-How wide a container is only a layout could say. It is no wider than the window, which decides some conditions; for the
-others it is estimated to be as wide.
+How wide a container is only a layout could say. It is no wider than the window, which decides some conditions.
 """
 
 import functools
@@ -92,11 +91,11 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
 
 
 @functools.lru_cache(2_000)
-def matches_container(query: str, viewport: Viewport) -> tuple[bool | None, bool]:
-    """Whether a container as wide as the viewport meets a query, and whether all narrower ones say the same.
+def matches_container(query: str, viewport: Viewport) -> bool | None:
+    """Whether a container meets a query, if all that are no wider than the viewport say the same.
 
-    >>> [matches_container(f"card ({query})", DESKTOP) for query in ("width > 80em", "min-width: 9px", "height > 1px")]
-    [(False, True), (True, False), (None, True)]
+    >>> [matches_container(f"card ({query})", DESKTOP) for query in ("width > 80em", "width < 90em", "width > 9em")]
+    [False, True, None]
     """
     tokens = _tokens(query)
     if tokens and isinstance(tokens[0], IdentToken) and not _is_not(tokens[0]):
@@ -106,7 +105,7 @@ def matches_container(query: str, viewport: Viewport) -> tuple[bool | None, bool
         _condition(tokens, functools.partial(_feature, dict.fromkeys(("width", "inline-size"), width)))
         for width in widths
     ]
-    return results[0], len(set(results)) == 1
+    return results[0] if len(set(results)) == 1 else None
 
 
 @functools.lru_cache(2_000)

@@ -65,7 +65,6 @@ class LocatedPage:
     hidden: frozenset[int]
 
 
-@paused_collection()
 def simplify(
     raw_html: str | bytes,
     recipe: Recipe | str | None = None,
@@ -85,49 +84,38 @@ def simplify(
         BadConfig: no such recipe.
         BadSession: the page nests deeper than any browser would show, or the parser gave it up.
     """
-    draft, _ = _drafted(raw_html, recipe, private_data, viewport)
-    return SimplifiedPage(draft.html(draft.names()))
+    return locate(raw_html, recipe, private_data=private_data, viewport=viewport).page
 
 
 @paused_collection()
 def locate(
     raw_html: str | bytes,
-    recipe: Recipe | None = None,
+    recipe: Recipe | str | None = None,
     *,
     private_data: bool = True,
     viewport: Viewport = DESKTOP,
 ) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
-    draft, document = _drafted(raw_html, recipe, private_data, viewport)
-    names = draft.names()
-    nodes = {
-        target.node.mem_id: name for target, name in zip(draft.targets, names, strict=True) if target.node and name
-    }
-    return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, draft.hidden)
-
-
-def _drafted(
-    raw_html: str | bytes, recipe: Recipe | str | None, private_data: bool, viewport: Viewport
-) -> tuple["Draft", LexborHTMLParser]:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     document, landmarks, styles = parse(source, viewport)
     walk = Walk(rules.rules_on(document), Labels.of(landmarks.labelled), styles, private_data=private_data)
     walk.run(document.body.first_child if document.body is not None else None)
-    draft = Draft(walk, _title(document))
+    draft = _Draft(walk, _title(document))
     if private_data:
         draft.remove_private_data()
-    return draft, document
+    names = draft.names()
+    nodes = {target.node.mem_id: name for target, name in zip(walk.targets, names, strict=True) if target.node and name}
+    return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, frozenset(walk.hidden))
 
 
-class Draft:
+class _Draft:
     """A walked page on its way to HTML: what is written out, and the words that names are made from."""
 
     def __init__(self, walk: Walk, title: str) -> None:
         walk.labels.settle(walk.targets)
         self._cards = set_cards(walk.parts, walk.headings, walk.targets, walk.visible, walk.pieces)
         self.targets = walk.targets
-        self.hidden = frozenset(walk.hidden)
         self._walk = walk
         self._title = quoted(title)
         self._attributes = [shown_attributes(target) for target in walk.targets]

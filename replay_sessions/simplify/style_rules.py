@@ -20,8 +20,6 @@ from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHO
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
 from replay_sessions.simplify.style_sheets import sheets_of
 
-_MAX_REVEALED = 200_000  # elements of a page that are looked at for `visible` inside `hidden`
-_MANY_SELECTORS = 200  # more are searched for by their tags
 _MANY_TESTS = 50  # after which all elements that a selector matches are searched for
 _MAX_SUBSTITUTIONS = 20
 _NOWHERE: Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
@@ -56,12 +54,12 @@ class StyleRules:
         self._tests: dict[str, int] = {}
         self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
         self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
-        self._revealed = 0
         self.ids = self._cascade.ids
         self.attribute_names = self._cascade.attribute_names
         self.table = self._cascade.table
-        if root is not None and self._cascade.searched:
-            _mark_styled(root, self._cascade.searched)
+        # What selectors without class, id and attribute hide is marked: any element would have to be asked about them.
+        for node in search(root, self._cascade.searched) if root is not None else ():
+            node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
         """Whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
@@ -120,7 +118,7 @@ class StyleRules:
         """Whether an element that has what a selector says of it is matched; None if that is not understood."""
         if selector.is_simple:
             return True
-        if selector.bits and selector.bits & self._bits_around(node.parent) != selector.bits:
+        if selector.around and selector.around & ~self._bits_around(node.parent):
             return False
         text = selector.text
         if text in self._matches:
@@ -194,8 +192,7 @@ class StyleRules:
             return False
         visible: set[int] = set()
         around: set[int] = set()
-        for inner in node.css("*") if self._revealed < _MAX_REVEALED else ():
-            self._revealed += 1
+        for inner in node.css("*"):
             if self.compute("visibility", inner) == SHOW:
                 visible.add(inner.mem_id)
                 outer = inner.parent
@@ -212,25 +209,6 @@ class StyleRules:
                 elif child.mem_id not in visible and child.is_element_node:  # a comment has no attributes
                     child.attrs["inert"] = ""
         return bool(visible)
-
-
-def _mark_styled(root: LexborHTMLParser | LexborNode, selectors: list[Selector]) -> None:
-    """Marks what selectors without class, id and attribute hide: any element would have to be asked about them."""
-    texts = [selector.text for selector in selectors]
-    if len(texts) > _MANY_SELECTORS:
-        words: set[str] = set()
-        for node in root.css("*"):
-            attributes = node.attributes
-            words.update(own_words(node.tag or "", attributes.get("id"), (attributes.get("class") or "").split()))
-        by_tag: dict[str, list[str]] = {}
-        for selector in selectors:
-            if words.issuperset(selector.around):
-                tag = selector.tag if selector.tag.isalnum() else "*"  # `o\\:p` would have to be escaped
-                by_tag.setdefault(tag, []).append(selector.text)
-        # An element is compared only with those about its tag, not with all.
-        texts = [f"{tag}:is({', '.join(alike)})" for tag, alike in by_tag.items() if tag == "*" or tag in words]
-    for node in search(root, texts):
-        node.attrs[STYLED] = ""
 
 
 def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:

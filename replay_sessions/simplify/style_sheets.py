@@ -5,10 +5,10 @@ times what the rest of the page takes, and nearly all of a sheet is about colors
 blocks at its braces (those in strings are escaped before), and only blocks that have one of the words are looked at.
 lightningcss is faster, but its Python bindings write a whole sheet out again as text.
 
-Rules under a condition that is not understood (`@scope`, an unknown media feature) may show but not hide. A container
-is estimated to be as wide as the window; in what is often narrower (a card, a list, a sidebar) the estimate may show
-but not hide. Layers and nested rules count as in a browser. The pages of a shop have the same sheets, so all of it is
-cached by their content; a block's selectors are parsed when an element asks for one of their words.
+Rules under a condition that is not understood (`@scope`, an unknown media feature), or that is about the width of a
+container, may show but not hide. Layers and nested rules count as in a browser. The pages of a shop have the same
+sheets, so all of it is cached by their content; a block's selectors are parsed when an element asks for one of their
+words.
 """
 
 import functools
@@ -29,15 +29,11 @@ _ESCAPES = {"{": r"\7b ", "}": r"\7d ", ";": r"\3b "}
 _COMBINATORS = re.compile(r"[\s>+~]+")
 _WORDS = re.compile(r"([.#]?)([\w-]+)")
 _NEEDS_PARSER = frozenset("([\\&|*")
-_IN_NARROW = (
-    "aside *, article *, figure *, td *, li:not(nav *) *, [role=listitem] *, [class*=card i] *, [class*=sidebar i] *, "
-    "[style*='width:'] *"
-)  # elements whose container is often narrower than the window
 _CONDITIONS: dict[str, Callable[[str, Viewport], bool | None]] = {
     "media": matches_media,
     "supports": lambda condition, viewport: supports(condition),
     "layer": lambda condition, viewport: True,
-    "container": lambda condition, viewport: matches_container(condition, viewport)[0],
+    "container": matches_container,
     "scope": lambda condition, viewport: None,
 }
 
@@ -60,13 +56,11 @@ class _Context(NamedTuple):
     Attributes:
         applies: Whether its rules apply.
         nest: The style rule that it is of.
-        estimate: Whether its rules apply in a container as wide as the window; None if no container decides.
     """
 
     applies: bool | None
     layer: Layer
     nest: _Nest | None
-    estimate: bool | None = None
 
 
 class Block(NamedTuple):
@@ -154,9 +148,6 @@ class Sheet:
             condition = f"({condition}"
         evaluate = _CONDITIONS.get(name.lower())
         applies = False if evaluate is None else evaluate(condition.strip(), self._viewport)
-        if name.lower() == "container" and not matches_container(condition.strip(), self._viewport)[1]:
-            context = context._replace(estimate=applies is True and context.estimate is not False)
-            applies = True
         if name.lower() == "layer":
             names = condition.split(".") if condition.strip() else [f"#{len(self.layers)} of {id(self)}"]
             layer = (*context.layer, *map(str.strip, names))
@@ -181,11 +172,7 @@ class Sheet:
         if not self._is_wanted(declarations):
             return None
         declared = [item for item in declared_in(declarations) if item.name in PROPERTIES or item.name in self._names]
-        if context.estimate is False:
-            nest = _Nest(f"&:where({_IN_NARROW})", nest)
-        elif context.estimate and any(item.value not in (SHOW, INHERIT) for item in declared):
-            nest = _Nest(f"&:where(:not({_IN_NARROW}))", nest)
-        if context.applies is None or context.estimate is False:
+        if context.applies is None:
             declared = [item for item in declared if item.value != HIDE]
         last = {(item.name, item.is_important): item for item in declared}
         return Block(position, context.layer, nest, tuple(last.values())) if declared else None

@@ -7,6 +7,7 @@ before those of the recipe that it extends.
 
 import functools
 import tomllib
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -70,23 +71,15 @@ class _RecipeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     detect: tuple[str, ...] = ()
 
 
-class _Merged(dict[tuple[int, ...], Rule]):
-    """The indices of rules, lowest first -> one rule out of them, NO_RULE if they say nothing between them."""
-
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
-        super().__init__({(): NO_RULE})
-        self._rules = rules
-
-    def __missing__(self, fitting: tuple[int, ...]) -> Rule:
-        settings: dict[str, str | bool] = {}
-        for index in fitting:
-            for field in Rule.__struct_fields__[1:]:
-                value = getattr(self._rules[index], field)
-                if value is not None:
-                    settings.setdefault(field, value)
-        settings = {field: value for field, value in settings.items() if value or field == "card"}
-        rule = self[fitting] = msgspec.convert(settings, Rule) if settings else NO_RULE
-        return rule
+def _merge(rules: Iterable[Rule]) -> Rule:
+    """Returns one rule out of several, of which the first that says something about a point decides it."""
+    settings: dict[str, str | bool] = {}
+    for rule in rules:
+        for field, value in msgspec.structs.asdict(rule).items():
+            if field != "select" and value is not None:
+                settings.setdefault(field, value)
+    settings = {field: value for field, value in settings.items() if value or field == "card"}
+    return msgspec.convert(settings, Rule) if settings else NO_RULE
 
 
 class Recipe:
@@ -99,8 +92,8 @@ class Recipe:
     def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
         self.name = name
         self.rules = rules
-        self.detect = tuple(text.encode() for text in detect)
-        self._merged = _Merged(rules)
+        self._detect = tuple(text.encode() for text in detect)
+        self._merged = functools.cache(lambda indices: _merge(rules[index] for index in indices))
         document = LexborHTMLParser("")
         for number, rule in enumerate(rules, 1):
             try:
@@ -114,11 +107,11 @@ class Recipe:
         for index, rule in enumerate(self.rules):
             for node in document.css(rule.select):
                 fitting[node.mem_id] = (*fitting.get(node.mem_id, ()), index)
-        return {node: self._merged[indices] for node, indices in fitting.items()}
+        return {node: self._merged(indices) for node, indices in fitting.items()}
 
     def recognises(self, raw_html: bytes) -> bool:
         """Whether a page's source looks like this recipe's site."""
-        return bool(self.detect) and all(text in raw_html for text in self.detect)
+        return bool(self._detect) and all(text in raw_html for text in self._detect)
 
 
 def load_recipe(name_or_file: str | Path) -> Recipe:
