@@ -50,8 +50,6 @@ class Part(NamedTuple):
 class Node:
     """A part in the tree of parts."""
 
-    __slots__ = ("children", "first_inner", "headings", "is_one_of_many", "parent", "part", "scope", "title")
-
     def __init__(self, part: Part, parent: "Node | None") -> None:
         self.part = part
         self.parent = parent

@@ -24,11 +24,6 @@ UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so o
 class Opened:
     """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
 
-    __slots__ = (
-        "attributes", "container", "fields_before", "is_label", "is_unread", "kind", "private", "rule",
-        "scope",
-    )  # fmt: skip
-
     def __init__(self, writer: "ElementWriter", kind: int, attributes: Attributes, rule: Rule) -> None:
         self.kind = kind
         self.attributes = attributes

@@ -64,8 +64,6 @@ class Scope:
         apart: What tells a card from others of its title in the same place.
     """
 
-    __slots__ = ("_prefix", "apart", "parent", "repeat", "title", "word")
-
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
         self.parent = parent
         self.word = word

@@ -174,8 +174,9 @@ class _Writer:
             if not alt and not attributes.get("name"):
                 return "", "", False
             return self._start("span", {"role": "img", **attributes}, part="image") + _escaped(alt), "</span>", True
-        if tag in ("option", "optgroup"):
-            return self._option(node, tag, attributes)
+        if tag == "option":
+            chosen = {"aria-selected": "true"} if "selected" in attributes else {}
+            return self._start("span", {"role": "option", **chosen, **attributes}, part=tag), "</span> ", True
         return self._plain(tag, attributes, is_foreign)
 
     def _plain(self, tag: str, attributes: Mapping[str, str | None], is_foreign: bool) -> tuple[str, str, bool]:
@@ -191,15 +192,6 @@ class _Writer:
         if written in _VOID:
             return start, "", True
         return start, f"</{written}>", True
-
-    def _option(self, node: LexborNode, tag: str, attributes: Mapping[str, str | None]) -> tuple[str, str, bool]:
-        """A choice of a list, which is shown in the open, or a group of them with its label."""
-        label = attributes.get("label") or ""
-        if tag == "optgroup":
-            return self._start("span", attributes, part=tag) + f"<b>{_escaped(label)}</b> ", "</span>", True
-        chosen = {"aria-selected": "true"} if "selected" in attributes else {}
-        start = self._start("span", {"role": "option", **chosen, **attributes}, part=tag)
-        return start + ("" if node.text(deep=True).strip() else _escaped(label)), "</span> ", True
 
     def _field(
         self, node: LexborNode, tag: str, attributes: dict[str, str | None], is_foreign: bool

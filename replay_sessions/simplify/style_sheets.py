@@ -117,16 +117,8 @@ class Sheet:
         stack = [context]
         position = 0
         for chunk in written.split("}"):
-            if chunk.count("{") == 1 and "@" not in chunk:  # as most are, so these go a short way
-                if stack[-1].applies is False or not self._is_wanted(chunk):
-                    continue
-                if stack[-1].nest is None:
-                    position += 1
-                    opening, _, declarations = chunk.partition("{")
-                    nest = _Nest(opening.rpartition(";")[2].strip(), None)
-                    if block := self._block(declarations, stack[-1], nest, position):
-                        yield block
-                    continue
+            if chunk.count("{") == 1 and "@" not in chunk and not self._is_wanted(chunk):
+                continue  # as most are
             *openings, last = chunk.split("{")
             for opening in openings:
                 declarations, _, prelude = opening.rpartition(";")

@@ -48,11 +48,6 @@ _FIELDS = frozenset({"input", "select", "textarea"})
 class Target:
     """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
 
-    __slots__ = (
-        "alt", "attributes", "end", "has_image", "heading", "inner", "is_block",
-        "is_container", "is_unread", "label", "lead", "node", "outer", "piece", "private", "rule", "scope", "steady",
-        "tag", "text",
-    )  # fmt: skip
     kind: ClassVar[int] = ACTED_ON
 
     def __init__(self, tag: str, attributes: Attributes, rule: Rule, scope: Scope, piece: int) -> None:

@@ -153,7 +153,7 @@ def test_a_mark_cannot_break_out() -> None:
 def test_what_a_browser_would_hold_back_is_shown() -> None:
     page = (
         '<title>Tents</title><details><summary name="more">More</summary>2.1 kg</details><dialog>Sale</dialog>'
-        '<select name="size"><option name="size.s" selected>S<option name="size.m" label="Medium"></select>'
+        '<select name="size"><option name="size.s" selected>S<option name="size.m">Medium</select>'
         '<img alt="A red tent"><p hidden>from 49</p>'
     )
     document = page_document(page)
