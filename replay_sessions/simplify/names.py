@@ -40,9 +40,6 @@ _CARRIED = re.compile(
 _CONTENTS = re.compile(
     r"[,(]?\s*\b\d[\d.,]*[kK]?\+?\s+(?:items?|products?|reviews?|ratings?|results?)\b\)?", re.IGNORECASE
 )
-# What dates and contents hold, quick to look for; with no letter (i, k, s) that is the small one of several.
-_IN_DATES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "ep", "oct", "nov", "dec")
-_IN_CONTENTS = ("tem", "product", "rev", "rat", "ult")
 _NUMBER_AT_END = re.compile(r"\d\W*$")
 _LETTER = re.compile(r"[^\W\d_]")
 # What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
@@ -170,10 +167,8 @@ def _steady(text: str) -> str:
         text = _COUNT.sub(" ", text).strip() or text
     if _NUMBER_AT_END.search(text):
         text = _CARRIED.sub(r"\1", text)
-    lowered = text.lower()
-    if any(map(lowered.__contains__, _IN_DATES)):
-        text = _DATE.sub(" ", text).strip() or text
-    if any(map(lowered.__contains__, _IN_CONTENTS)) and _LETTER.search(rest := _CONTENTS.sub(" ", text)):
+    text = _DATE.sub(" ", text).strip() or text
+    if _LETTER.search(rest := _CONTENTS.sub(" ", text)):
         text = rest
     if not _MONEY.search(text):
         return text

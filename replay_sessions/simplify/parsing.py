@@ -12,9 +12,6 @@ _MOST_OPEN = 100_000  # also those that have no end tag
 _UNSEEN = re.compile(
     rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
 )
-_DECLARING = 1024  # how much of a page may declare its encoding, as HTML says
-_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
-_OTHER_ENCODING = re.compile(rb"charset(?!\s*=\s*[\"']?utf-8[\"'\s/>])")
 # MHTML that Chrome saves says `shadowmode`.
 _LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
 
@@ -43,10 +40,8 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     if source.count(b"<") - 2 * source.count(b"</") > _MOST_OPEN:
         raise BadSession(f"a page with more than {_MOST_OPEN:,} tags left open: it is damaged; leave it out")
     source = _without_noscript(source)
-    # A page that declares UTF-8 or nothing is read as UTF-8 in any case; most are, and need not be tried.
-    declares_other = _declares_other_encoding(source[:_DECLARING].lower())
     try:
-        document = LexborHTMLParser(source, encoding=declares_other and (source.isascii() or not _is_utf8(source)))
+        document = LexborHTMLParser(source, encoding=not _is_utf8(source))
     except UnicodeError:
         document = LexborHTMLParser(source, encoding=False)
     except SelectolaxError as error:
@@ -80,11 +75,6 @@ def find_landmarks(tree: LexborHTMLParser | LexborNode) -> Landmarks:
         elif node.tag == "iframe":
             landmarks.frames.append(node)
     return landmarks
-
-
-def _declares_other_encoding(head: bytes) -> bool:
-    """Whether the beginning of a page, in small letters, may declare an encoding that is not UTF-8."""
-    return head.startswith(_BYTE_ORDER_MARKS) or b"<?xml" in head or _OTHER_ENCODING.search(head) is not None
 
 
 def _is_utf8(source: bytes) -> bool:
