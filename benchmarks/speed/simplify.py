@@ -15,7 +15,8 @@ from pathlib import Path
 
 from benchmarks.speed.measurement import Measurement, Options, compare_rates, find_pages, median_times
 from benchmarks.speed.simplify_peers import prune
-from replay_sessions.simplify import load_recipe, simplify
+from replay_sessions.simplify import simplify
+from replay_sessions.simplify.recipes import find_recipe
 
 _RUNS = 5
 _WAYS: dict[str, Callable[[bytes], object]] = {
@@ -33,8 +34,9 @@ def measure(options: Options) -> Iterator[Measurement]:
     """
     folder = options.data or os.environ.get("SHOP_R1_TEST_DATA", "")
     pages = [gzip.decompress(file.read_bytes()) for file in find_pages(Path(folder, "raw_pages"))]
-    recognises, runs = load_recipe("amazon").recognises, options.get_runs(_RUNS)
-    for shops, some in (("amazon", [page for page in pages if recognises(page)]), ("shops", pages)):
+    runs = options.get_runs(_RUNS)
+    amazon = [page for page in pages if find_recipe(page).name == "amazon"]
+    for shops, some in (("amazon", amazon), ("shops", pages)):
         seconds = dict.fromkeys(_WAYS, 0.0)
         for page in some:
             for way, median in median_times({way: partial(_WAYS[way], page) for way in _WAYS}, runs).items():

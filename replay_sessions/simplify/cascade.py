@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from replay_sessions.simplify.css_selectors import Selector, Specificity
-from replay_sessions.simplify.declarations import HIDE, INHERIT, SHOW
+from replay_sessions.simplify.declarations import INHERIT, SHOW
 from replay_sessions.simplify.style_sheets import Block, Layer, Sheet
 from replay_sessions.simplify.tags import TAGS, UNKNOWN
 
@@ -57,7 +57,6 @@ class Cascade:
         searched: The hiding selectors that ask for neither class, id nor attribute.
         fitting: Tag, classes, id and attributes of an element -> property -> the declarations that may be about it, the
             strongest first, and those of them that may hide. What is around the element is not looked at yet.
-        may_reveal: Whether a rule shows by `visibility`.
         table: Tag number -> what is decided about elements of that tag.
     """
 
@@ -77,10 +76,6 @@ class Cascade:
         self._attributes = frozenset(word[1:] for word in self._words if word[0] == "[") | {STYLED}
         self.ids = frozenset(word[1:] for word in self._hiding if word[0] == "#")
         self.attribute_names = frozenset(word[1:] for word in self._hiding if word[0] == "[")
-        self.may_reveal = any(
-            item.name == "visibility" and item.value not in (HIDE, INHERIT)
-            for sheet in sheets for blocks in sheet.filed.values() for block in blocks for item in block.declared
-        )  # fmt: skip
         unknown = self._tag(*UNKNOWN)  # pages number the tags that HTML does not know as they like
         self.table: Memo[int, Tag] = Memo(lambda number: self._tag(*TAGS[number]) if number in TAGS else unknown)
 

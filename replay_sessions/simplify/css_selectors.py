@@ -169,7 +169,6 @@ class _Compound:
         self.tag = self.id = ""
         self.classes: set[str] = set()
         self.attributes: list[str] = []
-        self.choices: list[tuple[str, ...]] = []  # the words of the arguments of `:is()`
 
     def add(self, ids: int = 0, classes: int = 0, tags: int = 0) -> None:
         self.specificity = self.specificity[0] + ids, self.specificity[1] + classes, self.specificity[2] + tags
@@ -187,7 +186,6 @@ class _Compound:
             self.add(*max(selector.specificity for selector in inner))
         if name in ("not", "has"):
             return 0
-        self.choices.append(tuple({word: None for selector in inner for word in selector.words}))
         if len(inner) > 1:
             return 0
         self.tag, self.id = self.tag or inner[0].tag, self.id or inner[0].id
@@ -198,9 +196,6 @@ class _Compound:
         """What its elements are filed under: what is rarest."""
         if self.classes or self.id:
             return (f"#{self.id}" if self.id else f".{min(self.classes)}",)
-        choices = [choice for choice in self.choices if "*" not in choice]
-        if choices:
-            return min(choices, key=len)
         names = [name for name in self.attributes if name != "class"]  # elements without classes may have none
         return (f"[{names[0]}" if names else self.tag or "*",)
 

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 import tinycss2
-from tinycss2.ast import Declaration, FunctionBlock
+from tinycss2.ast import Declaration
 
 HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
 PROPERTIES = ("display", "visibility")
@@ -54,18 +54,12 @@ def _declared(text: str) -> Declared | None:
     item = tinycss2.parse_one_declaration(text)
     if not isinstance(item, Declaration):
         return None
-    value: str | None
-    if item.name[:2] == "--":
-        value = tinycss2.serialize(item.value).strip()
-    elif any(isinstance(token, FunctionBlock) and token.lower_name == "var" for token in item.value):
-        value = tinycss2.serialize(item.value).strip().lower()
-    else:
-        value = outcome_of(item.lower_name, tinycss2.serialize(item.value))
-    return (
-        None
-        if value is None
-        else Declared(item.name if item.name[:2] == "--" else item.lower_name, value, item.important)
-    )
+    name = item.name if item.name[:2] == "--" else item.lower_name
+    text = tinycss2.serialize(item.value).strip()
+    if name[:2] == "--":
+        return Declared(name, text, item.important)
+    value = text.lower() if "var(" in text.lower() else outcome_of(name, text)
+    return None if value is None else Declared(name, value, item.important)
 
 
 def outcome_of(name: str, value: str) -> str | None:

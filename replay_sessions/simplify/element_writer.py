@@ -11,10 +11,9 @@ from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.pieces import PieceWriter
 from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK, TITLE
-from replay_sessions.simplify.targets import Attributes, Labels, Target
+from replay_sessions.simplify.targets import FIELDS, Attributes, Labels, Target
 
 _LABELLED = frozenset({"input", "textarea"})
-_FIELDS = frozenset({"input", "select", "textarea"})
 # Attributes that show what is private: of a field its value, elsewhere all that say what is inside.
 _TYPED = ("value",)
 _SHOWN = ("alt", "aria-label", "title")
@@ -61,7 +60,7 @@ class ElementWriter(PieceWriter):
         if self._removes_private:
             private = rule.private or private or (kind_of_field(attributes) if tag in _LABELLED else "")
         if private:
-            shown = _TYPED if tag in _FIELDS else _SHOWN
+            shown = _TYPED if tag in FIELDS else _SHOWN
             attributes = {**attributes, **{name: f"[{private}]" for name in shown if attributes.get(name)}}
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.node = node
@@ -154,7 +153,8 @@ class ElementWriter(PieceWriter):
             self.badges.append((piece, len(self.pieces)))
         if opened.rule.title:
             self._head(
-                piece, self.steady_text(piece, self.text_since(piece)) or tidy(opened.attributes.get("aria-label"))
+                piece,
+                self.steady_text(piece, self.text_since(piece), "", {}) or tidy(opened.attributes.get("aria-label")),
             )
         if opened.is_label and (words := self.text_since(piece)):
             if labelled := opened.attributes.get("for"):

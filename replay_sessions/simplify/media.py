@@ -38,7 +38,7 @@ VIEWPORTS: dict[ViewportName, Viewport] = {
     "phone": Viewport(390, 844, is_touch=True, wide_layout=980),
 }
 
-_PIXELS = {"px": 1.0, "em": 16.0, "rem": 16.0, "in": 96.0, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "pt": 96 / 72, "pc": 16.0}
+_PIXELS = {"px": 1.0, "em": 16.0, "rem": 16.0, "in": 96.0, "cm": 96 / 2.54, "mm": 9.6 / 2.54}
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
 }  # fmt: skip
@@ -49,18 +49,12 @@ _VALUES: dict[
 ] = {  # what a usual browser says of a usual screen; "none", "no-preference" and 0 are false where alone
     "prefers-color-scheme": "light",
     "prefers-reduced-motion": "no-preference",
-    "prefers-reduced-data": "no-preference",
-    "prefers-reduced-transparency": "no-preference",
     "prefers-contrast": "no-preference",
     "forced-colors": "none",
     "inverted-colors": "none",
     "color-gamut": "srgb",
-    "dynamic-range": "standard",
     "display-mode": "browser",
     "scripting": "enabled",
-    "update": "fast",
-    "overflow-block": "scroll",
-    "overflow-inline": "scroll",
     "grid": "0",
     "monochrome": "0",
 }

@@ -187,13 +187,7 @@ def slug(text: str) -> str:
     >>> slug("4 Stars & Up"), slug("電気ケトル 1.7L"), slug("!!!")
     ('4_stars_up', '電気ケトル_1_7l', '')
     """
-    if text.isascii():
-        words = b"_".join(text.encode().translate(_ASCII_LETTERS).split()).decode()
-    elif text.replace(" ", "").isalnum():
-        words = "_".join(text.lower().split())
-    else:
-        lowered = _UNDERSCORES.sub("_", text.lower()) if "_" in text else text.lower()
-        words = "_".join(lowered.translate(_LETTERS).split()).strip("_")
+    words = "_".join(text.lower().translate(_LETTERS).split())
     return words if len(words) <= _MAX_LENGTH else _cut(words, _MAX_LENGTH)
 
 
@@ -213,9 +207,6 @@ def rest(text: str) -> str:
     return _cut(leaf(text[start:]).partition("_")[2], _REST)
 
 
-_ASCII_LETTERS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
-
-
 class _Letters(dict[int, int]):
     """Character -> itself if it may be in a name, else a blank; worked out once.
 
@@ -224,12 +215,11 @@ class _Letters(dict[int, int]):
 
     def __missing__(self, code: int) -> int:
         letter = chr(code)
-        is_part = letter.isalnum() or letter == "_" or (code <= _LAST_MARK and unicodedata.category(letter) in _MARKS)
+        is_part = letter.isalnum() or (code <= _LAST_MARK and unicodedata.category(letter) in _MARKS)
         self[code] = code if is_part else ord(" ")
         return self[code]
 
 
-_UNDERSCORES = re.compile("_+")
 _LAST_MARK = 0xFFFF
 _MARKS = frozenset({"Mn", "Mc"})
 _LETTERS = _Letters()

@@ -99,7 +99,7 @@ def locate(
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     document, landmarks, styles = parse(source, viewport)
-    walk = Walk(rules.rules_on(document), Labels.of(landmarks.labelled), styles, private_data=private_data)
+    walk = Walk(rules.rules_on(document), Labels(landmarks.labelled), styles, private_data=private_data)
     walk.run(document.body.first_child if document.body is not None else None)
     draft = _Draft(walk, _title(document))
     if private_data:
@@ -179,7 +179,11 @@ class _Draft:
         namer = Namer()
         targets = self.targets
         lasts = last_parts(targets, self._labels)
-        names = [_name(target, last, namer) for target, last in zip(targets, lasts, strict=True)]
+        names: list[str] = []
+        for target, last in zip(targets, lasts, strict=True):
+            names.append("" if target.is_container else namer.name(target.scope, last))
+            if target.inner is not None:
+                target.inner.pin(names[-1])
         for index, target in enumerate(targets):
             if target.is_container:
                 name = namer.container(target.scope)
@@ -187,15 +191,6 @@ class _Draft:
                 if name and any(inner.startswith(f"{name}.") for inner in inside):
                     names[index] = name
         return names
-
-
-def _name(target: Target, last: str, namer: Namer) -> str:
-    if target.is_container:
-        return ""
-    name = namer.name(target.scope, last)
-    if target.inner is not None:
-        target.inner.pin(name)
-    return name
 
 
 def _title(document: LexborHTMLParser) -> str:

@@ -96,16 +96,13 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str
     >>> '<a name="cart" data-acts="click" data-mark="logged">Cart</a>' in document
     True
     """
-    elements = find_elements(html)
-    root = LexborHTMLParser(html).root
-    about = {} if root is None else {key: root.attributes.get(key) for key in ("dir", "lang")}
     style += _MARKS
     head = (
-        f"<!DOCTYPE html><html{''.join(_attribute(key, value) for key, value in about.items() if value)}><head>"
+        "<!DOCTYPE html><html><head>"
         f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src {_source(style)}">'
         f'<meta charset="utf-8"><style>{style}</style></head><body>'
     )
-    return head + "".join(_Writer(root, elements, dict(marks)).pieces()) + "</body></html>"
+    return head + "".join(_Writer(find_elements(html), marks).pieces(LexborHTMLParser(html).root)) + "</body></html>"
 
 
 def page_frame(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
@@ -118,19 +115,17 @@ class _Writer:
     """Writes a parsed page anew.
 
     Args:
-        root: Of the page.
         elements: What can be acted on.
-        marks: The marks that are not yet placed.
+        marks: The marks to be placed.
     """
 
-    def __init__(self, root: LexborNode | None, elements: Sequence[Element], marks: dict[str, str]) -> None:
-        self._root = root
+    def __init__(self, elements: Sequence[Element], marks: Mapping[str, str]) -> None:
         self._acts = {element.name: element.accepts for element in elements}
-        self._marks = marks
+        self._marks = dict(marks)  # those that are not yet placed
 
-    def pieces(self) -> Iterator[str]:
+    def pieces(self, root: LexborNode | None) -> Iterator[str]:
         """What is inside the root; keeps its own stack, since pages may nest deeper than Python does."""
-        node = None if self._root is None else self._root.first_child
+        node = None if root is None else root.first_child
         open_elements: list[tuple[LexborNode, str, bool]] = []
         is_foreign = False
         while True:
@@ -201,15 +196,15 @@ class _Writer:
         before, behind = ("", "") if mark is None else (f"<span{_attribute('data-mark', mark)}>", "</span>")
         if tag == "textarea" and is_foreign:  # not a field there, and may hold elements
             return before + self._start("span", {"role": "textbox", **attributes}), f"</span>{behind}", True
-        start = before + self._start(tag, attributes)
-        if tag == "textarea":
-            return f"{start}\n{_escaped(node.text(deep=True))}", f"</textarea>{behind}", False
         kind = (attributes.get("type") or "text").strip().lower()
         if kind in _BUTTON_TYPES:
             label = attributes.get("value") or attributes.get("alt") or attributes.get("aria-label") or kind
-            start = start[:-1] + f'{"" if attributes.get("value") else _attribute("value", label)} type="button">'
-        elif kind in _INPUT_TYPES:
-            start = start[:-1] + _attribute("type", attributes.get("type") or "text") + ">"
+            attributes, kind = {**attributes, "value": label}, "button"
+        start = before + self._start(tag, attributes)
+        if tag == "textarea":
+            return f"{start}\n{_escaped(node.text(deep=True))}", f"</textarea>{behind}", False
+        if kind in _INPUT_TYPES:
+            start = start[:-1] + _attribute("type", kind) + ">"
         if kind in _CHOICES and (aria_label := attributes.get("aria-label")):
             behind = f' <small data-part="name">{_escaped(aria_label)}</small>{behind}'
         return start, behind, True

@@ -6,7 +6,6 @@ the page shows some: between words that the source keeps apart, and at the edges
 """
 
 import bisect
-import functools
 import re
 from collections.abc import Mapping
 
@@ -21,8 +20,6 @@ _MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
 _MAX_PIECES = 500
 # Texts that stand in an element of their own within what they are about, and change while it stays.
 _LONGEST_BADGE = 40
-_SHORT_TEXTS_KEPT = 10_000
-_NONE: Mapping[str, str | None] = {}
 _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
 )
@@ -131,7 +128,7 @@ class PieceWriter:
             self.pieces.append(_ENDS[tag])
         self._blank = True
 
-    def steady_text(self, piece: int, words: str, alt: str = "", attributes: Mapping[str, str | None] = _NONE) -> str:
+    def steady_text(self, piece: int, words: str, alt: str, attributes: Mapping[str, str | None]) -> str:
         """The text from a piece on, `words`, without badges, and without the prices and counts at its end.
 
         Where an image's description or the address has the words of some texts and of others not, those are remarks
@@ -149,8 +146,16 @@ class PieceWriter:
             badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
             left = [index for index in candidates if not any(begin <= index < end for begin, end in badges)]
         if len(left) > 1:
-            left = [index for index in left if len(pieces[index]) > _LONGEST_BADGE or not _is_badge(pieces[index])]
-        while len(left) > 1 and len(pieces[left[-1]]) <= _LONGEST_BADGE and _is_count_or_price(pieces[left[-1]]):
+            left = [
+                index
+                for index in left
+                if len(pieces[index]) > _LONGEST_BADGE or not _BADGE.fullmatch(pieces[index].strip())
+            ]
+        while (
+            len(left) > 1
+            and len(pieces[left[-1]]) <= _LONGEST_BADGE
+            and _COUNT_OR_PRICE.fullmatch(pieces[left[-1]].strip())
+        ):
             left.pop()
         address = attributes.get("href")
         if left and (alt or address):
@@ -175,16 +180,6 @@ class PieceWriter:
             words = "".join([text[:_MAX_TEXT] if text and "<" not in text else " " for text in texts])
             words = " ".join(words.split())[:_MAX_TEXT]
         return _unescaped(words)
-
-
-@functools.lru_cache(_SHORT_TEXTS_KEPT)
-def _is_badge(text: str) -> bool:
-    return _BADGE.fullmatch(text.strip()) is not None
-
-
-@functools.lru_cache(_SHORT_TEXTS_KEPT)
-def _is_count_or_price(text: str) -> bool:
-    return _COUNT_OR_PRICE.fullmatch(text.strip()) is not None
 
 
 def _unescaped(words: str) -> str:

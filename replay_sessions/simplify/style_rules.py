@@ -188,8 +188,6 @@ class StyleRules:
 
     def _reveal(self, node: LexborNode) -> bool:
         """Marks as `inert` what stays hidden in an element whose visibility is; False if all of it does."""
-        if not self._cascade.may_reveal and node.css_first("[style*=visibility i]") is None:
-            return False
         visible: set[int] = set()
         around: set[int] = set()
         for inner in node.css("*"):

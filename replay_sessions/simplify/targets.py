@@ -42,7 +42,7 @@ _LETTER = re.compile(r"[^\W_]")
 _DIGIT = re.compile(r"\d")
 _HOST = re.compile(r"^\s*(?:\w+:)?//")
 _WORD = re.compile(r"[^\W_]{2,}")
-_FIELDS = frozenset({"input", "select", "textarea"})
+FIELDS = frozenset({"input", "select", "textarea"})
 
 
 class Target:
@@ -197,7 +197,7 @@ def _other_label(target: Target) -> str:
 def shown_attributes(target: Target) -> str:
     """The attributes of a target that a shopper perceives, as they stand in its tag, after its name."""
     attributes = target.attributes
-    if target.tag in _FIELDS:
+    if target.tag in FIELDS:
         parts, text = _field_attributes(target)
     elif not target.label and target.rule.role is None and _SHOWN.isdisjoint(attributes):
         return ""
@@ -240,6 +240,9 @@ def _field_attributes(target: Target) -> tuple[str, str]:
 class Labels:
     """What the walk finds of labels, and who asks for them.
 
+    Args:
+        asking: The elements of a page with `aria-labelledby`.
+
     Attributes:
         ids: The ids of elements whose text is the label of others.
         texts: Their texts, as far as they are known.
@@ -248,17 +251,12 @@ class Labels:
         unlabelled: Cards whose title is the text of other elements, with the attributes that name those.
     """
 
-    def __init__(self, ids: frozenset[str] = frozenset()) -> None:
-        self.ids = ids
+    def __init__(self, asking: Iterable[LexborNode]) -> None:
+        self.ids = frozenset(word for node in asking for word in (node.attributes["aria-labelledby"] or "").split())
         self.texts: dict[str, str] = {}
         self.by_field: dict[str, str] = {}
         self.fields: list[Target] = []
         self.unlabelled: list[tuple[Scope, Attributes]] = []
-
-    @classmethod
-    def of(cls, asking: Iterable[LexborNode]) -> "Labels":
-        """The labels of a page that is yet to be walked, given its elements with `aria-labelledby`."""
-        return cls(frozenset(word for node in asking for word in (node.attributes["aria-labelledby"] or "").split()))
 
     def settle(self, targets: list[Target]) -> None:
         """Gives targets and cards the labels that other elements hold. Known after the walk."""

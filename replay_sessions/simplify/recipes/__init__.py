@@ -19,8 +19,6 @@ from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.simplify.names import slug
 
-__all__ = ["NO_RULE", "Recipe", "Rule", "find_recipe", "load_recipe"]
-
 PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
 
@@ -92,7 +90,7 @@ class Recipe:
     def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
         self.name = name
         self.rules = rules
-        self._detect = tuple(text.encode() for text in detect)
+        self.detect = tuple(text.encode() for text in detect)
         self._merged = functools.cache(lambda indices: _merge(rules[index] for index in indices))
         document = LexborHTMLParser("")
         for number, rule in enumerate(rules, 1):
@@ -108,10 +106,6 @@ class Recipe:
             for node in document.css(rule.select):
                 fitting[node.mem_id] = (*fitting.get(node.mem_id, ()), index)
         return {node: self._merged(indices) for node, indices in fitting.items()}
-
-    def recognises(self, raw_html: bytes) -> bool:
-        """Whether a page's source looks like this recipe's site."""
-        return bool(self._detect) and all(text in raw_html for text in self._detect)
 
 
 def load_recipe(name_or_file: str | Path) -> Recipe:
@@ -132,11 +126,9 @@ def load_recipe(name_or_file: str | Path) -> Recipe:
 
 def find_recipe(raw_html: bytes) -> Recipe:
     """The built-in recipe of the site that a page comes from, or the generic one."""
-    for name in _built_in():
-        recipe = _load_built_in(name)
-        if recipe.recognises(raw_html):
-            return recipe
-    return _load_built_in("generic")
+    recipes = map(_load_built_in, _built_in())
+    likely = (recipe for recipe in recipes if recipe.detect and all(text in raw_html for text in recipe.detect))
+    return next(likely, _load_built_in("generic"))
 
 
 @functools.cache

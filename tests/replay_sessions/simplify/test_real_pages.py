@@ -53,7 +53,7 @@ def test_every_control_that_is_kept_has_a_name_of_its_own(pages: dict[str, bytes
     for page_name, page in pages.items():
         recipe = find_recipe(page)
         document, landmarks, styles = parse(page)
-        walk = Walk(recipe, Labels.of(landmarks.labelled), styles)
+        walk = Walk(recipe.rules_on(document), Labels(landmarks.labelled), styles, private_data=False)
         walk.run(document.body.first_child if document.body is not None else None)
         named = _NAMED.findall(simplify(page).html)
         assert len({name for _, name in named}) == len(named), page_name
