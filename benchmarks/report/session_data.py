@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep
-from replay_sessions.demo_shop.web.dressing import named_page
+from replay_sessions.demo_shop.web.dressing import write_named_page
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
@@ -83,7 +83,7 @@ class _Chapter:
 
 def page_view(page: str, *, demo_shop: bool) -> str:
     """The document of a page: the demo shop's as the shop on the web, every other one as plain cards."""
-    if demo_shop and _acting_names(dressed := named_page(page)) == _acting_names(page):
+    if demo_shop and _acting_names(dressed := write_named_page(page)) == _acting_names(page):
         return page_document(dressed, style=SHOP_STYLE)
     return page_document(page)
 

@@ -22,7 +22,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import CONTEXT_TOKENS, MIN_GROUNDING, PRIVATE_PAGES, AuditReport, counted
+from replay_sessions.store.audit.findings import CONTEXT_TOKENS, MIN_GROUNDING, PRIVATE_PAGES, AuditReport, pluralize
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.audit.repair import repair_store
 from replay_sessions.store.manifest import format_counts
@@ -98,9 +98,9 @@ def print_report(report: AuditReport, console: Console) -> None:
             line = f"[{colour}]{kind}[/{colour}] {escape(finding.message)}"
             line += f" [dim]({sessions})[/dim]" if sessions else ""
             console.print(line, highlight=False, soft_wrap=True)
-    verdict = counted(len(report.faults), "fault") if report.faults else "no faults"
+    verdict = pluralize(len(report.faults), "fault") if report.faults else "no faults"
     console.print(
-        f"{report.store}: {verdict}, {counted(len(report.warnings), 'warning')}", highlight=False, soft_wrap=True
+        f"{report.store}: {verdict}, {pluralize(len(report.warnings), 'warning')}", highlight=False, soft_wrap=True
     )
 
 

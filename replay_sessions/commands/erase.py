@@ -18,9 +18,9 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
-from replay_sessions.recorder.batches import file_name_of, named_in
+from replay_sessions.recorder.batches import get_file_name, read_ids
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import counted
+from replay_sessions.store.audit.findings import pluralize
 from replay_sessions.store.audit.repair import rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
 
@@ -42,7 +42,7 @@ def _erase(options: Erase) -> int:
     count = 0
     for folder in sorted(options.folders, key=_is_store):  # what recordings know of a user's sessions, stores need
         erased = (_erase_from_store if _is_store(folder) else _erase_recordings)(folder, ids)
-        print(f"{folder}: {counted(erased, 'session')} erased")
+        print(f"{folder}: {pluralize(erased, 'session')} erased")
         count += erased
     if not count:
         raise BadConfig(
@@ -60,7 +60,7 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
     count = 0
     for path in folder.rglob("*.jsonl"):
         with path.open("rb") as file:
-            names = named_in(file.readline())
+            names = read_ids(file.readline())
         if not ids.isdisjoint(names):
             ids.add(names[0])
             with writing(path):
@@ -77,7 +77,7 @@ def _erase_from_store(folder: Path, ids: set[str]) -> int:
     erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
     ids |= erased.keys()
     with progress_bar("erasing", len(store)) as advance:
-        rewrite_store(store, erased, forgotten=ids | set(map(file_name_of, ids)), on_progress=advance)
+        rewrite_store(store, erased, forgotten=ids | set(map(get_file_name, ids)), on_progress=advance)
     return len(mine)
 
 

@@ -29,7 +29,7 @@ def personas(shop: str) -> tuple[Persona, ...]:
     )
 
 
-def reason_for(shop: str, name: str) -> str:
+def get_reason(shop: str, name: str) -> str:
     """Returns why a shopper clicks on an element of that name."""
     reasons: dict[str, str] = PHRASES[shop]["reasons"]
     return next((reason for start, reason in reasons.items() if name.startswith(start)), "I look around.")
@@ -51,7 +51,7 @@ class Product(NamedTuple):
     noun: str
 
 
-def other_products(wanted: Product, count: int, random: Random) -> list[Product]:
+def draw_other_products(wanted: Product, count: int, random: Random) -> list[Product]:
     """Draws `count` products of the same noun; no two of them, nor any and `wanted`, share a brand or a style."""
     brands = random.sample([brand for brand in BRANDS if brand != wanted.brand], count)
     styles = random.sample([style for style in STYLES if style != wanted.style], count)

@@ -11,7 +11,7 @@ from html import escape
 from random import Random
 from typing import ClassVar, Literal, assert_never
 
-from replay_sessions.demo_shop.catalogue import DEPARTMENTS, SIZES, Product, other_products
+from replay_sessions.demo_shop.catalogue import DEPARTMENTS, SIZES, Product, draw_other_products
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 
 PageSize = Literal["small", "compact", "realistic"]
@@ -182,7 +182,7 @@ class DemoShop(Shop):
         return "exact match" if self._random.random() < chance else "no match"
 
     def _show_results(self, note: MatchNote) -> None:
-        products = other_products(self._wanted, PRODUCTS_ON_A_PAGE, self._random)
+        products = draw_other_products(self._wanted, PRODUCTS_ON_A_PAGE, self._random)
         if note == "exact match":
             products[self._random.randrange(len(products))] = self._wanted
         wanted = self._wanted

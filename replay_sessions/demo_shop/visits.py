@@ -38,8 +38,8 @@ from replay_sessions.demo_shop.catalogue import (
     SIZES,
     STYLES,
     Product,
+    get_reason,
     personas,
-    reason_for,
 )
 from replay_sessions.demo_shop.shop import DemoShop, PageSize, Shop
 from replay_sessions.foundation.durable_files import cache_folder
@@ -111,7 +111,7 @@ def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
         case Click(name=name) if name == view.words["target"]:
             return f"This {noun} is just what I want."
         case Click(name=name):
-            return reason_for("small", name)
+            return get_reason("small", name)
         case _:
             assert_never(action)
 

@@ -74,18 +74,18 @@ def read_batch(body: bytes) -> Batch:
     event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": whose}}
     named = {"window_id": key[0], "number": posted.number}
     return Batch(
-        file_name=file_name_of(posted.session_id),
+        file_name=get_file_name(posted.session_id),
         key=key,
         head=msgspec.json.encode({"window_id": key[0], "data": [event]}) + b"\n",
         line=b'%s,"data":%s}\n' % (msgspec.json.encode(named)[:-1], data),
-        digest=digest_of(data),
+        digest=compute_digest(data),
     )
 
 
-def file_name_of(session_id: str) -> str:
+def get_file_name(session_id: str) -> str:
     """Returns the name of a session's file, without its ending.
 
-    >>> file_name_of("s-17"), file_name_of("ORD-7F3A")
+    >>> get_file_name("s-17"), get_file_name("ORD-7F3A")
     ('s-17', '8c68064c2d78c95ee2393dca02e445e8')
     """
     return _fitting(session_id, _FILE_NAME)
@@ -95,7 +95,7 @@ def _fitting(value: str, form: re.Pattern[str]) -> str:
     return value if form.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
 
 
-def named_in(line: bytes) -> tuple[str, str]:
+def read_ids(line: bytes) -> tuple[str, str]:
     """Returns the ids of session and user in the first line of a session's file; ("", "") where it is none."""
     try:
         payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
@@ -104,6 +104,6 @@ def named_in(line: bytes) -> tuple[str, str]:
         return "", ""
 
 
-def digest_of(data: bytes) -> bytes:
+def compute_digest(data: bytes) -> bytes:
     """Returns the digest of a batch's events as they are written."""
     return blake2b(data, digest_size=8).digest()

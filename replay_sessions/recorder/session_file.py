@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import ShopR1Error
-from replay_sessions.recorder.batches import Batch, digest_of
+from replay_sessions.recorder.batches import Batch, compute_digest
 
 _PRIVATE = 0o600  # what people did is nobody else's
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -100,7 +100,7 @@ class SessionFile:
             with contextlib.suppress(ValueError):  # somebody else's line; the import will report it
                 line = msgspec.json.decode(text, type=_Line)
                 if line.number is not None:
-                    self._digests[line.window_id, line.number] = digest_of(bytes(line.data))
+                    self._digests[line.window_id, line.number] = compute_digest(bytes(line.data))
         self._size = end
 
     def _write(self, file: int, content: bytes) -> None:

@@ -41,7 +41,7 @@ from replay_sessions.store.manifest import (
     read_index,
     read_manifest,
 )
-from replay_sessions.store.shards import session_digest
+from replay_sessions.store.shards import compute_session_digest
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
@@ -150,7 +150,7 @@ class SessionStore:
             BadSession: It cannot be read, or is not what was written.
         """
         session = self.session(session_id)
-        if session_digest(session) != self._row(session_id).digest:
+        if compute_session_digest(session) != self._row(session_id).digest:
             raise BadSession(
                 f"store '{self.path}': the content of session {session_id!r} is not what was written, as if its shard "
                 f"came from another store: {REMEDY}"

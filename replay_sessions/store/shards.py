@@ -83,7 +83,7 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
-def session_digest(session: Session) -> bytes:
+def compute_session_digest(session: Session) -> bytes:
     """Returns Returns 16 bytes that change with any content of the session."""
     record, pages = _split_pages(session)
     digest = blake2b(record, digest_size=16)

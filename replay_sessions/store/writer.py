@@ -32,7 +32,7 @@ from replay_sessions.store.manifest import (
     fingerprint,
     write_index,
 )
-from replay_sessions.store.shards import ShardWriter, session_digest
+from replay_sessions.store.shards import ShardWriter, compute_session_digest
 from replay_sessions.store.work_folder import WorkFolder
 
 # A shard's footer grows with its sessions and is read before the first of them.
@@ -182,7 +182,7 @@ def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
             page_characters=page_characters,
             shard=-1,
             row_group=-1,
-            digest=session_digest(session),
+            digest=compute_session_digest(session),
         )
     except UnicodeEncodeError as error:
         raise BadSession(f"session {session.session_id!r} holds text that is no Unicode ({error.reason})") from error

@@ -87,7 +87,7 @@ def articles() -> dict[str, Article]:
     quality = {brand: random.gauss(4.1, 0.35) for brand in BRANDS}
     catalogue: dict[str, Article] = {}
     for noun in NOUNS:
-        usual = usual_price_cents(noun)
+        usual = compute_usual_price_cents(noun)
         brands, styles = random.sample(BRANDS, len(BRANDS)), random.sample(STYLES, len(STYLES))
         # The order of the draws is part of the catalogue: another order is another shop.
         kind = [
@@ -106,7 +106,7 @@ def articles() -> dict[str, Article]:
     return catalogue
 
 
-def usual_price_cents(noun: str) -> int:
+def compute_usual_price_cents(noun: str) -> int:
     """Returns the middle of a kind's prices, 15 to 250 dollars."""
     quantile = Random(f"the usual price of a {noun}").random()
     return int(1500 * (250 / 15) ** quantile)
@@ -141,10 +141,10 @@ def find_articles(query: str, order: Order) -> tuple[Article, ...]:
     return tuple(article for *_, article in sorted(ranked))
 
 
-def misspelt(word: str) -> str:
+def misspell(word: str) -> str:
     """Returns the word as a hasty shopper types it: without its third letter.
 
-    >>> misspelt("lantern"), misspelt("tent")
+    >>> misspell("lantern"), misspell("tent")
     ('latern', 'tet')
     """
     return word[:2] + word[3:]

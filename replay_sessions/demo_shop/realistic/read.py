@@ -55,7 +55,7 @@ class View(NamedTuple):
     typed: tuple[str, ...] = ()
 
 
-def view_of(observation: Mapping[str, Any]) -> View:
+def read_view(observation: Mapping[str, Any]) -> View:
     """Reads an observation.
 
     Raises:

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple, assert_never
 
-from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, SIZES, personas, reason_for
-from replay_sessions.demo_shop.realistic.articles import articles, kind_of, misspelt, usual_price_cents
-from replay_sessions.demo_shop.realistic.read import Offer, View, view_of
+from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, SIZES, get_reason, personas
+from replay_sessions.demo_shop.realistic.articles import articles, compute_usual_price_cents, kind_of, misspell
+from replay_sessions.demo_shop.realistic.read import Offer, View, read_view
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 
@@ -57,11 +57,11 @@ def draw_need(random: Random) -> Need:
         brand, style, noun = article.product
         return Need((noun,), (brand, style), _dollars(article.price_cents * random.uniform(0.9, 1.6)))
     nouns = tuple(random.sample(NOUNS, 1 if kind < 0.8 else 2))
-    budget = sum(usual_price_cents(noun) for noun in nouns) * random.uniform(0.6, 1.6)
+    budget = sum(compute_usual_price_cents(noun) for noun in nouns) * random.uniform(0.6, 1.6)
     return Need(nouns, (), _dollars(max(budget, min(article.price_cents for article in kind_of(nouns[0])))))
 
 
-def need_of(goal: str) -> Need:
+def parse_need(goal: str) -> Need:
     """Parses the goal of a session.
 
     Raises:
@@ -94,16 +94,16 @@ def action_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str
     Raises:
         ValueError: The goal or page is not one of this shop.
     """
-    view, need = view_of(observation), need_of(observation["goal"])
+    view, need = read_view(observation), parse_need(observation["goal"])
     return lambda traits: [(action, math.exp(value)) for action, value in _Mind(traits, need, view).options()]
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
     """Returns the one first-person sentence that the shopper would give for `action`."""
-    view = view_of(observation)
+    view = read_view(observation)
     match action:
         case Terminate():
-            is_dear = view.total_cents > need_of(observation["goal"]).budget_cents
+            is_dear = view.total_cents > parse_need(observation["goal"]).budget_cents
             return "This is more than I want to pay." if is_dear else "I have seen enough."
         case TypeAndSubmit(text=text):
             return f"I look for {text}."
@@ -111,7 +111,7 @@ def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
             for offer in view.offers:
                 if offer.name == name:
                     return f"{offer.title} for ${offer.price_cents // 100} may be it."
-            return reason_for("realistic", name)
+            return get_reason("realistic", name)
         case _:
             assert_never(action)
 
@@ -181,7 +181,7 @@ class _Mind(NamedTuple):
     def _queries(self) -> Iterator[Option]:
         """Yields what may be typed, better queries more often; hasty shoppers misspell."""
         full = " ".join((*self.need.wanted, self.noun))
-        for text, value in ((full, 1.8), (self.noun, 0.6), (misspelt(self.noun), 0.2 if self.is_hasty else -1.8)):
+        for text, value in ((full, 1.8), (self.noun, 0.6), (misspell(self.noun), 0.2 if self.is_hasty else -1.8)):
             if text not in self.view.typed and not (text == self.noun and text == full and value < 1):
                 yield TypeAndSubmit(name=SEARCH_INPUT, text=text), value
 

@@ -22,7 +22,7 @@ _GROUPS = frozenset({"header", "footer", "section", "div"})
 _WORDS = {"brand": "Brand", "style": "Style", "price": "Price", "customer_reviews": "Customer reviews", "size": "Size"}
 
 
-def web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
+def write_web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
     """Writes the web page.
 
     Args:
@@ -35,12 +35,12 @@ def web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
     title = tree.css_first("title")
     kind = title.text() if title is not None else ""
     body = "".join(_Dresser(escape(address), kind).write(_items(tree.body)))
-    return study_page(f"{kind.capitalize()} · Demo shop", body, head=head, foot=foot, kind=kind)
+    return write_study_page(f"{kind.capitalize()} · Demo shop", body, head=head, foot=foot, kind=kind)
 
 
-def named_page(page: str) -> str:
+def write_named_page(page: str) -> str:
     """Writes the web page with the page's own names on what can be acted on, to be shown by `page_document`."""
-    tree = LexborHTMLParser(web_page(page, ""))
+    tree = LexborHTMLParser(write_web_page(page, ""))
     fields = (element.name for element in find_elements(page) if element.accepts == "type")
     for node in tree.css("a[href], .acting button, .searching input"):
         if node.tag == "input":
@@ -51,7 +51,7 @@ def named_page(page: str) -> str:
     return tree.html or ""
 
 
-def study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:
+def write_study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:
     """Writes a page in the shop's style around a body."""
     return (
         '<!DOCTYPE html><html lang="en" class="shop-r1-demo-shop"><head><meta charset="utf-8"><meta name="viewport" '

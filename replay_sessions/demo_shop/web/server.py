@@ -29,7 +29,7 @@ from starlette.routing import BaseRoute, Route
 
 from replay_sessions.demo_shop import ShopVisit
 from replay_sessions.demo_shop.shop import PageSize, Shop
-from replay_sessions.demo_shop.web.dressing import study_page, web_page
+from replay_sessions.demo_shop.web.dressing import write_study_page, write_web_page
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.foundation.guard import Guard
@@ -174,7 +174,7 @@ class _Pages:
         ]
 
     async def _introduction(self, request: Request) -> Response:
-        return _html(study_page("Demo shop", _INTRODUCTION.format(task=escape(self._visits.next_task))))
+        return _html(write_study_page("Demo shop", _INTRODUCTION.format(task=escape(self._visits.next_task))))
 
     async def _style_sheet(self, request: Request) -> Response:
         return Response(self._style, media_type="text/css", headers=_HEADERS)
@@ -188,10 +188,10 @@ class _Pages:
         if shop.outcome == "purchase":
             thanks = "<p class='thank-you'>Thank you for your order!</p>"
             over = _OVER.format(heading="Thank you", thanks=thanks, visit=visit.id)
-            return _html(study_page("Thank you · Demo shop", over, head=self._script(visit)))
+            return _html(write_study_page("Thank you · Demo shop", over, head=self._script(visit)))
         bar = _BAR.format(goal=escape(visit.goal), visit=visit.id)
         address = f"/visit/{visit.id}/{number}"
-        return _html(web_page(shop.page, address, head=self._script(visit), foot=bar))
+        return _html(write_web_page(shop.page, address, head=self._script(visit), foot=bar))
 
     def _script(self, visit: Visit) -> str:
         """Writes the recorder's tag, as a shop would have it in its pages."""
@@ -227,7 +227,7 @@ class _Pages:
     async def _over(self, request: Request) -> Response:
         visit = self._visit(request)
         over = _OVER.format(heading="You have left the shop", thanks="", visit=visit.id)
-        return _html(study_page("Goodbye · Demo shop", over))
+        return _html(write_study_page("Goodbye · Demo shop", over))
 
     def _session(self, request: Request) -> Response:
         """Runs in a thread, because it reads a recording."""
@@ -235,9 +235,9 @@ class _Pages:
         session = imported_session(self._journal.path(visit.id))
         if session is None:
             nothing = "<main class='notice'><h1>Nothing was recorded</h1><p>Or it is on its way: try again.</p></main>"
-            return _html(study_page("Your visit", nothing))
+            return _html(write_study_page("Your visit", nothing))
         body = f'<div class="notice wide"><h1>Your visit as a model sees it</h1>{session._repr_html_()}</div>'
-        return _html(study_page("Your visit", body))
+        return _html(write_study_page("Your visit", body))
 
     def _visit(self, request: Request) -> Visit:
         return self._visits.find(request.path_params["visit"])

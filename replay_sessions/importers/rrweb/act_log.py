@@ -10,8 +10,8 @@ import msgspec
 from replay_sessions.importers.rrweb.events import Event, Interaction, Node
 from replay_sessions.importers.rrweb.pages import PageReader, View
 from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
-from replay_sessions.importers.rrweb.tree import option_value, subtree
-from replay_sessions.importers.rrweb.windows import Window, attribute, is_masked, submit_button
+from replay_sessions.importers.rrweb.tree import get_option_value, subtree
+from replay_sessions.importers.rrweb.windows import Window, find_submit_button, get_attribute, is_masked
 
 _ECHO_MS = 100  # how soon after a click one follows that it caused
 
@@ -58,7 +58,7 @@ class ActLog:
     def _is_sent(self, window: Window, node: Node) -> bool:
         """True if a click without a press is the return key in the field that is typed into, which is noted there."""
         typing = self._typing(window)
-        button = submit_button(node)
+        button = find_submit_button(node)
         if typing is None or button is None or typing.form_id is None or window.form_of(button) != typing.form_id:
             return False
         typing.submitted = True
@@ -71,8 +71,8 @@ class ActLog:
         self._drop_clicks(window, node)
         if typing is None or typing.node_id != node.id:
             typing = self._act("type_and_submit", event, window, node)
-            typing.is_secret = attribute(node, "type").lower() == "password"
-            typing.field_name = attribute(node, "name")
+            typing.is_secret = get_attribute(node, "type").lower() == "password"
+            typing.field_name = get_attribute(node, "name")
             self.timeline.append(typing)
             window.typing = typing
         if not data.text and len(typing.text) > 1:
@@ -83,9 +83,10 @@ class ActLog:
     def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """Adds the choice of another option of a list, before the list is changed."""
         self._drop_clicks(window, node)
-        options = (option for option in subtree(node) if option.tagName == "option")
         is_hidden = is_masked(data.text)
-        chosen = node if is_hidden else next((option for option in options if option_value(option) == data.text), None)
+        options = (option for option in subtree(node) if option.tagName == "option")
+        named = (option for option in options if get_option_value(option) == data.text)
+        chosen = node if is_hidden else next(named, None)
         if chosen is None:
             self.leave("click", event.number, "the list has no such option")
             return
@@ -112,7 +113,7 @@ class ActLog:
             page=self._reader.read(view or window.view(node)),
             node_id=node.id,
             form_id=window.form_of(node),
-            is_submit=submit_button(node) is not None,
+            is_submit=find_submit_button(node) is not None,
         )
 
     def _typing(self, window: Window) -> Act | None:

@@ -23,7 +23,7 @@ from replay_sessions.importers.importer import (
     listed,
 )
 from replay_sessions.importers.rrweb.events import Unpacker
-from replay_sessions.importers.rrweb.packings import Recording, recordings_in
+from replay_sessions.importers.rrweb.packings import Recording, read_recordings
 from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions, read_sessions
@@ -83,7 +83,7 @@ class RrwebImporter(Importer):
         try:
             if is_too_long(source.stat().st_size):
                 raise BadSession(TOO_LONG)
-            recordings = recordings_in(source.read_bytes(), unpacker)
+            recordings = read_recordings(source.read_bytes(), unpacker)
         except (BadSession, OSError) as error:
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
             return

@@ -45,7 +45,7 @@ class Recording(msgspec.Struct):
         return in_time_order(self.events, lambda event: event.timestamp)
 
 
-def recordings_in(content: bytes, unpacker: Unpacker) -> list[Recording]:
+def read_recordings(content: bytes, unpacker: Unpacker) -> list[Recording]:
     """Reads the recordings of a file.
 
     Raises:

@@ -20,7 +20,7 @@ from html import escape
 from typing import Any
 
 from replay_sessions.importers.rrweb.events import Node, NodeType
-from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, subtree, text_in
+from replay_sessions.importers.rrweb.tree import IFRAMES, Tree, ancestors, get_text, subtree
 
 MARK = "shop-r1-acted-on"
 
@@ -122,7 +122,7 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
 def _sheet(node: Node) -> str:
     """Writes a style sheet, if it says what shows or what is hidden."""
     read = node.attributes.get("_cssText")
-    css = read if isinstance(read, str) else text_in(node)
+    css = read if isinstance(read, str) else get_text(node)
     if not any(word in css for word in ("display", "visibility", "@layer", "--")):
         return ""
     media = str(node.attributes.get("media") or "")

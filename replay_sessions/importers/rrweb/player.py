@@ -41,7 +41,7 @@ from replay_sessions.importers.rrweb.timeline import (
     Remark,
     Timeline,
 )
-from replay_sessions.importers.rrweb.windows import Window, attribute, field_kind
+from replay_sessions.importers.rrweb.windows import Window, get_attribute, get_field_kind
 
 _UNREADABLE = (ValueError, RecursionError, zlib.error)
 
@@ -156,14 +156,14 @@ class Player:
             if change.userTriggered:
                 self._log.leave("input", event.number, window.missing(change.id))
             return
-        kind = field_kind(node)
+        kind, value = get_field_kind(node), get_attribute(node, "value")
         window.keep_press()
-        if kind is not None and self._is_persons(window, change, attribute(node, "value")):
+        if kind is not None and self._is_persons(window, change, value):
             if kind == "type":
                 self._log.type(event, window, node, change)
             else:
                 self._log.choose(event, window, node, change)
-        elif kind is not None and change.userTriggered is None and change.text not in ("", attribute(node, "value")):
+        elif kind is not None and change.userTriggered is None and change.text not in ("", value):
             self._log.leave_once("input into a field that was not in use", event.number)
         window.page.hidden = frozenset()
         if kind is not None:

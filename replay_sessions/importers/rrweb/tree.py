@@ -80,7 +80,7 @@ class Tree:
         elif node.tagName == "select":
             for option in subtree(node):
                 if option.tagName == "option":
-                    self.set_attribute(option, "selected", True if option_value(option) == text else None)
+                    self.set_attribute(option, "selected", True if get_option_value(option) == text else None)
         else:
             self.set_attribute(node, "value", text)
 
@@ -111,11 +111,11 @@ def ancestors(node: Node) -> Iterator[Node]:
         around = around.parent
 
 
-def text_in(node: Node) -> str:
+def get_text(node: Node) -> str:
     return "".join(inside.textContent or "" for inside in subtree(node) if inside.type == NodeType.TEXT)
 
 
-def option_value(option: Node) -> str:
+def get_option_value(option: Node) -> str:
     """Returns the value of an option, or else its text."""
     value = option.attributes.get("value")
-    return value if isinstance(value, str) else " ".join(text_in(option).split())
+    return value if isinstance(value, str) else " ".join(get_text(option).split())

@@ -16,8 +16,8 @@ _SURE = 3  # characters: a shorter text of the same length may be anything
 
 def learn_from(address: Address, acts: list[Act]) -> None:
     """Adds what an address shows to the acts in its window since the last one."""
-    new = values_of(address.href)
-    old = values_of(address.before)
+    new = parse_parameters(address.href)
+    old = parse_parameters(address.before)
     for act in acts:
         if act.kind == "type_and_submit" and act.is_masked and not act.is_secret:
             text = _unmask(act, new, [pair for pair in new if pair not in old])
@@ -32,10 +32,10 @@ def learn_from(address: Address, acts: list[Act]) -> None:
         acts[-2].submitted = last.is_part = True
 
 
-def values_of(address: str) -> list[tuple[str, str]]:
+def parse_parameters(address: str) -> list[tuple[str, str]]:
     """Returns the parameters of an address.
 
-    >>> values_of("https://shop.example/search?q=red+kettle&page=2")
+    >>> parse_parameters("https://shop.example/search?q=red+kettle&page=2")
     [('q', 'red kettle'), ('page', '2')]
     """
     try:

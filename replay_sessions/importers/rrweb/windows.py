@@ -18,23 +18,23 @@ _NOT_TYPED = frozenset({"button", "checkbox", "color", "file", "hidden", "image"
 _SUBMITTING = frozenset({"image", "submit"})
 
 
-def attribute(node: Node, name: str) -> str:
+def get_attribute(node: Node, name: str) -> str:
     """Returns an attribute's text; "" where there is none."""
     value = node.attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
-def field_kind(node: Node) -> Literal["type", "choose"] | None:
+def get_field_kind(node: Node) -> Literal["type", "choose"] | None:
     """Returns how a field takes what a person gives it; None where clicks do that, or it is no field."""
     if node.tagName == "textarea":
         return "type"
     if node.tagName == "select":
         return "choose"
-    is_typed = node.tagName == "input" and attribute(node, "type").strip().lower() not in _NOT_TYPED
+    is_typed = node.tagName == "input" and get_attribute(node, "type").strip().lower() not in _NOT_TYPED
     return "type" if is_typed else None
 
 
-def meant(tree: Tree, pressed: Node) -> Node:
+def find_target(tree: Tree, pressed: Node) -> Node:
     """Finds what a press means: what was pressed, or the control of the label that it lies in."""
     for node in ancestors(pressed):
         if node.type != NodeType.ELEMENT:
@@ -48,7 +48,7 @@ def meant(tree: Tree, pressed: Node) -> Node:
 
 def _control_of(tree: Tree, label: Node) -> Node | None:
     """Finds the field that a label stands for."""
-    if field_id := attribute(label, "for"):
+    if field_id := get_attribute(label, "for"):
         return _of_id(tree, field_id)
     return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
 
@@ -57,10 +57,10 @@ def _of_id(tree: Tree, element_id: str) -> Node | None:
     return next((node for node in subtree(tree.root) if node.attributes.get("id") == element_id), None)
 
 
-def submit_button(node: Node) -> Node | None:
+def find_submit_button(node: Node) -> Node | None:
     """Finds the button that submits a form which a node is or lies in."""
     for around in ancestors(node):
-        kind = attribute(around, "type").strip().lower()
+        kind = get_attribute(around, "type").strip().lower()
         if around.tagName == "button":
             return around if kind not in ("button", "reset") else None
         if around.tagName == "input":
@@ -158,7 +158,7 @@ class Window(msgspec.Struct, eq=False):
         """Returns the id of the form that a field or button belongs to."""
         if self.page is None:
             return None
-        form_id = attribute(node, "form")
+        form_id = get_attribute(node, "form")
         around = (form for form in ancestors(node) if form.tagName == "form")
         form = _of_id(self.page, form_id) if form_id else next(around, None)
         return None if form is None else form.id
@@ -182,7 +182,7 @@ class Window(msgspec.Struct, eq=False):
         press = self.press
         if press is not None and press.view is None and self.page is not None:
             pressed = press.node
-            press.node = meant(self.page, pressed)
+            press.node = find_target(self.page, pressed)
             press.view = self.view(press.node)
             press.path = tuple(node.id for node in ancestors(pressed)) if press.node is pressed else ()
-            press.form_id, press.is_submit = self.form_of(press.node), submit_button(press.node) is not None
+            press.form_id, press.is_submit = self.form_of(press.node), find_submit_button(press.node) is not None

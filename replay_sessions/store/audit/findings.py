@@ -64,9 +64,9 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """
-    >>> counted(1, "session"), counted(1200, "session")
+    >>> pluralize(1, "session"), pluralize(1200, "session")
     ('1 session', '1,200 sessions')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

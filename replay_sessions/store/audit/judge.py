@@ -24,13 +24,13 @@ from replay_sessions.store.audit.findings import (
     Finding,
     Grounding,
     Spread,
-    counted,
+    pluralize,
 )
 from replay_sessions.store.audit.scan import (
     SessionFacts,
     add_counts,
-    exact_duplicates,
-    leaks_across_splits,
+    find_exact_duplicates,
+    find_leaks,
     scan_store,
 )
 from replay_sessions.store.manifest import SPLITS, format_counts
@@ -59,9 +59,9 @@ def audit_store(
     manifest = store.manifest
     facts = list(scan_store(store, private_pages=private_pages, workers=workers, on_progress=on_progress))
     readable = [fact for fact in facts if fact.problem is None]
-    pairs = exact_duplicates(fact for fact in readable if not fact.may_coincide)
+    pairs = find_exact_duplicates(fact for fact in readable if not fact.may_coincide)
     copies = {copy for _, copy in pairs}
-    leaks = leaks_across_splits(store, [fact for fact in readable if fact.session_id not in copies])
+    leaks = find_leaks(store, [fact for fact in readable if fact.session_id not in copies])
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
     weighed = [  # each with whether it is a fault
@@ -84,7 +84,7 @@ def audit_store(
         ),
         warnings=(
             *(finding for finding, is_fault in weighed_findings if not is_fault),
-            *_coincidences(exact_duplicates(fact for fact in readable if fact.may_coincide)),
+            *_coincidences(find_exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
             *_endless(store),
             *_over_context(readable, context_tokens),
@@ -106,7 +106,7 @@ def audit_store(
 def _unreadable(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
     problems = {fact.session_id: fact.problem for fact in facts if fact.problem is not None}
     if problems:
-        message = f"{counted(len(problems), 'session')} cannot be read: {next(iter(problems.values()))}"
+        message = f"{pluralize(len(problems), 'session')} cannot be read: {next(iter(problems.values()))}"
         yield Finding("unreadable", message, tuple(problems))
 
 
@@ -162,13 +162,15 @@ def _shifted(shares: Mapping[int, float]) -> Iterator[Finding]:
 def _duplicates(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
     if pairs:
         first, copy = pairs[0]
-        message = f"{counted(len(pairs), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
+        message = (
+            f"{pluralize(len(pairs), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
+        )
         yield Finding("duplicates", message, tuple(copy for _, copy in pairs))
 
 
 def _coincidences(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
     if pairs:
-        message = f"{counted(len(pairs), 'session')} of a few clicks as another, which people may well do by chance"
+        message = f"{pluralize(len(pairs), 'session')} of a few clicks as another, which people may well do by chance"
         yield Finding("coincidences", message)
 
 
@@ -198,7 +200,7 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         for reason in fact.doubts:
             reasons[reason].append(fact.session_id)
     for reason, sessions in sorted(reasons.items()):
-        yield Finding("doubtful_steps", f"{counted(len(sessions), 'session')} with {reason}", tuple(sessions))
+        yield Finding("doubtful_steps", f"{pluralize(len(sessions), 'session')} with {reason}", tuple(sessions))
 
 
 def _endless(store: SessionStore) -> Iterator[Finding]:
@@ -206,7 +208,7 @@ def _endless(store: SessionStore) -> Iterator[Finding]:
     endless = [row for row in rows if row.steps > LONG_SESSION_STEPS]
     if endless:
         message = (
-            f"{counted(len(endless), 'session')} of more than {LONG_SESSION_STEPS:,} steps, the longest of "
+            f"{pluralize(len(endless), 'session')} of more than {LONG_SESSION_STEPS:,} steps, the longest of "
             f"{endless[0].steps:,}: a crawler's, or of a log whose session ids tell no visits apart?"
         )
         yield Finding("endless", message, tuple(row.session_id for row in endless))
@@ -218,8 +220,8 @@ def _over_context(facts: Sequence[SessionFacts], context_tokens: int) -> Iterato
     sessions = sum(sum(fact.page_characters) > characters for fact in facts)
     if pages or sessions:
         message = (
-            f"about {counted(len(pages), 'page')} alone, and {counted(sessions, 'session')} as a whole, would not fit "
-            f"a context of {context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
+            f"about {pluralize(len(pages), 'page')} alone, and {pluralize(sessions, 'session')} as a whole, would not "
+            f"fit a context of {context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
         )
         yield Finding("over_context", message, tuple(dict.fromkeys(pages)))
 
@@ -227,9 +229,9 @@ def _over_context(facts: Sequence[SessionFacts], context_tokens: int) -> Iterato
 def _private(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
     if kinds := _total(fact.private for fact in facts):
         sessions = tuple(fact.session_id for fact in facts if fact.private)
-        pages = counted(sum(fact.searched_pages for fact in facts), "page")
+        pages = pluralize(sum(fact.searched_pages for fact in facts), "page")
         message = (
-            f"what looks like private data was found in {counted(len(sessions), 'session')} "
+            f"what looks like private data was found in {pluralize(len(sessions), 'session')} "
             f"({format_counts(dict(kinds.most_common()))}; {pages} searched)"
         )
         yield Finding("private_data", message, sessions)

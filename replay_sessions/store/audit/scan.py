@@ -195,7 +195,7 @@ _SAME_CONTENT = 0.8
 _COMPARED = 5
 
 
-def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
+def find_exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
     """Finds pairs (first, copy) of sessions with the same goal, pages, actions and rationales."""
     first: dict[bytes, str] = {}
     return [
@@ -205,7 +205,7 @@ def exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]]:
     ]
 
 
-def leaks_across_splits(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple[str, str]]:
+def find_leaks(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple[str, str]]:
     """Finds pairs (held out, in train) of sessions that are nearly the same; each of the first is named once."""
     in_train: defaultdict[int, list[str]] = defaultdict(list)
     for fact in facts:

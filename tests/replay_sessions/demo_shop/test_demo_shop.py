@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay_sessions.demo_shop import DemoShop, action_probabilities, generate_sessions, rationale_for
-from replay_sessions.demo_shop.catalogue import Product, other_products
+from replay_sessions.demo_shop.catalogue import Product, draw_other_products
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from shop_env.observation import observe_session
@@ -95,7 +95,7 @@ def test_rationales_are_first_person_sentences() -> None:
 
 def test_a_wrong_product_on_the_page_stays_under_the_rewards_threshold() -> None:
     wanted = f"search_results.{'_'.join(WANTED)}.view_product"
-    for product in other_products(WANTED, 20, Random(0)):
+    for product in draw_other_products(WANTED, 20, Random(0)):
         assert rouge_l(f"search_results.{'_'.join(product)}.view_product", wanted) < 0.75
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabilities, generate_sessions, rationale_for
 from replay_sessions.demo_shop.realistic import PERSONAS, RealisticShop
-from replay_sessions.demo_shop.realistic.articles import articles, find_articles, kind_of, misspelt
-from replay_sessions.demo_shop.realistic.read import view_of
-from replay_sessions.demo_shop.realistic.shopper import draw_need, need_of
+from replay_sessions.demo_shop.realistic.articles import articles, find_articles, kind_of, misspell
+from replay_sessions.demo_shop.realistic.read import read_view
+from replay_sessions.demo_shop.realistic.shopper import draw_need, parse_need
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
@@ -78,14 +78,14 @@ def test_a_search_shows_what_was_typed_and_not_what_the_shopper_wants() -> None:
     wanted = kind_of("tent")[7].product
     shop = RealisticShop()
     shop.respond(TypeAndSubmit(name=SEARCH, text=f"{wanted.brand} {wanted.style} tent"))
-    offers = view_of(seen(shop.page, goal="", persona="")).offers
+    offers = read_view(seen(shop.page, goal="", persona="")).offers
     assert offers[0].name == f"search_results.{'_'.join(wanted)}.view_product"
     assert all(offer.title.endswith("Tent") for offer in offers)
 
 
 def test_search_forgives_a_letter_in_long_words_and_nothing_in_short_ones() -> None:
-    assert {one.product.noun for one in find_articles(misspelt("lantern"), "relevance")} == {"lantern"}
-    assert find_articles(misspelt("tent"), "relevance") == ()
+    assert {one.product.noun for one in find_articles(misspell("lantern"), "relevance")} == {"lantern"}
+    assert find_articles(misspell("tent"), "relevance") == ()
     assert find_articles("no such thing", "relevance") == ()
     shop = RealisticShop()
     shop.respond(TypeAndSubmit(name=SEARCH, text="zzz"))
@@ -109,10 +109,10 @@ def test_what_matches_equally_stands_in_the_shop_s_order(order: Any, key: Any) -
 def test_refinements_leave_what_fits_them_and_say_that_they_are_set() -> None:
     shop = RealisticShop()
     shop.respond(TypeAndSubmit(name=SEARCH, text="kettle"))
-    band = next(name for name in view_of(seen(shop.page, goal="", persona="")).refinements if "price" in name)
+    band = next(name for name in read_view(seen(shop.page, goal="", persona="")).refinements if "price" in name)
     for name in (band, "refinements.customer_reviews.4_stars_up"):
         shop.respond(Click(name=name))
-    view = view_of(seen(shop.page, goal="", persona=""))
+    view = read_view(seen(shop.page, goal="", persona=""))
     assert view.refinements[band]
     limit = 100 * int(band.rsplit("_", 1)[1])
     expected = [one for one in kind_of("kettle") if one.price_cents < limit and one.rating >= 4]
@@ -126,7 +126,7 @@ def test_a_cart_adds_up_with_shipping() -> None:
     for article in (one, other):
         shop.respond(Click(name=f"search_results.{article.slug}.view_product"))
         shop.respond(Click(name="product.add_to_cart"))
-    view = view_of(seen(shop.page, goal="", persona=""))
+    view = read_view(seen(shop.page, goal="", persona=""))
     assert (view.in_cart, view.shipping_cents) == (2, 590)
     assert view.total_cents == one.price_cents + other.price_cents + 590
     shop.respond(Click(name=f"cart.{one.slug}.remove"))
@@ -186,10 +186,10 @@ def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things(
     for start in ("pagination.next", "refinements.price", "refinements.customer", "product.reviews", "product.back"):
         assert any(name.startswith(start) for name in names), start
     assert names["cart.continue_shopping"] > 3
-    assert any(text == misspelt(noun) for text in texts for noun in {one.product.noun for one in articles().values()})
+    assert any(text == misspell(noun) for text in texts for noun in {one.product.noun for one in articles().values()})
     assert any("<h1>nothing found</h1>" in step.page for session in SESSIONS for step in session.steps)
     assert 0.3 < bought(SESSIONS) < 0.8
-    assert any(len(need_of(session.goal or "").nouns) == 2 for session in SESSIONS)
+    assert any(len(parse_need(session.goal or "").nouns) == 2 for session in SESSIONS)
 
 
 def test_unknown_persona_is_the_mean_of_all() -> None:
@@ -204,7 +204,7 @@ def test_needs_are_read_as_they_are_written() -> None:
     random = Random(1)
     for _ in range(300):
         need = draw_need(random)
-        assert need_of(need.text()) == need
+        assert parse_need(need.text()) == need
 
 
 def test_what_surrounds_the_goods_changes_no_choice() -> None:
@@ -280,6 +280,6 @@ def test_the_shop_answers_any_action_with_a_page_that_can_be_read(done: list[Act
     for action in done:
         if shop.outcome is None:
             shop.respond(action)
-            view_of(seen(shop.page, goal="", persona=""))
+            read_view(seen(shop.page, goal="", persona=""))
     assert shop.outcome in (None, "purchase")
     assert "nothing" not in articles()

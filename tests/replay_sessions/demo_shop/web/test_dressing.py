@@ -5,7 +5,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.demo_shop.shop import PageSize, results_page
-from replay_sessions.demo_shop.web.dressing import web_page
+from replay_sessions.demo_shop.web.dressing import write_web_page
 from replay_sessions.elements import find_elements
 from replay_sessions.simplify import simplify
 
@@ -16,18 +16,18 @@ BUTTON = "search"  # a form on the web has one
 def test_what_can_be_acted_on_is_called_as_in_the_shop(page_size: PageSize, sessions: int) -> None:
     pages = {step.page for session in generate_sessions(sessions, 1, page_size) for step in session.steps}
     for page in pages:
-        simplified = simplify(web_page(page, "/visit/v/1"))
+        simplified = simplify(write_web_page(page, "/visit/v/1"))
         found = [(element.name, element.accepts) for element in simplified.elements]
         assert [one for one in found if one[0].split(".")[-1] != BUTTON] == [
             (element.name, element.accepts) for element in find_elements(page)
         ]
-        assert simplified == simplify(web_page(page, "/visit/v/1"), private_data=False)
+        assert simplified == simplify(write_web_page(page, "/visit/v/1"), private_data=False)
 
 
 def test_what_the_shop_tells_stands_on_the_web_page() -> None:
     pages = {step.page for session in generate_sessions(15, 2, "compact") for step in session.steps}
     for page in pages:
-        told = words(simplify(web_page(page, "/visit/v/1")).html)
+        told = words(simplify(write_web_page(page, "/visit/v/1")).html)
         missing = [word for word in words(page) if word not in told]
         assert missing == []
 
@@ -40,7 +40,7 @@ def words(page: str) -> set[str]:
 
 def test_what_was_typed_is_shown_and_never_run() -> None:
     typed = '"><script>alert(1)</script>'
-    tree = LexborHTMLParser(web_page(results_page(typed, "no match", [], "altavo", "mint"), "/visit/v/1"))
+    tree = LexborHTMLParser(write_web_page(results_page(typed, "no match", [], "altavo", "mint"), "/visit/v/1"))
     assert tree.css("script") == []
     (field,) = tree.css("[name=q]")
     assert field.attributes["value"] == typed

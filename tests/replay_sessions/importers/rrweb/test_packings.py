@@ -13,7 +13,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.rrweb.events import Event, Unpacker, Unread
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
-from replay_sessions.importers.rrweb.packings import Recording, recordings_in
+from replay_sessions.importers.rrweb.packings import Recording, read_recordings
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.schema import action_type
 from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded
@@ -49,7 +49,7 @@ def stored(folder: Path, name: str, content: bytes) -> SessionStore:
 
 
 def read(content: bytes) -> list[Recording]:
-    return recordings_in(content, Unpacker(1 << 20))
+    return read_recordings(content, Unpacker(1 << 20))
 
 
 def test_every_packing_gives_the_same_store(made: Recorded, tmp_path: Path) -> None:
