@@ -1,6 +1,6 @@
 """The training command as a user calls it: real files, a very small model, and a process where one is stopped.
 
-tests/benchmarks/paper/test_command.py has a run that is a process from its beginning to its end.
+tests/benchmarks/sweep/test_trainings.py has a run that is a process from its beginning to its end.
 """
 
 import io

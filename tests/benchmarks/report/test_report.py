@@ -288,7 +288,7 @@ def test_figures_that_do_not_follow_from_the_steps_give_no_report(
         results["entries"][2]["sha256"] = hashlib.sha256(steps.read_bytes()).hexdigest()
     (changed / "results.json").write_text(json.dumps(results))
     assert main([str(changed)]) == 2
-    assert "leaderboard verify" in capsys.readouterr().err
+    assert "shop-r1 verify" in capsys.readouterr().err
     assert not (changed / "report.html").exists()
 
 
