@@ -81,7 +81,8 @@ def error_with_line(error: BaseException, place: str = "") -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
     place = lines[-1] if lines else place
-    return f"{type(error).__name__}: {error}{place and f' ({place})'}"
+    kind = "no such name" if isinstance(error, NoSuchName) else type(error).__name__
+    return f"{kind}: {error}{place and f' ({place})'}"
 
 
 def load_file(file: Path) -> ModuleType:

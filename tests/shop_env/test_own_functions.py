@@ -13,7 +13,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.schema import Session
 from shop_env.env import ReplayEnv
-from shop_env.evaluation.log import TRUST, read_log
+from shop_env.evaluation.log import TRUST, read_log, read_records
 from shop_env.metrics import metric_preset, step_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
@@ -130,7 +130,7 @@ def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call
     monkeypatch.setenv(TRUST, "1")
     log = read_log(Path(out))
     [oracle] = [entry for entry in log.entries if entry.label == "oracle"]
-    records = oracle.files(Path(out)).read()
+    records = read_records(Path(out), log, oracle)
     points = [3.0 if record.predicted == record.logged else 0.5 for record in records]
     assert oracle.row.figures["mean_reward"].value == pytest.approx(fmean(points))
     assert set(points) == {0.5, 3.0}

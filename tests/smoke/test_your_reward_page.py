@@ -85,5 +85,5 @@ def test_the_reward_of_the_page_pays_what_it_says(folder: Path) -> None:
 
 
 def test_options_of_train_in_python_are_checked_as_the_command_checks_them() -> None:
-    with pytest.raises(BadConfig, match=r"train: unknown key 'grpo\.step'\. Did you mean 'steps'\?"):
+    with pytest.raises(BadConfig, match=r"grpo\.step'\. Did you mean 'steps'\?"):
         train(grpo={"step": 2})
