@@ -196,7 +196,7 @@ class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def described(self) -> dict[str, str]:
         """Returns what is done to pages, for the manifest."""
         changed = {name: str(value) for name, value in changed_options(self, PageReading).items()}
-        return {**changed, "private_data": "removed" if self.removes_private_data else "kept"}
+        return {**changed, "private_data": "patterns" if self.removes_private_data else "none"}
 
 
 def read_saved_page(folder: Path, name: str) -> bytes:

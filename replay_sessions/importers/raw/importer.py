@@ -64,7 +64,7 @@ class RawOptions(Endings, frozen=True, kw_only=True):
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         viewport: The window that the pages' styles are read for.
         ignore_columns: Columns that are there and not wanted, as A,B.
-        keep_private_data: Do not take names, addresses and numbers out.
+        keep_private_data: Leave private values in.
     """
 
     actions: Path | None = None
@@ -97,7 +97,7 @@ class RawImporter(Importer):
         described = {
             "actions": self._actions.name,
             "recipe": options.recipe or "by site",
-            "private_data": "kept" if options.keep_private_data else "removed",
+            "private_data": "none" if options.keep_private_data else "patterns",
             "viewport": options.viewport if options.viewport != "desktop" else None,
             **endings,
         }

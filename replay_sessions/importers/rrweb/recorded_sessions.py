@@ -49,7 +49,7 @@ class RrwebOptions(Endings, frozen=True, kw_only=True):
         idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
         terminate_at_end: A terminate where a recording ends otherwise.
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
-        keep_private_data: Do not take names, addresses and numbers out.
+        keep_private_data: Leave private values in.
     """
 
     recipe: str | None = None

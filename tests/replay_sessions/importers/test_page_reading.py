@@ -89,7 +89,7 @@ def test_a_mapping_with_raw_pages_simplifies_them_finds_what_was_acted_on_and_re
     assert session.steps[1].url == "/q?email=[email]"
     assert [step.gap for step in session.steps] == [0, 0, 1]
     assert store.manifest.left_out_steps == {"click not found on its page": 1}
-    assert store.manifest.options["private_data"] == "removed"
+    assert store.manifest.options["private_data"] == "patterns"
     assert is_clean(stored(tmp_path / "store"))
 
 
