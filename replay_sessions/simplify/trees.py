@@ -79,9 +79,9 @@ def _open_shadow_tree(
     for name, value in host.attributes.items():
         if name != "style":
             root.attrs[name] = value or ""  # for `:host(…)`
-    fragment = template.template_fragments()[0]
-    while (child := fragment.first_child) is not None:
-        root.insert_child(child, move=True)
+    for fragment in template.template_fragments():  # none in a drawing
+        while (child := fragment.first_child) is not None:
+            root.insert_child(child, move=True)
     landmarks = find_landmarks(root)
     _inline(StyleRules(landmarks.styles, root, viewport), root.css("*"))
     if root.attrs.get("style"):

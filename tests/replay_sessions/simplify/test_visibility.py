@@ -81,6 +81,11 @@ def test_a_declarative_shadow_root_is_read() -> None:
     assert "secret" not in body(page)
 
 
+def test_a_template_in_a_drawing_is_no_shadow_root() -> None:
+    drawing = "<svg><template shadowrootmode=open>secret</template></svg>"
+    assert body(f"<p>shown</p>{drawing}") == "<p>shown</p>"
+
+
 def test_a_page_that_only_speaks_of_shadow_roots_keeps_its_templates_closed() -> None:
     page = "<p>Set shadowrootmode=open.</p><script>'<template shadowrootmode=open>'</script><template>secret</template>"
     assert body(page) == "<p>Set shadowrootmode=open.</p>"
