@@ -275,8 +275,6 @@ class RolloutsConfig(Config):
     Attributes:
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
         gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
-        tensor_parallel_size: Over so many GPUs vLLM lays each product.
-        vllm_sleeps: vLLM frees that memory while the policy trains. For GPUs; not tried on one.
         max_cache_gib: Keys and values that `local` holds at once, and the distributions of the replies' next tokens;
             None: on a GPU what training leaves of its memory (train/memory.py), on a CPU those of
             grpo.max_batch_tokens, at most 8.
@@ -284,8 +282,6 @@ class RolloutsConfig(Config):
 
     engine: Literal["local", "vllm"] = "local"
     gpu_memory_utilization: float = 0.3
-    tensor_parallel_size: int = 1
-    vllm_sleeps: bool = False
     max_cache_gib: float | None = None
 
     def __post_init__(self) -> None:
@@ -295,8 +291,6 @@ class RolloutsConfig(Config):
             raise BadConfig(
                 f"rollouts.gpu_memory_utilization is {self.gpu_memory_utilization}; it must lie between 0 and 1."
             )
-        if self.tensor_parallel_size < 1:
-            raise BadConfig(f"rollouts.tensor_parallel_size is {self.tensor_parallel_size}; it must be at least 1.")
 
 
 @dataclass(frozen=True)

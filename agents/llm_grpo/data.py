@@ -3,28 +3,20 @@
     store ─► observations in a phase's context ─► trunks (train.tokens) ─► tokens-KEY.uint32 (all trunks end to end)
                                                                          · trunks-KEY.json (what else is in them)
 
-The files lie in the run's folder and are mapped into memory as they are read, four bytes a token. As Python lists the
-tokens of a large log would take nine times the memory, all of it at once; a run that resumes finds the files instead
-of tokenizing again. The JSON is written last: without it the tokens count as not written.
+A run that resumes finds the files (train/token_cache.py) instead of tokenizing again.
 """
 
-import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, overload
-
-import msgspec
-import numpy as np
-import numpy.typing as npt
+from typing import Any, NamedTuple
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import render_prompt
 from shop_env.reward.matching import unlogged_fields
+from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
 
@@ -100,59 +92,7 @@ class RationaleCoverage(NamedTuple):
         )
 
 
-def rationale_coverage(store: SessionStore) -> RationaleCoverage:
-    """Of the train split."""
-    steps = [bool(step.rationale) for session in store.sessions("train") for step in session.steps]
+def rationale_coverage(sessions: Iterable[Session]) -> RationaleCoverage:
+    """Of training sessions."""
+    steps = [bool(step.rationale) for session in sessions for step in session.steps]
     return RationaleCoverage(sum(steps), len(steps))
-
-
-class MappedTokens(Sequence[int]):
-    """A trunk's tokens in the file; a slice of them is a list."""
-
-    def __init__(self, array: npt.NDArray[np.uint32]) -> None:
-        self._array = array
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        tokens: int | list[int] = self._array[index].tolist()
-        return tokens
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-
-def cache_key(*parts: object) -> str:
-    """A hash of `parts`, each a str or what msgspec can encode."""
-    encoded = [part.encode() if isinstance(part, str) else msgspec.json.encode(part, order="sorted") for part in parts]
-    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in encoded)).hexdigest()[:32]
-
-
-def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
-    """The trunks that were written under `key`; else those of `build`, after writing them."""
-    tokens, index = folder / f"tokens-{key}.uint32", folder / f"trunks-{key}.json"
-    if not index.exists():
-        _write(tokens, index, build())
-    # Where a trunk's tokens begin and end in the file, and the trunk without them.
-    entries = msgspec.json.decode(index.read_bytes(), type=list[tuple[int, int, SessionTokens]])
-    if not entries:
-        return []
-    array = np.memmap(tokens, dtype=np.uint32, mode="r")
-    return [replace(trunk, tokens=MappedTokens(array[start:end])) for start, end, trunk in entries]
-
-
-def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
-    tokens.parent.mkdir(parents=True, exist_ok=True)
-    entries = []
-    end = 0
-    with tokens.with_name(tokens.name + ".partial").open("wb") as file:
-        for trunk in trunks:
-            start, end = end, end + len(trunk.tokens)
-            file.write(np.asarray(trunk.tokens, dtype=np.uint32).tobytes())
-            entries.append((start, end, replace(trunk, tokens=())))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, tokens)
-    replace_file(index, msgspec.json.encode(entries))

@@ -10,12 +10,14 @@ local engine samples in what training leaves of its memory, which is not in the 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from transformers import AutoConfig
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
+from agents.llm_grpo.data import rationale_coverage
 from agents.llm_grpo.options import MachineOptions
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.schema import Session
@@ -42,7 +44,6 @@ SAMPLED_BATCHES = 20
 class Machine:
     """What is planned for: `processes` of a run, each with so many bytes, on GPUs or not."""
 
-    name: str
     is_gpu: bool
     processes: int
     process_bytes: float
@@ -51,14 +52,11 @@ class Machine:
 def get_machine(options: MachineOptions) -> Machine:
     """The GPUs of the options, or this machine."""
     processes = options.gpus or get_world_size()
-    if options.gpus is not None or torch.cuda.is_available():
-        size, name = options.gpu_gib * GIB, "GPU"
-        if options.gpus is None:
-            properties = torch.cuda.get_device_properties(0)
-            size, name = properties.total_memory, properties.name
-        return Machine(f"{processes} × {name} of {size / GIB:.0f} GiB", True, processes, size)
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(f"this machine's memory of {size / GIB:.0f} GiB", False, processes, size / processes)
+    if options.gpus is not None:
+        return Machine(True, processes, options.gpu_gib * GIB)
+    if torch.cuda.is_available():
+        return Machine(True, processes, torch.cuda.get_device_properties(0).total_memory)
+    return Machine(False, processes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / processes)
 
 
 @dataclass(frozen=True)
@@ -68,32 +66,26 @@ class Work:
     Attributes:
         batches: The first of its batches, over all processes.
         branch_tokens: Of the replies that are sampled at a step; 0: the logged ones on the trunk are the targets.
-        samples: Whether replies are sampled.
         has_reference: Whether a frozen policy is held.
     """
 
     steps: int
     batches: Sequence[Sequence[SessionSteps]]
     branch_tokens: int = 0
-    samples: bool = False
     has_reference: bool = False
 
     def get_shape(self, batch: Sequence[SessionSteps]) -> PassShape:
         """Of a batch in one pass."""
         steps = [reply for _, replies in batch for reply in replies]
-        if not self.branch_tokens:
-            targets = sum(reply.end - reply.start for reply in steps)
-            return PassShape(sum(replies[-1].end for _, replies in batch), targets)
         branches = len(steps) * self.branch_tokens
-        trunks = sum(replies[-1].start for _, replies in batch)
-        copied = branches + sum(reply.start for reply in steps)
-        return PassShape(trunks + branches, branches, copied, self.branch_tokens)
+        targets = branches or sum(reply.end - reply.start for reply in steps)
+        copied = branches and branches + sum(reply.start for reply in steps)
+        return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets, copied, self.branch_tokens)
 
     def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
         """Of the batches cut into passes; one has at least a step with its prompt."""
         largest = max(map(self.get_shape, self.batches), key=lambda shape: shape.tokens)
-        last_steps = ([(trunk, replies[-1:])] for batch in self.batches for trunk, replies in batch)
-        longest = max(self.get_shape(step).tokens for step in last_steps)
+        longest = self.branch_tokens + max(replies[-1].end for batch in self.batches for _, replies in batch)
         part = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
         targets, copied = round(part * largest.targets), round(part * largest.copied_keys)
         return PassShape(round(part * largest.tokens), targets, copied, largest.branch_tokens)
@@ -119,7 +111,6 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
         numbers.steps,
         [plan.batch(number) for number in range(min(numbers.steps, SAMPLED_BATCHES))],
         (numbers.num_generations if objective.samples else 1) * numbers.max_reply_tokens(reward),
-        objective.samples,
         objective.has_reference,
     )
 
@@ -129,7 +120,7 @@ def choose_passes(
 ) -> tuple[Passes, float]:
     """The fastest passes that fit, or those that take the least, and the bytes of a process at the most."""
     is_sharded = config.model.sharded and machine.processes > 1
-    is_vllm = work.samples and config.rollouts.engine == "vllm"
+    is_vllm = config.rollouts.engine == "vllm"
     reserved = config.rollouts.gpu_memory_utilization * machine.process_bytes if is_vllm else 0.0
     for passes in open_passes(config.model, packed_only=is_sharded):
         memory = estimate_memory(
@@ -158,10 +149,14 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     model = build_on_meta(model_config, config.model.lora)
     steps = sum(len(session.steps) for session in sessions)
     rows: list[list[str | int | float]] = []
+    fits = True
     for name, phase in config.phases.items():
         if phase.numbers is None:
             continue
-        trunks = list(_tokenize(config, phase, store, sessions, tokenizer))
+        personas = persona_texts(store, phase.context)
+        tokenize = partial(tokenize_session, tokenizer, context=phase.context, prompt=config.prompt, personas=personas)
+        limit = config.model.max_prompt_tokens
+        trunks = [trunk for session in sessions for trunk in tokenize(session, max_prompt_tokens=limit)]
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
         shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
         passes, needed = choose_passes(config, work, shape, model, machine)
@@ -169,21 +164,25 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         fitting = 100 * sum(len(trunk.replies) for trunk in trunks) / steps
         count = "*" if phase.same_time_as else work.steps
         rows.append([name, phase.method, str(passes), count, batch_tokens, shape.tokens, fitting, needed / GIB])
+        fits = fits and needed <= ROOM * machine.process_bytes
     counts, points = ("steps", "tokens a step", "largest pass"), ("steps that fit, %", "GiB")
     yield Table(columns=columns("phase", "method", "passes", count=counts, points=points), rows=rows)
     yield f"Estimated from {len(sessions)} of {len(ids)} training sessions. *: as many as take the same time."
-    if any(row[-2] < 100 for row in rows):  # type: ignore[operator]  # a number
-        yield (
-            f"A step does not fit where its page takes over {config.model.max_prompt_tokens:,} tokens "
-            "(model.max_tokens) or its action was not logged: it is not trained on, and is a failed step in the table."
-        )
-    fits = all(row[-1] * GIB <= ROOM * machine.process_bytes for row in rows)  # type: ignore[operator]
-    yield f"{machine.name}: {'enough' if fits else 'too little'}; {1 - ROOM:.0%} is left to the allocator and kernels."
+    yield (
+        f"A step does not fit where its page takes over {config.model.max_prompt_tokens:,} tokens (model.max_tokens), "
+        "or its action was not logged: it is not trained on, and is a failed step where it is tested."
+    )
+    yield (
+        f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
+        f"{1 - ROOM:.0%} is left to the allocator and kernels."
+    )
     if not fits:
         yield (
             "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
             "model.lora, model.sharded over several GPUs."
         )
+    rationales = rationale_coverage(sessions)
+    yield rationales.problem(config) or str(rationales)
 
 
 def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:
@@ -192,11 +191,3 @@ def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, 
         return load_pretrained(AutoConfig, config.model.path), load_tokenizer(config.model.path)
     tokenizer = train_tokenizer(sessions, config.model.tokenizer, config.prompt)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer
-
-
-def _tokenize(
-    config: TrainConfig, phase: PhaseConfig, store: SessionStore, sessions: Sequence[Session], tokenizer: Any
-) -> Iterator[SessionTokens]:
-    personas, limit = persona_texts(store, phase.context), config.model.max_prompt_tokens
-    for session in sessions:
-        yield from tokenize_session(tokenizer, session, phase.context, config.prompt, limit, personas)

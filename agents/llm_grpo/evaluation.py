@@ -23,7 +23,6 @@ import msgspec
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.phases import PhaseResult
 from agents.registry import parse_spec
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.foundation.provenance import provenance
@@ -35,13 +34,14 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import TRUST, Entry, EvaluationLog, TrainingPart, write_log
+from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.results import ResultRow, results_table
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
+from train.phase import PhaseResult
 from train.ranks import Ranks
 
 
@@ -160,10 +160,9 @@ def evaluate_run(
     title = (
         f"{store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
     )
-    print_results(results_table(rows, title=title), *_sentences(log, config))
-    write_log(folder, log, markdown(log, config))
-    own_function = f"{TRUST}=1 " if ":" in log.config.reward_config.kind else ""
-    report = f"Every session, step by step: {own_function}shop-r1 report {shlex.quote(str(folder))}"
+    print_results(results_table(rows, title=title), *_sentences(log))
+    write_log(folder, log, markdown(log))
+    report = f"Every session, step by step: shop-r1 report {shlex.quote(str(folder))}"
     print_results(f"Written: {folder}/results.md, results.json", report)
 
 
@@ -191,20 +190,17 @@ def compare_rows(
     return adjusted(comparisons), over_best_agent(records, agents, config)
 
 
-def markdown(log: EvaluationLog, config: TrainConfig) -> str:
+def markdown(log: EvaluationLog) -> str:
     """results.md."""
     table = results_table([entry.row for entry in log.entries]).markdown()
-    lines = ["# Training run\n", table, *(f"- {sentence}" for sentence in _sentences(log, config))]
+    lines = ["# Training run\n", table, *(f"- {sentence}" for sentence in _sentences(log))]
     return "\n".join(lines) + "\n"
 
 
-def _sentences(log: EvaluationLog, config: TrainConfig) -> Iterator[str]:
+def _sentences(log: EvaluationLog) -> Iterator[str]:
     """The comparisons of the table, and what one training seed cannot say."""
     assert log.training is not None, "the log of a training run"
-    policies = set(_policies(config))
-    yield from (
-        f"{entry.label}: {remark}." for entry in log.entries if entry.label in policies for remark in entry.remarks
-    )
+    yield from (f"{entry.label}: {remark}." for entry in log.entries for remark in entry.remarks)
     if over_best := log.training.over_best_agent:
         added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
         yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."

@@ -15,14 +15,12 @@ from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import (
     Tables,
     build_config,
-    extend_config,
-    has_begun,
     merge,
     preset_names,
-    read_config,
     read_tables,
     rows_names,
 )
+from agents.llm_grpo.run_folder import extend_config, has_begun, read_config
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
@@ -43,10 +41,6 @@ class MachineOptions(Record):
 
     gpus: int | None = None
     gpu_gib: float = 80.0
-
-    def __post_init__(self) -> None:
-        if self.gpu_gib <= 0 or (self.gpus is not None and self.gpus < 1):
-            raise BadConfig(f"--machine.gpus is {self.gpus} and --machine.gpu-gib {self.gpu_gib}; give more than 0.")
 
 
 class RunOptions(Record):
@@ -95,8 +89,7 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
         if rest or options != RunOptions(resume=options.resume):
-            others = [word for word in words if word.startswith("--") and not word.startswith("--resume")]
-            raise BadConfig(f"--resume goes on with the run's own configuration; leave out {', '.join(others)}.")
+            raise BadConfig("--resume goes on with the run's own configuration; leave out all other flags.")
         return options, options.resume, read_config(options.resume)
     return _with_folder(options, _parse_config(options, words, text))
 
@@ -116,25 +109,12 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
     return _with_folder(options, build_config(tables, "train", options.only))
 
 
-def without_dry_run(words: Sequence[str]) -> list[str]:
-    """The words of a call that trains what another one plans."""
-    kept, skips = [], False
-    for word in words:
-        is_planned = word == "--dry-run" or word.startswith("--machine.")
-        if not is_planned and not skips:
-            kept.append(word)
-        skips = is_planned and word != "--dry-run" and "=" not in word
-    return kept
-
-
 def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, Path, TrainConfig]:
     """With the folder of the run, and with the configuration of a run that is extended.
 
     Raises:
         BadConfig: The folder holds a run that this is not, or the prompt's file cannot be read.
     """
-    if options.machine != MachineOptions() and not options.dry_run:
-        raise BadConfig("--machine.* say what --dry-run plans for; give --dry-run too, or leave them out.")
     config = config.resolve_precision(on_gpu=options.machine.gpus is not None)
     if config.prompt.system_file:
         read_instructions(config.prompt.system_file)  # a file that is missing: before the store is read

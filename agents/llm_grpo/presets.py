@@ -7,34 +7,19 @@ rows     phases alone; a phase of the same name in the preset gives the numbers 
 A phase may override some of what phases share: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
 
     file, base, rows ─► read_tables ─► changes (flags, or keys from Python) over them ─► complete phases ─► TrainConfig
-
-A run that exists can be extended by the phases of another table, and by agents to evaluate beside them:
-
-    run.json's configuration ─┐
-    that of the call ─────────┴─► extend_config ─► the same run, with the phases and agents that it lacked at its end
-
-A phase follows from its own numbers, the model, the store, the seed, and the phases that it starts from or whose time
-it takes; no other phase affects it. So all but the phases must be equal, and so must phases of the same name. Their
-labels, comparisons and further temperatures belong to the table and may differ, and so may the agents beside them.
 """
 
-import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig, numbers_table
-from replay_sessions.foundation.config_errors import convert_fields, what_is_wrong
-from replay_sessions.foundation.durable_files import replace_json
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, did_you_mean
-from replay_sessions.foundation.locks import TRAINING_LOCK
-from replay_sessions.foundation.provenance import provenance
-from replay_sessions.store import SessionStore
-from train.metrics_file import METRICS_FILE
+from replay_sessions.foundation.config_errors import convert_fields
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
 NUMBERS = ("sft", "grpo", "validation")
@@ -160,122 +145,3 @@ def _read(kind: str, name: str, folder: Any) -> Tables:
         raise BadConfig(f"the {kind} file '{name}' cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise BadConfig(f"the {kind} file '{name}' is no valid TOML: {error}.") from error
-
-
-# Nothing that is trained or evaluated follows from these. The path of the store may differ, its fingerprint may not.
-FREE = ("store", "save_every_s", "watch")
-OF_THE_TABLE = ("label", "against", "temperatures", "several_seeds")
-ROWS_BESIDE = ("agents", "most_probable_action")
-
-T = TypeVar("T")
-
-
-def read_config(folder: Path) -> TrainConfig:
-    """The configuration of the run in a folder.
-
-    Raises:
-        BadConfig: There is no run, or its configuration cannot be read.
-    """
-    try:
-        record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        return msgspec.convert(record["config"], TrainConfig)
-    except FileNotFoundError as error:
-        raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
-    except (ValueError, KeyError) as error:
-        reason = what_is_wrong(error, TrainConfig).rstrip(".")
-        raise BadConfig(f"'{folder}/run.json' cannot be read: {reason}. Start a new run.") from error
-
-
-def has_begun(folder: Path) -> bool:
-    """Whether the folder holds a run. One that failed before its first step is none: its call can be corrected."""
-    if not (folder / "run.json").exists():
-        return False
-    metrics = folder / METRICS_FILE
-    others = {file.name for file in folder.iterdir()} - {"run.json", METRICS_FILE, TRAINING_LOCK}
-    return bool(others) or not metrics.exists() or metrics.stat().st_size > 0
-
-
-def check_store(folder: Path, store: SessionStore) -> None:
-    """A run goes on with the sessions that it began with, or not at all.
-
-    Raises:
-        CheckpointMismatch: The run in `folder` began with another store.
-    """
-    begun_with = json.loads((folder / "run.json").read_text(encoding="utf-8"))["store"]["fingerprint"]
-    if begun_with != store.fingerprint:
-        raise CheckpointMismatch(
-            f"the run in '{folder}' began with store {begun_with[:12]}, but '{store.path}' is now "
-            f"{store.fingerprint[:12]}. Put the former store back, or start a new run."
-        )
-
-
-def extend_config(begun: TrainConfig, config: TrainConfig, folder: Path) -> TrainConfig:
-    """The configuration of the run in `folder`, with the phases and agents of `config` that it lacks.
-
-    Raises:
-        BadConfig: They differ in more than their phases and agents.
-    """
-    shared = begun.phases.keys() & config.phases.keys()
-    if differing := sorted(_differences(_decisive(begun, shared), _decisive(config, shared))):
-        raise BadConfig(
-            f"'{folder}' holds a run of another configuration ({'; '.join(differing)}): give another --out, or the "
-            "same options."
-        )
-    phases = config.phases | begun.phases
-    for name in shared:
-        first, second = begun.phases[name], config.phases[name]
-        phases[name] = msgspec.structs.replace(
-            first,
-            against=_union(first.against, second.against),
-            temperatures=_union(first.temperatures, second.temperatures),
-        )
-    evaluation = msgspec.structs.replace(
-        config.evaluation, agents=_union(begun.evaluation.agents, config.evaluation.agents)
-    )
-    in_order = {name: phases[name] for name in _union(begun.phases, config.phases)}
-    return msgspec.structs.replace(config, phases=in_order, evaluation=evaluation)
-
-
-def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> None:
-    """Writes the extension to run.json, in one step: before, it is the former run, afterwards the longer one."""
-    begun = read_config(folder)
-    if config == begun:
-        return
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    now = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    added = {
-        "phases": [name for name in config.phases if name not in begun.phases],
-        "agents": [name for name in config.evaluation.agents if name not in begun.evaluation.agents],
-    }
-    record["config"] = now["config"]
-    record.setdefault("extended", []).append(added | {key: now[key] for key in ("time", "commit", "dirty")})
-    replace_json(folder / "run.json", record)
-
-
-def _union(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:
-    """Both without repetition, in order."""
-    return tuple(dict.fromkeys([*first, *second]))
-
-
-def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
-    """What of a configuration decides these phases and how they are evaluated."""
-    tables: dict[str, Any] = msgspec.to_builtins(config)
-    for name in FREE:
-        del tables[name]
-    del tables["model"]["gradient_checkpointing"]  # what is kept in memory, and changes no number
-    for name in ROWS_BESIDE:
-        del tables["evaluation"][name]
-    tables["phases"] = {
-        name: {key: value for key, value in tables["phases"][name].items() if key not in OF_THE_TABLE}
-        for name in phases
-    }
-    return tables
-
-
-def _differences(first: Any, second: Any, path: str = "") -> Iterator[str]:
-    """Key by key: `grpo.steps: 70, now 5`."""
-    if isinstance(first, dict) and isinstance(second, dict):
-        for key in first.keys() | second.keys():
-            yield from _differences(first.get(key), second.get(key), f"{path}.{key}" if path else key)
-    elif first != second:
-        yield f"{path}: {json.dumps(first)}, now {json.dumps(second)}"

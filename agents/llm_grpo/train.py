@@ -43,7 +43,7 @@ def train(**options: Any) -> EvaluationLog:
     prepared = prepare_from(options)
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
-    command.run((), lambda: prepared)
+    command.run(lambda: prepared)
     return read_log(prepared[1], trusted=True)
 
 
@@ -54,7 +54,7 @@ def _run(words: Sequence[str]) -> int:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
-        return command.run(words, asked_for)
+        return command.run(asked_for)
     except KeyboardInterrupt:
         folder = asked_for()[1]
         if get_world_size() > 1 or not (folder / "run.json").exists():

@@ -18,10 +18,8 @@ import torch
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData
 from agents.llm_grpo.evaluation import evaluate_shared
-from agents.llm_grpo.phases import Phase, PhaseResult, Trainer, run_phase
 from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
 from train.attention.choice import choose_attention
@@ -35,6 +33,7 @@ from train.machine import format_precision
 from train.memory import Passes, PassShape, estimate_memory, get_cache_budget
 from train.models import load_model
 from train.objectives import load_objective
+from train.phase import Phase, PhaseResult, Trainer, run_phase
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
 from train.rollouts.engine import LocalEngine
@@ -45,7 +44,6 @@ from train.sft import SftTrainer
 from train.tiny import build_model, train_tokenizer
 
 PHASES_FILE = "phases.json"
-GGUF_COPY = "model"  # in a run's folder: the model of a GGUF file as safetensors
 
 
 class TrainingRun:
@@ -53,9 +51,6 @@ class TrainingRun:
 
     Attributes:
         results: The finished phases by name.
-
-    Raises:
-        BadConfig: vLLM is to lay products over GPUs of several processes, or to sleep where there is no GPU.
     """
 
     def __init__(
@@ -67,24 +62,14 @@ class TrainingRun:
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        rollouts = config.rollouts
-        if rollouts.engine == "vllm" and rollouts.tensor_parallel_size > 1 and not ranks.is_single:
-            raise BadConfig(
-                "rollouts.tensor_parallel_size above 1 is for a run of one process; in one of several each process "
-                "samples with vLLM on its own GPU."
-            )
-        if rollouts.engine == "vllm" and rollouts.vllm_sleeps and self._device == "cpu":
-            raise BadConfig("rollouts.vllm_sleeps frees a GPU's memory, and there is no GPU here; leave it out.")
         self.config, self.store, self.folder, self.log, self.ranks = config, store, folder, log, ranks
         self.results = self._finished_phases()
         self._data = TrainingData(config, store, folder / "tokens", log.info)
         self._vllm: VllmEngine | None = None
-        self._passes_line = ""
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
-        if self.config.model.path is not None:
-            self.log.info(format_precision(self.config.model.computed_in))
+        self.log.info(format_precision(self.config.model.computed_in))
         for name in self.config.phases:
             if name not in self.results:
                 self._run(name)
@@ -106,7 +91,7 @@ class TrainingRun:
         if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         info = msgspec.structs.replace(started_from, context=config.context)
-        policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
+        policy = Policy(model) if config.numbers is None else self._policy(config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
         validation_sessions = len(self.store.session_ids("validation"))
@@ -137,41 +122,29 @@ class TrainingRun:
         validate_at = validation_steps(total_steps, times) if times else set()
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
-    def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
-        """What learns: a whole model in each process, or one sharded over all.
-
-        How it attends is logged where it differs from the phase before.
-        """
+    def _policy(self, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
+        """What learns: a whole model in each process, or one sharded over all."""
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
             "float32_head": config.float32_head,
         }
-        rollouts = self.config.rollouts
-        does_reserve = self._will_start_vllm(phase) and not rollouts.vllm_sleeps
+        rollouts, starts_vllm = self.config.rollouts, self.config.rollouts.engine == "vllm" and self._vllm is None
         chosen = choose_attention(
             model,
             config,
             autocast=options["autocast"],
             tokens=numbers.max_batch_tokens,
             shards=self.ranks.world_size if is_sharded else 1,
-            reserved=rollouts.gpu_memory_utilization if does_reserve else 0.0,
+            reserved=rollouts.gpu_memory_utilization if starts_vllm else 0.0,
         )
-        if chosen.line != self._passes_line:
-            self.log.info(chosen.line)
-        self._passes_line = chosen.line
+        self.log.info(chosen.line)
         # One choice for all: passes of a sharded model are collective.
         checkpointing, chunk_tokens = self.ranks.broadcast(lambda: list(chosen.passes))
         options |= {"attention": chosen.attention, "gradient_checkpointing": checkpointing}
         if is_sharded:
             return ShardedPolicy(model, self.ranks, **options)
         return Policy(model, chunk_tokens=chunk_tokens, **options)
-
-    def _will_start_vllm(self, phase: PhaseConfig) -> bool:
-        """Whether a phase is the first that samples with vLLM, which one engine then does for all of them."""
-        if self._vllm is not None or self.config.rollouts.engine != "vllm" or phase.method == "sft":
-            return False
-        return bool(load_objective(phase.method, phase.get_reward(self.config.reward_config).kind).samples)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
@@ -189,7 +162,7 @@ class TrainingRun:
             return sft, sft.total_steps
         reward = config.get_reward(self.config.reward_config)
         objective = load_objective(config.method, reward.kind)
-        if self._will_start_vllm(config):
+        if objective.samples and self.config.rollouts.engine == "vllm" and self._vllm is None:
             self._vllm = self._start_vllm(policy.model)
         engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
@@ -247,27 +220,9 @@ class TrainingRun:
             tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
             model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
             enable_tree_attention(model)
-            parameters = sum(parameter.numel() for parameter in model.parameters())
-            self.log.info(f"model: {parameters:,} parameters, {len(tokenizer)} tokens, trained from scratch")
+            self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
             return model, tokenizer, info
-        return *self._load_base(config.model.path), info
-
-    def _load_base(self, path: str) -> tuple[Any, Any]:
-        """The model of `model.path` and its tokenizer; a GGUF file, which is slow to read, is read once a run."""
-        copy = self.folder / GGUF_COPY
-        is_gguf = path.endswith(".gguf")
-        is_copied = is_gguf and not self.ranks.broadcast(lambda: not copy.exists())
-        if is_gguf and not is_copied:
-            self.log.info(f"model: reading {path}")
-        source, limit = str(copy) if is_copied else path, self.config.model.max_tokens
-        model, tokenizer = load_model(source, max_tokens=limit, device=self._device)
-        if is_copied:
-            model.name_or_path = path  # what an adapter names as its base, wherever the run is moved
-        elif is_gguf:
-            if self.ranks.is_main:
-                save_checkpoint(copy, model, tokenizer)
-            self.ranks.barrier()
-        return model, tokenizer
+        return *load_model(config.model.path, max_tokens=config.model.max_tokens, device=self._device), info
 
     def _start_vllm(self, model: Any) -> VllmEngine:
         """vLLM for phases that train `model` or an adapter of it; its weights come batch by batch.
@@ -275,11 +230,8 @@ class TrainingRun:
         Raises:
             MissingExtra: vLLM is not installed.
         """
-        config, rollouts, copy = self.config.model, self.config.rollouts, self.folder / GGUF_COPY
-        options: dict[str, Any] = {
-            "gpu_memory_utilization": rollouts.gpu_memory_utilization,
-            "tensor_parallel_size": rollouts.tensor_parallel_size,
-        }
+        config = self.config.model
+        options: dict[str, Any] = {"gpu_memory_utilization": self.config.rollouts.gpu_memory_utilization}
         if config.lora is None:
             # vLLM reads the shape alone: weights are copied over before the first batch.
             shape = self.folder / "shape"
@@ -290,24 +242,18 @@ class TrainingRun:
             self.ranks.barrier()
             path, options["load_format"] = str(shape), "dummy"
         else:
-            path = str(copy if copy.exists() else config.path)
+            path = str(config.path)
         return VllmEngine(
             path,
             max_tokens=config.max_tokens,
             precision=config.computed_in,
             lora_rank=None if config.lora is None else config.lora.rank,
-            sleeps=rollouts.vllm_sleeps,
             options=options,
         )
 
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE
-        if not file.exists():
-            return {}
-        try:
-            return msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult])
-        except msgspec.DecodeError as error:
-            raise CheckpointMismatch(f"'{file}' is damaged ({error}); start the run anew.") from error
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult]) if file.exists() else {}
 
 
 def undisturbed_seconds(steps: Sequence[Mapping[str, Any]]) -> float:

@@ -15,7 +15,6 @@ and checkpoints stand in it by their names, without the folders of this machine.
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -210,7 +209,7 @@ def _check_log(
         from agents.llm_grpo import evaluation as final_table  # noqa: PLC0415 - as above
 
         assert isinstance(settings.run, TrainConfig)
-        write_table = partial(final_table.markdown, config=settings.run)
+        write_table = final_table.markdown
         compared = final_table.compare_rows(records, entries, settings.run)
         training = TrainingPart(
             phases=log.training.phases,

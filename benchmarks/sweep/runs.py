@@ -23,7 +23,8 @@ import tyro
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.options import prepare
-from agents.llm_grpo.presets import check_store, load_preset
+from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.run_folder import check_store
 from benchmarks.leaderboard.ranking import LeaderboardConfig
 from benchmarks.sweep.file import RunSpec, Sweep
 from benchmarks.sweep.processes import StopForwarder, run_process

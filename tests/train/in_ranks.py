@@ -19,7 +19,6 @@ import msgspec
 import torch
 from safetensors.torch import save_file
 
-from agents.llm_grpo.phases import Phase, Stopped, Trainer, run_phase
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny, make_tiny
 from train.checkpoints import model_tensors
@@ -29,6 +28,7 @@ from train.grpo.trainer import prompt_seeds
 from train.lora import add_adapter
 from train.models import load_model
 from train.objectives import load_objective
+from train.phase import Phase, Stopped, Trainer, run_phase
 from train.policy import Policy
 from train.process_group import process_group
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy, full_tensor

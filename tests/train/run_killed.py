@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 import torch
 
-from agents.llm_grpo.phases import Phase, run_phase
 from train.config import OptimizerConfig
 from train.loop import Optimizer
+from train.phase import Phase, run_phase
 from train.run_log import RunLog
 
 STEPS = 30

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.llm_grpo.phases import run_phase
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
 from train.metrics_file import COLLAPSE_STEPS, MetricsFile, Row, read_metrics
+from train.phase import run_phase
 from train.run_log import RunLog, load_trackers
 
 pytestmark = pytest.mark.long

@@ -1,7 +1,6 @@
-"""What is handed to vLLM, and when it sleeps. Needs no vLLM."""
+"""What is handed to vLLM. Needs no vLLM."""
 
 import pickle
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 from tests.train.conftest import Tiny
-from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.vllm import VllmEngine
 
@@ -31,22 +29,3 @@ def test_weights_reach_processes_of_vllm_by_a_file(tiny: Tiny, precision: Any) -
     expected = dict(tiny.model.named_parameters())
     assert received.keys() == expected.keys()
     assert all(torch.equal(weight, expected[name].detach().to(dtype)) for name, weight in received.items())
-
-
-def test_vllm_sleeps_from_its_replies_to_the_next_weights(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    class Recorder:
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_, **__: calls.append(name) or []
-
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
-    engine = VllmEngine.__new__(VllmEngine)
-    engine._shares_memory, engine._adapter = True, None
-    engine._sleeps, engine._is_asleep, engine._llm = True, False, Recorder()
-    config = SamplingConfig(temperature=1.0, max_new_tokens=2, end_token=0)
-    for _ in range(2):
-        engine.sync_weights(Policy(tiny.model))
-        engine.generate([[1]], config, seed=0)
-    weights = ["collective_rpc", *([] if torch.cuda.is_available() else ["apply_model"]), "reset_prefix_cache"]
-    assert calls == [*weights, "generate", "sleep", "wake_up", *weights, "generate", "sleep"]

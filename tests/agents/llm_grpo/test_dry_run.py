@@ -78,19 +78,18 @@ def test_objectives_are_planned_by_what_they_sample_and_hold() -> None:
         plan("--grpo.num-generations", "9"),
         plan("--phases.shop-r1.method", "weighted_sft"),
     )
-    assert (grpo.samples, grpo.has_reference) == (True, True)
-    assert (weighted.samples, weighted.has_reference) == (False, False)
+    assert grpo.has_reference and not weighted.has_reference
     assert [work.branch_tokens for work in (grpo, logged, weighted)] == [8 * 32, 9 * 32, 32]
     shape = grpo.get_shape(grpo.batches[0])
     assert shape.targets == 4 * (STEPS - 1) * 8 * 32  # the first step of a session is not scored
-    assert shape.tokens == shape.targets + 4 * (490 - REPLY)
+    assert shape.tokens == shape.targets + 4 * 490
 
 
 def test_a_pass_is_cut_to_its_limit_but_for_one_step() -> None:
     work = plan()
     assert work.get_largest_pass(10**9).tokens == work.get_shape(work.batches[0]).tokens
     assert work.get_largest_pass(1000).tokens == 1000
-    assert work.get_largest_pass(1).tokens == 490 - REPLY + 8 * 32
+    assert work.get_largest_pass(1).tokens == 490 + 8 * 32
 
 
 def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
@@ -103,7 +102,7 @@ def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
 def test_vllm_takes_its_share_of_the_memory() -> None:
     tiny = load_preset("tiny_cpu")
     rollouts = msgspec.structs.replace(tiny.rollouts, engine="vllm", gpu_memory_utilization=0.25)
-    model, machine = build_on_meta(qwen2_config("0.5B", 2), None), Machine("", True, 1, 2.0**36)
+    model, machine = build_on_meta(qwen2_config("0.5B", 2), None), Machine(True, 1, 2.0**36)
     work = plan()
     shape = work.get_largest_pass(10**9)
     local, vllm = (
@@ -119,10 +118,9 @@ def test_the_share_of_steps_that_fit_is_said(tmp_path: Path) -> None:
     shares = []
     for max_tokens in (4096, 160):
         config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=max_tokens))
-        table, *lines = dry_run(config, store, get_machine(MachineOptions()))
+        table, *_ = dry_run(config, store, get_machine(MachineOptions()))
         assert isinstance(table, Table)
         shares.append(table.rows[0][6])
-        assert any("does not fit" in str(line) for line in lines) == (max_tokens == 160)
     assert shares[0] == 100 and 0 < float(shares[1] or 0) < 100
 
 

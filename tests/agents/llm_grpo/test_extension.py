@@ -9,7 +9,8 @@ import pytest
 from agents.agent_code import reply_identity
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.evaluation import find_agent
-from agents.llm_grpo.presets import extend_config, load_preset, read_config, record_extension
+from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.run_folder import extend_config, read_config, record_extension
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore

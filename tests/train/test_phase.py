@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.llm_grpo.phases import Phase, PhaseResult, Stopped, run_phase
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
 from train.metrics_file import Row, read_metrics
+from train.phase import Phase, PhaseResult, Stopped, run_phase
 from train.run_log import RunLog
 
 VALIDATED = {10, 20, STEPS}

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.llm_grpo.data import cache_key, cached_trunks
 from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny
 from train.config import SftConfig
+from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
 

@@ -1,0 +1,125 @@
+"""Writes what another trainer needs to train a phase of GRPO: `shop-r1 train --for-trl|--for-verl PHASE`.
+
+store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
+                                                                       └─► validation.parquet, launch.sh ─► verl
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
+from agents.llm_grpo.data import TrainingData
+from replay_sessions.foundation.durable_files import replace_file, replace_json
+from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.table import Table
+from replay_sessions.store import SessionStore
+from shop_env.observation import persona_texts
+from train.adapters.steps import step_rows, write_order, write_rows
+from train.adapters.trl import RUN_FILE, trl_run
+from train.adapters.verl import overrides
+from train.grpo.config import GrpoConfig
+from train.grpo.trainer import scored_trunks
+from train.models import load_tokenizer
+from train.tokens import tokenize_session
+
+LAUNCH = """\
+#!/bin/sh
+# {title}
+# Further arguments override these, for example trainer.nnodes=4. By Megatron: --config-name=ppo_megatron_trainer
+# actor_rollout_ref.actor.strategy=megatron, and its own sizes (docs/your_gpu.md).
+exec python -m verl.trainer.main_ppo \\
+{words} \\
+  "$@"
+"""
+
+
+def export_phase(
+    config: TrainConfig, store: SessionStore, trainer: Literal["trl", "verl"], name: str, folder: Path
+) -> Iterator[Table | str]:
+    """Writes a phase for another trainer into `folder`, and yields a line for each file.
+
+    Raises:
+        BadConfig: No such phase of GRPO, a tiny model, or numbers that the trainer has no counterpart of.
+    """
+    phase, model = config.phases.get(name), config.model
+    if phase is None or phase.method != "grpo" or phase.grpo is None:
+        names = [other for other, one in config.phases.items() if one.method == "grpo"]
+        raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
+    if model.path is None:
+        raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
+    grpo, seed = phase.grpo, config.seed + phase.seed
+    if trainer == "trl":
+        run = trl_run(grpo, model, folder, seed=seed)
+        yield from _write_steps(config, store, phase, grpo, folder)
+        replace_json(folder / RUN_FILE, run)
+        yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
+        yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
+    else:
+        folder = folder.resolve()  # Ray's workers run in another folder
+        words = overrides(grpo, model, folder, seed=seed)
+        yield from _write_steps(config, store, phase, grpo, folder, validation=True)
+        title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
+        launch = folder / "launch.sh"
+        lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
+        replace_file(launch, LAUNCH.format(title=title, words=lines))
+        launch.chmod(0o755)
+        yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
+    if phase.start != "model":
+        yield (
+            f"'{name}' starts from '{phase.start}', and --model.path is what it begins with here: give a checkpoint "
+            f"of '{phase.start}' there."
+        )
+
+
+def _word(key: str, value: Any) -> str:
+    return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+
+def _write_steps(
+    config: TrainConfig,
+    store: SessionStore,
+    phase: PhaseConfig,
+    grpo: GrpoConfig,
+    folder: Path,
+    *,
+    validation: bool = False,
+) -> Iterator[str]:
+    """Writes the steps of a phase as rows.
+
+    Raises:
+        BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
+    """
+    tokenizer = load_tokenizer(str(config.model.path))
+    context, limit = phase.context, config.model.max_prompt_tokens
+    lines: list[str] = []
+    data = TrainingData(config, store, folder / "tokens", lines.append)
+    splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
+    yield from lines
+    write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
+    personas = persona_texts(store, context)
+    if validation:
+        sessions = map(store.session, store.session_ids("validation")[: phase.validation.sessions])
+        splits["validation"] = scored_trunks(
+            [
+                trunk
+                for session in sessions
+                for trunk in tokenize_session(tokenizer, session, context, config.prompt, limit, personas)
+            ]
+        )
+    for split, trunks in splits.items():
+        rows = step_rows(
+            store.session,
+            tokenizer,
+            trunks,
+            context,
+            config.prompt,
+            phase.get_reward(config.reward_config),
+            split=split,
+            max_prompt_tokens=limit,
+            personas=personas,
+        )
+        count = sum(len(trunk.replies) for trunk in trunks)
+        write_rows(folder / f"{split}.parquet", rows, count)
+        yield f"{folder / f'{split}.parquet'}: {count:,} steps"
