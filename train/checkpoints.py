@@ -34,7 +34,7 @@ STATE_FILE_BYTES = 4 << 30
 
 
 class CheckpointInfo(Config):
-    """How a checkpoint was trained and how to prompt it.
+    """The way a checkpoint was trained and is to be prompted.
 
     Attributes:
         made_by: Phase and step, such as "grpo step 120".

@@ -71,7 +71,7 @@ class SftStage(Config):
 
 
 class SftConfig(Config):
-    """How SFT is run.
+    """The numbers of SFT.
 
     Attributes:
         stages: What is trained on, one after the other.
@@ -107,7 +107,7 @@ class SftConfig(Config):
         return sum(_steps(stage) for stage in self.stages)
 
     def replies_at(self, step: int) -> int | None:
-        """How many replies of each session are trained on at step `step`."""
+        """The number of replies of each session that are trained on at step `step`."""
         for stage in self.stages:
             if step < _steps(stage):
                 return stage.replies
@@ -148,7 +148,7 @@ class LoraConfig(Config):
 
 
 class TinyTokenizerConfig(Config):
-    """How a store's tokenizer is made.
+    """The size of a tokenizer that is made from a store.
 
     Attributes:
         bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
@@ -264,13 +264,13 @@ class ModelConfig(Config):
 
     @property
     def depth_first_tokens(self) -> int | None:
-        """How many tokens of a trunk depth-first passes take at a time; None: passes are not depth-first."""
+        """The number of tokens of a trunk that depth-first passes take at a time; None: passes are not depth-first."""
         is_default = self.attention == "depth_first" and self.chunk_tokens is None
         return DEFAULT_CHUNK_TOKENS if is_default else self.chunk_tokens
 
 
 class RolloutsConfig(Config):
-    """Who samples the replies of GRPO.
+    """The engine that samples the replies of GRPO.
 
     Attributes:
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
@@ -295,7 +295,7 @@ class RolloutsConfig(Config):
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How replies are sampled.
+    """The options of sampling.
 
     Attributes:
         temperature: 0 is greedy.

@@ -125,7 +125,7 @@ class SaveSchedule:
         self._last = now()
 
     def is_due(self) -> bool:
-        """Whether it is time to save."""
+        """Returns whether it is time to save."""
         return self._now() - self._last >= self._period_s
 
     @contextmanager

@@ -65,7 +65,7 @@ def build_peft_config(config: LoraConfig) -> Any:
 
 
 def has_adapter(model: Any) -> bool:
-    """Whether the model has LoRA adapters."""
+    """Returns whether the model has LoRA adapters."""
     return hasattr(model, "peft_config")
 
 

@@ -1,4 +1,4 @@
-"""What this process runs on: the precision that `auto` stands for, and how many processes a launcher has started.
+"""The machine of this process: the precision that `auto` stands for, and how many processes a launcher has started.
 
 Nothing here loads torch, so that a configuration is resolved before it is compared with that of an existing run.
 """
@@ -15,7 +15,7 @@ _FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})  # of processors that mu
 
 
 def get_world_size() -> int:
-    """How many processes torchrun or accelerate has started for this run; 1 without a launcher."""
+    """The number of processes that torchrun or accelerate has started for this run; 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -37,7 +37,7 @@ def format_precision(precision: Precision) -> str:
 
 
 def _has_gpu() -> bool:
-    """Whether there is a GPU that torch can use: some builds of torch have no GPU support."""
+    """Returns whether there is a GPU that torch can use: some builds of torch have no GPU support."""
     try:
         return any(path.exists() for path in _GPUS) and not version("torch").endswith("+cpu")
     except PackageNotFoundError:  # nothing is trained without it
@@ -45,7 +45,7 @@ def _has_gpu() -> bool:
 
 
 def _multiplies_in_bfloat16() -> bool:
-    """Whether the processor states so; False on systems without /proc/cpuinfo."""
+    """Returns whether the processor states so; False on systems without /proc/cpuinfo."""
     try:
         return not _FLAGS.isdisjoint(_PROCESSOR.read_text().split())
     except OSError:

@@ -26,7 +26,7 @@ EXACT = 4  # bytes of a float32
 
 
 class Passes(NamedTuple):
-    """What of a pack is kept for the backward pass: see train.policy.Policy."""
+    """The parts of a pack that are kept for the backward pass: see train.policy.Policy."""
 
     gradient_checkpointing: bool
     chunk_tokens: int | None
@@ -101,7 +101,7 @@ def estimate_memory(
     shards: int = 1,
     repeats_heads: bool = False,
 ) -> Memory:
-    """Estimates what training takes of a process.
+    """Estimates the memory of a process that trains.
 
     Args:
         model: Of which only shapes are read (build_on_meta).
@@ -154,7 +154,7 @@ def estimate_memory(
 
 
 def _layer_bytes(config: Any, tokens: int, rounded: int) -> float:
-    """What a layer keeps for its backward pass; `rounded` is the size of a number in products."""
+    """Bytes that a layer keeps for its backward pass; `rounded` is the size of a number in products."""
     hidden = int(config.hidden_size)
     heads, kv_heads, width = get_head_shape(config)
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden

@@ -50,7 +50,7 @@ class PhaseResult(Record):
 
 
 class Trainer(Protocol):
-    """What takes the steps of a phase."""
+    """Takes the steps of a phase."""
 
     optimizer: Optimizer
 
@@ -61,14 +61,14 @@ class Trainer(Protocol):
 
 @dataclass
 class Phase:
-    """What is trained, how, and where it ends up.
+    """A model, its trainer, and where its weights end up.
 
     Attributes:
         trainer: None where the weights are left as they are; `total_steps` is then 0.
         validate_at: After which steps, counted from 1.
         validate: Exact match of the weights as they are.
         save: Writes them as the phase's checkpoint; called with the number of steps taken.
-        ranks: Who takes the steps together, each of them in a process that runs the phase.
+        ranks: The processes that take the steps together; each runs the phase.
     """
 
     name: str
@@ -118,7 +118,7 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """How far a phase has come.
+    """The progress of a phase.
 
     Attributes:
         seconds: Of training steps alone.
@@ -191,7 +191,7 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Progress:
 
 
 class _Stop:
-    """What SIGINT (Ctrl-C) and SIGTERM do: the first is noted until the step has ended, a second one stops at once.
+    """Handles SIGINT (Ctrl-C) and SIGTERM: the first is noted until the step has ended, a second one stops at once.
 
     Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
 

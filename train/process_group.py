@@ -1,4 +1,4 @@
-"""How the processes of a launcher become the ranks of one run, and how they end together.
+"""Makes the processes of a launcher the ranks of one run, and ends them together.
 
     torchrun --nproc-per-node 8 -m agents.llm_grpo.train …        (accelerate launch sets the same variables)
 

@@ -66,7 +66,7 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that writes files and prints."""
+        """True for the process that writes files and prints."""
         return self.rank == 0
 
     @property

@@ -166,7 +166,7 @@ class _Conversation:
         self._saved = [0, *accumulate(len(self._contents[page]) - len(self._pageless[page]) for page in pages)]
 
     def pages_left_out(self, step: int, max_tokens: int | None) -> int | None:
-        """How many of the earliest pages `step`'s prompt must drop to fit; None: it does not fit at all."""
+        """The number of earliest pages that `step`'s prompt must drop to fit; None: it does not fit at all."""
         if max_tokens is None:
             return 0
         return next((k for k in range(step + 1) if self.prompt_length(step, k) <= max_tokens), None)

@@ -1,4 +1,4 @@
-"""What `shop-r1 train` does with its options (options.py): training ─► evaluation, or an export.
+"""Runs `shop-r1 train` by its options (options.py): training ─► evaluation, or an export.
 
 `--for-trl|--for-verl PHASE` write what another trainer needs to train a phase of GRPO:
 

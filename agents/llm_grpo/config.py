@@ -28,7 +28,7 @@ PHASE_NAME = re.compile(r"[a-z0-9_]+")
 
 
 class ValidationConfig(Config):
-    """How the weights of a phase are chosen: those with the best exact match, sampled as the last table samples.
+    """The choice of the weights of a phase: those with the best exact match, sampled as the last table samples.
 
     Attributes:
         sessions: On so many sessions of the validation split.
@@ -112,7 +112,7 @@ def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a policy's replies are drawn.
+    """A way to draw a policy's replies.
 
     Attributes:
         rationales: Of the most probable action, how many are sampled; None: the reply is drawn token by token.
@@ -181,7 +181,7 @@ class TableConfig(Config):
 
 
 class TrainConfig(Config):
-    """What is trained, on what, and how it is evaluated.
+    """The configuration of a run: phases, data, and evaluation.
 
     Attributes:
         phases: What is trained, in this order, by name: the name is the folder of its checkpoint.
@@ -256,7 +256,7 @@ class TrainConfig(Config):
 
     @property
     def evaluation_config(self) -> scored_steps.EvaluationConfig:
-        """How the final table is evaluated."""
+        """The evaluation of the final table."""
         return scored_steps.EvaluationConfig(
             store=self.store,
             split=self.evaluation.split,
@@ -269,7 +269,7 @@ class TrainConfig(Config):
 
     @property
     def rewards_rationales(self) -> bool:
-        """Whether a phase's reward depends on rationales."""
+        """True where a phase's reward depends on rationales."""
         phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
         rewards = [phase.get_reward(self.reward_config) for phase in phases]
         return any(each.self_certainty_weight > 0 or each == LOG_LIKELIHOOD for each in rewards)

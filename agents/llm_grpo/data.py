@@ -71,7 +71,7 @@ class TrainingData:
 
 
 class RationaleCoverage(NamedTuple):
-    """How many steps of the train split have a rationale."""
+    """The number of steps of the train split that have a rationale."""
 
     present: int
     steps: int

@@ -1,4 +1,4 @@
-"""What a run would do and what it needs, without training: `shop-r1 train … --dry-run`.
+"""Prints the work of a run and the memory that it needs, without training: `shop-r1 train … --dry-run`.
 
 some sessions of the train split ─► tokens as each phase reads them ─► batches ─► memory from shapes (train/memory.py)
                                                                               ─► a table of phases
@@ -42,7 +42,7 @@ SAMPLED_BATCHES = 20
 
 @dataclass(frozen=True)
 class Machine:
-    """What is planned for: `processes` of a run, each with so many bytes, on GPUs or not."""
+    """The machine to plan for: `processes` of a run, each with so many bytes, on GPUs or not."""
 
     is_gpu: bool
     processes: int
@@ -138,7 +138,7 @@ def choose_passes(
 
 
 def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Iterator[Table | str]:
-    """What is printed: a table of the phases, and whether the machine has enough memory.
+    """Yields what is printed: a table of the phases, and whether the machine has enough memory.
 
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.

@@ -167,7 +167,7 @@ def evaluate_run(
 
 
 def users_are_held_out(store: SessionStore) -> bool:
-    """Whether no user of the test split is in the train split."""
+    """Returns whether no user of the test split is in the train split."""
     trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
     return trained.isdisjoint(tested)
 

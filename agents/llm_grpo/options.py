@@ -44,7 +44,7 @@ class MachineOptions(Record):
 
 
 class RunOptions(Record):
-    """What is decided before the configuration's own keys.
+    """The options that are decided before the configuration's own keys.
 
     Attributes:
         preset: The configuration to start from: tiny_cpu, or a .toml FILE.
@@ -157,7 +157,7 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
 
 
 def _changes(before: Tables, after: Tables) -> Tables:
-    """What of `after` differs, key by key."""
+    """The part of `after` that differs, key by key."""
     changes = {}
     for key, value in after.items():
         former = before[key]

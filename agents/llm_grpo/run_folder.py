@@ -52,7 +52,7 @@ def read_config(folder: Path) -> TrainConfig:
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether the folder holds a run. One that failed before its first step is none: its call can be corrected."""
+    """Returns whether the folder holds a run; one that failed before its first step is none, and may be corrected."""
     if not (folder / "run.json").exists():
         return False
     metrics = folder / METRICS_FILE
@@ -123,7 +123,7 @@ def _union(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:
 
 
 def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
-    """What of a configuration decides these phases and how they are evaluated."""
+    """The keys of a configuration that decide these phases and their evaluation."""
     tables: dict[str, Any] = msgspec.to_builtins(config)
     for name in FREE:
         del tables[name]

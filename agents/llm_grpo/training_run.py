@@ -123,7 +123,7 @@ class TrainingRun:
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
     def _policy(self, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
-        """What learns: a whole model in each process, or one sharded over all."""
+        """The policy that learns: a whole model in each process, or one sharded over all."""
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
@@ -147,7 +147,7 @@ class TrainingRun:
         return Policy(model, chunk_tokens=chunk_tokens, **options)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
-        """What takes the steps of a phase, and how many; none where weights are evaluated as they are."""
+        """The trainer of a phase and the number of its steps; none where weights are evaluated as they are."""
         config = self.config.phases[name]
         numbers = config.numbers
         if numbers is None:
@@ -194,7 +194,7 @@ class TrainingRun:
         return msgspec.structs.replace(config, stages=(SftStage(steps=steps),))
 
     def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
-        """How many SFT steps take as long as a phase took, by what a whole-session SFT step took in this run."""
+        """The number of SFT steps that take as long as a phase, by the whole-session SFT steps of this run."""
         start = self.config.phases[started_from].sft
         last_stage = (start.stages[-1].steps if start else None) or 0  # on whole sessions; in epochs: all of it
         sft = self.log.rows(started_from)[-last_stage:]

@@ -150,7 +150,7 @@ def map_options(file: str, **ours: object) -> dict[str, Any]:
 
 
 def steps_per_batch(config: GrpoConfig) -> int:
-    """How many ⟨context, next action⟩ pairs make a batch.
+    """The number of ⟨context, next action⟩ pairs in a batch.
 
     Raises:
         BadConfig: Batches are made of whole sessions.

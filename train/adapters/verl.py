@@ -23,7 +23,7 @@ from train.grpo.config import GrpoConfig
 def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any], **_options: Any
 ) -> dict[str, float]:
-    """What verl calls with each reply.
+    """Scores a reply; verl calls it.
 
     Args:
         data_source: Ours; anything else is not scored.

@@ -1,4 +1,4 @@
-"""Which attention a run uses: the one that is named, or the fastest that this machine has and computes correctly.
+"""Chooses a run's attention: the one that is named, or the fastest that this machine has and computes correctly.
 
     what memory allows  whole packs ─► with gradient checkpointing ─► depth-first ─► both (Passes), the fastest first,
                         of those that the configuration leaves open
@@ -33,7 +33,7 @@ SCALE = 0.2
 
 @dataclass(frozen=True)
 class Shape:
-    """What a model's attention computes on; `width` is d, the size of a head."""
+    """The shapes that a model's attention computes on; `width` is d, the size of a head."""
 
     heads: int
     key_value_heads: int
@@ -44,7 +44,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """How a policy passes over packs (train.policy.Policy).
+    """The way a policy passes over packs (train.policy.Policy).
 
     Attributes:
         line: What was chosen and why.
@@ -56,10 +56,10 @@ class AttentionChoice:
 
 
 def open_passes(config: ModelConfig, *, packed_only: bool) -> list[Passes]:
-    """What a configuration leaves open, the fastest first, which takes the most memory."""
+    """The passes that a configuration leaves open, the fastest first, which takes the most memory."""
     checkpointing = [False, True] if config.gradient_checkpointing is None else [config.gradient_checkpointing]
-    if (asked := config.depth_first_tokens) is not None:
-        chunks: list[int | None] = [asked]
+    if (configured := config.depth_first_tokens) is not None:
+        chunks: list[int | None] = [configured]
     else:
         chunks = [None, DEFAULT_CHUNK_TOKENS] if config.attention == "auto" and not packed_only else [None]
     return [Passes(is_checkpointed, tokens) for tokens in chunks for is_checkpointed in checkpointing]
@@ -124,7 +124,7 @@ def names_for(device: torch.device) -> tuple[str, ...]:
 
 
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
-    """What a model's attention computes on, with or without autocast."""
+    """The shapes that a model's attention computes on, with or without autocast."""
     return Shape(*get_head_shape(model.config), autocast or model.dtype, model.device)
 
 
@@ -139,7 +139,7 @@ def get_available_bytes(model: Any, reserved: float) -> float:
 
 
 def find_fault(attention: TreeAttention, shape: Shape) -> str | None:
-    """What is wrong with an attention on this machine, in one line; None: results and gradients equal the reference."""
+    """The fault of an attention on this machine, in one line; None: results and gradients equal the reference."""
     packed = _trial_pack().to(shape.device)
     inputs = query, key, value = _random_inputs(shape, packed.input_ids.shape[1])
     try:
@@ -185,4 +185,4 @@ def _dense_attention(packed: PackedTrees, query: Tensor, key: Tensor, value: Ten
         mask[own.start : own.stop, own.start : own.stop] = True
         mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
     scores = query @ repeat_heads(key, query).transpose(2, 3) * SCALE
-    return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)
+    return torch.softmax(scores.mconfigured_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)

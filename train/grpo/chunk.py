@@ -1,4 +1,4 @@
-"""What a loss is computed from: some groups as one forward pass went over them, and sums over a batch."""
+"""The data of a loss: some groups as one forward pass went over them, and sums over a batch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from train.session_tree import to_device
 
 
 class BatchSize(NamedTuple):
-    """What a batch is trained on, over all processes; a loss is divided by one of these, whatever its passes.
+    """The size of a batch, over all processes; a loss is divided by one of these, whatever its passes.
 
     Attributes:
         sampled_tokens: Those of the `tokens` that were sampled and not logged.

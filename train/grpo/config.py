@@ -1,4 +1,4 @@
-"""How GRPO is run: the numbers of one phase."""
+"""The numbers of a phase of GRPO."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ ScaleRewards = Literal["group", "none"]
 
 
 class GrpoConfig(Config):
-    """How GRPO is run; keys and values have the names of trl.GRPOConfig where they mean the same arithmetic.
+    """The numbers of GRPO; keys and values have the names of trl.GRPOConfig where they mean the same arithmetic.
 
     Attributes:
         steps: Batches of rollouts. TRL's max_steps counts optimizer steps, which are `steps` · `num_iterations`.
@@ -73,11 +73,11 @@ class GrpoConfig(Config):
 
     @property
     def needs_old(self) -> bool:
-        """Whether a batch passes the policy once more before the first update on it."""
+        """True where a batch passes the policy once more before the first update on it."""
         return self.num_iterations > 1
 
     def sampling(self, end_token: int) -> SamplingConfig:
-        """How the groups of a batch are sampled."""
+        """The options by which the groups of a batch are sampled."""
         return SamplingConfig(
             temperature=self.temperature,
             max_new_tokens=self.max_new_tokens,

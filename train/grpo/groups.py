@@ -87,7 +87,7 @@ class Group:
 
     @property
     def is_informative(self) -> bool:
-        """Whether rewards can differ: by their actions, or by the rationales that the logged action follows."""
+        """True where rewards can differ: by their actions, or by the rationales that the logged action follows."""
         measured = [None if rollout.logged is None else rollout.rewarded_tokens for rollout in self.rollouts]
         return is_informative([rollout.action_reward for rollout in self.rollouts]) or is_informative(measured)
 

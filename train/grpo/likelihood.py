@@ -37,7 +37,7 @@ LEAST, MOST = -8.0, 0.0
 def logged_continuations(
     tokenizer: Any, replies: Sequence[Reply | MalformedReply], tokens_R: Sequence[Sequence[int]], logged: Action
 ) -> list[Continuation | None]:
-    """What the shopper did as a continuation of each reply to a step, behind its rationale; None: there is no place.
+    """The logged action as a continuation of each reply to a step, behind its rationale; None: there is no place.
 
     Replies that begin alike share one: all but the first have a continuation without tokens.
 
@@ -62,7 +62,7 @@ def logged_continuations(
 def _place(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], logged: Action
 ) -> tuple[int, str] | None:
-    """How many of a reply's tokens come before the logged action's, and the text of what follows them."""
+    """The number of a reply's tokens that come before the logged action's, and the text of what follows them."""
     if isinstance(reply, MalformedReply):
         return None
     span = reply.rationale_span

@@ -54,7 +54,7 @@ def clipped_gain(ratio_N: Tensor, advantages_N: Tensor, epsilon: float) -> Tenso
 
 
 def is_informative(action_rewards: Sequence[object]) -> bool:
-    """Whether the actions of a group earned different rewards, or differ in what decides them.
+    """Returns whether the actions of a group earned different rewards, or differ in what decides them.
 
     >>> is_informative([0.5, 0.5]), is_informative([0.5, 1000.5])
     (False, True)

@@ -97,7 +97,7 @@ class GroupTrainer(ABC):
         return sampled
 
     def is_used(self, group: Group) -> bool:
-        """Whether a group is trained on."""
+        """Returns whether a group is trained on."""
         return not self.config.filter_zero_variance or group.is_informative
 
     def rewards(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> tuple[list[float], list[float | None]]:
@@ -123,7 +123,7 @@ class GroupTrainer(ABC):
 
     @abstractmethod
     def loss(self, chunk: Chunk) -> Tensor:
-        """What is minimized: a sum over replies or tokens, divided by the `chunk.batch` that they are part of."""
+        """The value to minimize: a sum over replies or tokens, divided by the `chunk.batch` that they are part of."""
 
     def step(self, step: int) -> dict[str, float]:
         """One batch of groups and the updates on it; returns its metrics. Depends on weights and `step` only."""
@@ -219,7 +219,7 @@ class GroupTrainer(ABC):
         rewards_P_G: Tensor,
         size: BatchSize,
     ) -> Chunk:
-        """What the loss sees of a part of a micro-batch: its replies, without their continuations."""
+        """The chunk of a micro-batch that the loss sees: its replies, without their continuations."""
         rollouts_R, device = micro_batch.rollouts[output.replies], self.policy.device
         own = to_device((~micro_batch.packed.is_continuation[output.targets]).nonzero().squeeze(1), device)
         now, sampled = output.value.of(own), chain.from_iterable(rollout.sampled.log_probs for rollout in rollouts_R)

@@ -26,9 +26,9 @@ class WeightedSft(GroupTrainer):
         return [logged]
 
     def is_used(self, group: Group) -> bool:
-        """Whether a group is trained on: all are, for there is nothing to compare."""
+        """Trains on all groups, because there is nothing to compare."""
         return True
 
     def loss(self, chunk: Chunk) -> Tensor:
-        """A mean over replies: less the probability of each."""
+        """A mean over replies: minus the probability of each."""
         return -chunk.by_reply(chunk.log_probs).exp().sum() / chunk.batch.replies

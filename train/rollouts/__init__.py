@@ -1,1 +1,1 @@
-"""What turns prompts into sampled replies."""
+"""Engines that turn prompts into sampled replies."""

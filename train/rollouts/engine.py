@@ -58,7 +58,7 @@ def make_reply(tokens: list[int], log_probs: list[float], config: SamplingConfig
 
 
 class RolloutEngine(Protocol):
-    """What turns prompts into sampled replies."""
+    """Turns prompts into sampled replies."""
 
     def sync_weights(self, policy: Policy) -> None:
         """Copies the policy's weights, from which all later replies are sampled."""

@@ -171,7 +171,7 @@ class VllmEngine:
 
 @contextmanager
 def _environment(in_this_process: bool) -> Iterator[None]:
-    """What vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
+    """Sets what vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
     before = dict(os.environ)
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if in_this_process else "1"
     if not in_this_process:
