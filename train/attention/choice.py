@@ -185,4 +185,4 @@ def _dense_attention(packed: PackedTrees, query: Tensor, key: Tensor, value: Ten
         mask[own.start : own.stop, own.start : own.stop] = True
         mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
     scores = query @ repeat_heads(key, query).transpose(2, 3) * SCALE
-    return torch.softmax(scores.mconfigured_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)
+    return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)

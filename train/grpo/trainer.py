@@ -280,7 +280,7 @@ def scored_trunks(trunks: Sequence[SessionTokens]) -> list[SessionTokens]:
     scored = [replace(t, replies=[reply for reply in t.replies if reply.step_index >= FIRST_STEP]) for t in trunks]
     scored = [trunk for trunk in scored if trunk.replies]
     if not scored:
-        raise BadConfig(f"no training session has a step after step {FIRST_STEP}: nothing to learn from by GRPO.")
+        raise BadConfig(f"no session has a step after step {FIRST_STEP}, the first that is predicted.")
     return scored
 
 
