@@ -15,7 +15,6 @@ from replay_sessions.importers import IMPORTERS
 FURTHER = {
     "import": tuple(IMPORTERS),
     "export": tuple(EXPORTERS),
-    "rank": ("submit",),
     "agents": ("list", "check"),
     "serve": ("openenv", "tasks"),
 }

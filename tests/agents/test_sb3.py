@@ -151,7 +151,7 @@ def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: 
             load_policy(tmp_path)
     for name, why in (
         ("stable_baselines3.nowhere:Policy", "nowhere"),
-        ("stable_baselines3.common.policies:BasePolcy", "'BasePolicy'"),
+        ("stable_baselines3.common.policies:BasePolcy", "BasePolcy"),
     ):
         (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
         with pytest.raises(CheckpointMismatch, match=why):

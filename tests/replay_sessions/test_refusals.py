@@ -107,7 +107,8 @@ def test_a_full_standard_output_is_told(log: Path, tmp_path: Path) -> None:
     assert command("import", "jsonl", log, "--out", tmp_path / "store")[0] == 0
     with open("/dev/full", "wb") as full:
         code, _, complaint = command("show", tmp_path / "store", output=full.fileno())
-    assert (code, complaint) == (2, "error: cannot write the output: No space left on device\n")
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert "No space left on device" in complaint
 
 
 @pytest.mark.parametrize("lines", [1, 10_000])  # what fits into the buffer fails at the end, else in the middle
@@ -118,15 +119,18 @@ def test_output_that_has_no_room_is_told_once(lines: int) -> None:
     )
     with open("/dev/full", "wb") as full:
         ended = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (ended.returncode, ended.stderr) == (2, "error: cannot write the output: No space left on device\n")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "No space left on device" in ended.stderr
 
 
-def test_other_errors_of_the_system_stay_bugs() -> None:
+def test_other_errors_of_the_system_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
-        raise PermissionError(13, "Permission denied")
+        raise PermissionError(13, "Permission denied", "closed")
 
-    with pytest.raises(PermissionError):
-        run_command(fails)
+    assert run_command(fails) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert "closed" in complaint
 
 
 class TestNamesThatAreNoText:
