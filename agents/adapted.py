@@ -35,12 +35,12 @@ Floats = NDArray[np.float64]
 
 
 def answers_itself(build: Callable[..., Any]) -> bool:
-    """Whether it is a function that returns replies, and none that makes an agent."""
+    """Returns True for a function that returns replies, False for one that makes an agent."""
     return inspect.isroutine(build) and next(iter(inspect.signature(build).parameters), None) == "observation"
 
 
 def is_policy(agent: object) -> bool:
-    """Whether it predicts and does not act."""
+    """Returns whether it predicts and does not act."""
     return callable(getattr(agent, "predict", None)) and not callable(getattr(agent, "act", None))
 
 
@@ -132,7 +132,7 @@ class FunctionAgent(SeededAgent):
         check_arguments(f"Agent function '{function.__name__}'", function, ({},), arguments)
 
     def act(self, observation: Observation) -> str:
-        """What the function returns."""
+        """Returns the reply of the function."""
         seed = {"seed": self._seed} if self._takes_seed else {}
         return self._function(observation, **seed, **self._arguments)
 

@@ -63,7 +63,7 @@ def code_digest(spec: AgentSpec) -> str:
 
 
 def gives_probabilities(spec: AgentSpec) -> bool:
-    """Whether the agent may: somebody else's is not loaded here, and a factory function does not say what it makes.
+    """Returns whether the agent may give probabilities; True where that is unknown without loading somebody else's.
 
     Raises:
         UnknownAgent, MissingExtra: There is no such agent.

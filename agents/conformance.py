@@ -145,7 +145,7 @@ class _Checks:
     def _show(
         self, observations: Sequence[Observation], call: str, task: Callable[[list[Observation]], Result]
     ) -> Result:
-        """What the task makes of copies of the observations; notes the call if it changes one, and its time."""
+        """Runs the task on copies of the observations; notes the call if it changes one, and its time."""
         copies, began = copy.deepcopy(list(observations)), time.monotonic()
         result = task(copies)
         self.slowest_s = max(self.slowest_s, (time.monotonic() - began) / len(copies))
@@ -154,7 +154,7 @@ class _Checks:
         return result
 
     def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
-        """What `act` gives at each, after a reset, as in an evaluation."""
+        """Returns the reply of `act` to each, after a reset, as in an evaluation."""
         single = _Single(self.agent)
         return [
             self._show([observation], "act", lambda copies, seed=seed: generate_batch(single, copies, [seed]))[0]  # type: ignore[misc]

@@ -187,7 +187,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
 
 
 def protocol_problem(agent: object) -> str:
-    """What an object lacks to be an agent; "" for nothing that can be seen without a call."""
+    """Names what an object lacks to be an agent; "" for nothing that can be seen without a call."""
     missing = [method for method in ("reset", "act") if not callable(getattr(agent, method, None))]
     if missing:
         return f"no method {' or '.join(map(repr, missing))}"
@@ -198,7 +198,7 @@ def protocol_problem(agent: object) -> str:
 
 
 def is_own(spec: AgentSpec) -> bool:
-    """Whether the agent is this project's: a registered name or a checkpoint."""
+    """Returns whether the agent is this project's: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS
 
 

@@ -50,7 +50,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent gives at one observation: a reply, with probabilities if it has any, or an error."""
+    """The response of the agent to one observation: a reply, with probabilities if it has any, or an error."""
 
     reply: str = ""
     weights: list[tuple[Action, float]] | None = None

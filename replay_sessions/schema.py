@@ -124,7 +124,7 @@ class Step(Record, frozen=True, kw_only=True):
 
 
 class Persona(Record, frozen=True, kw_only=True):
-    """Who the shopper is: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
+    """A description of the shopper: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
 
     text: str
     traits: dict[str, str] = {}

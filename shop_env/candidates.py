@@ -16,7 +16,7 @@ _PHRASE_WORDS = 4
 
 
 def candidate_actions(observation: Observation, max_candidates: int = 64, max_phrases: int = 16) -> list[Action]:
-    """What can be done on the page: terminate first, then clicks in document order, then typing.
+    """Lists the actions that a page offers: terminate first, then clicks in document order, then typing.
 
     Of more clicks than there is room for, those that share most words with the goal and the history stay.
     """
@@ -39,7 +39,7 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
 
 
 def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
-    """What the shopper might type: quoted parts of the goal, choices of up to four of its words in order, old queries.
+    """Lists texts that might be typed: quoted parts of the goal, up to four of its words in order, old queries.
 
     The goal's first clause with a content word is used, longest choices first.
 

@@ -54,7 +54,7 @@ _EPISODES = EpisodeCache(max_characters=256_000_000)
 
 
 class TextEnv(gymnasium.Env[Observation, str]):
-    """What both envs share: their spaces, the checks of their options, and rendering.
+    """The parts that both envs share: their spaces, the checks of their options, and rendering.
 
     Args:
         context: Fields of ContextConfig.
@@ -100,7 +100,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
 
     @abstractmethod
     def _step_view(self) -> StepView | None:
-        """What is rendered; None before the first reset."""
+        """Returns the step to render; None before the first reset."""
 
 
 class ReplayEnv(TextEnv):

@@ -21,7 +21,7 @@ SplitChoice = Split | Literal["all"]
 
 @runtime_checkable
 class SessionSource(Protocol):
-    """What the env asks of a store; `replay_sessions.SessionStore` is one."""
+    """The part of a store that the env uses; `replay_sessions.SessionStore` is one."""
 
     @property
     def fingerprint(self) -> str: ...

@@ -213,7 +213,7 @@ class _VisitedShop:
         self.shop.respond(reply.action)
 
     def observation(self, context: ContextConfig) -> Observation:
-        """What is seen now; the visit so far as a session, with an action that is not shown where none is known yet."""
+        """Returns the observation of the visit so far; the last step has an action that is not shown."""
         page = "" if self.is_over else self.shop.page
         session = Session(
             session_id=self.session_id,

@@ -64,7 +64,7 @@ class ContextConfig(Config):
 
     @property
     def grows_by_appending(self) -> bool:
-        """Whether the prompt of each step begins with the whole prompt of the step before (the session tree's need)."""
+        """Returns whether each step's prompt begins with the whole prompt of the step before (for session trees)."""
         return self.scope == "whole_session" and self.budget is None
 
 
@@ -123,7 +123,7 @@ class _Users(Protocol):
 
 
 def persona_texts(store: _Users, context: ContextConfig) -> Mapping[str, str] | None:
-    """What `persona_of` needs beyond the session: for `shuffled` each user's foreign persona, else None."""
+    """Returns each user's foreign persona, which `persona_of` needs for `shuffled`; else None."""
     if context.persona != "shuffled":
         return None
     first_sessions: dict[str, str] = {}
@@ -183,7 +183,7 @@ History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
-    """What an agent sees before it replies. `persona` and `goal` are "" where unknown; `step` counts from 0."""
+    """The view of an agent before it replies. `persona` and `goal` are "" where unknown; `step` counts from 0."""
 
     page: str
     history: History

@@ -55,7 +55,7 @@ class Message(TypedDict):
 
 
 class PromptConfig(Config):
-    """How an observation is put into words.
+    """Options of the prompt.
 
     Attributes:
         style: `full` for language models; `compact` for tiny ones of random weights: the system message is only the

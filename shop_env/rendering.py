@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 2_000
 
 
 class StepView(Record):
-    """What is rendered: where in which session, what is seen, and the last reply with what it earned.
+    """The step to render: where in which session, the observation, and the last reply with its reward.
 
     `steps` is how many steps the session has, None where that is unknown.
     """

@@ -103,7 +103,7 @@ def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> N
 
 
 def reply_space() -> UnicodeText:
-    """What an agent may reply: any text."""
+    """The space of replies: any text."""
     return UnicodeText()
 
 

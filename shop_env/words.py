@@ -33,7 +33,7 @@ _IDLE_WORDS = frozenset(
 
 
 def quoted_parts(goal: str) -> list[str]:
-    """What stands in quotes.
+    """Returns the texts in quotes.
 
     >>> quoted_parts('Enter "blue hat" and press "Submit"')
     ['blue hat', 'Submit']

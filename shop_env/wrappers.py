@@ -114,7 +114,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
 
 
 def discrete_view(observation: Observation, max_candidates: int, view: View) -> tuple[Features, list[Action]]:
-    """What the wrapper shows of an observation, and the actions that its numbers stand for."""
+    """Returns the features of an observation, and the actions that its numbers stand for."""
     candidates = candidate_actions(observation, max_candidates)
     page = page_features(observation)
     rows = candidate_features(observation, candidates, max_candidates)
@@ -142,7 +142,7 @@ def _unit_box(*shape: int) -> spaces.Box:
 
 
 def page_features(observation: Observation) -> Floats:
-    """What the page shows (title, headings, paragraphs), who shops, what was done last, how far the session is.
+    """Returns features of the page (title, headings, paragraphs), the shopper, the last action and the progress.
 
     Returns:
         Shape (PAGE_FEATURES,).

@@ -110,7 +110,7 @@ class RunLog:
         self._warning = warning
 
     def status(self, text: str) -> None:
-        """What happens between steps: on the bar until the next one, or a line where there is no bar."""
+        """Shows what happens between steps: on the bar until the next one, or a line where there is no bar."""
         if self._console.is_terminal and self._task is not None:
             self._progress.update(self._task, details=text)
         else:
@@ -131,7 +131,7 @@ class RunLog:
             sys.stderr.flush()
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
-        """What was logged of a phase, before a stop too."""
+        """Returns the logged rows of a phase, those before a stop too."""
         return [{"phase": row.phase, "step": row.step, **row.metrics} for row in self._file.rows(phase)]
 
     def _close_trackers(self) -> None:

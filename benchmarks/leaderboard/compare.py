@@ -137,7 +137,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
 
 
 def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterator[str]:
-    """How large a difference these steps could have shown."""
+    """Describes the smallest difference that these steps could have shown."""
     for *_, test in comparisons:
         if test.smallest_difference is None or test.effective_steps is None:
             continue

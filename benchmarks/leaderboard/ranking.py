@@ -62,7 +62,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
 
     @property
     def evaluation(self) -> EvaluationConfig:
-        """What of it decides the figures."""
+        """The settings that affect the metrics."""
         return EvaluationConfig(**{name: getattr(self, name) for name in EvaluationConfig.__struct_fields__})
 
 
@@ -178,7 +178,7 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def notes_of(log: EvaluationLog) -> list[str]:
-    """What a table's reader should know: what stands behind a label, and the remarks."""
+    """Lists notes for a table's reader: what stands behind a label, and the remarks."""
     texts = [(entry.label, format_spec(entry.spec)) for entry in log.entries]
     return [*(f"{label} is {text}" for label, text in texts if label != text), *remarks_of(log)]
 

@@ -21,7 +21,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile
 
 
 def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:
-    """Whether the caller trusts an agent, or it is a registered one without texts as arguments.
+    """Returns whether the caller trusts an agent, or it is a registered one without texts as arguments.
 
     A text may name any function, file or address, and an argument within an argument may too.
     """
@@ -72,7 +72,7 @@ def _difference(line: StepLine, again: StepLine) -> Iterator[str]:
 
 
 def _are_close(line: StepLine, again: StepLine) -> bool:
-    """Whether the probabilities are the same but for rounding."""
+    """Returns whether the probabilities are equal up to rounding."""
     first, second = dict(line.probabilities or ()), dict(again.probabilities or ())
     return first.keys() == second.keys() and all(
         math.isclose(first[action], second[action], rel_tol=1e-4, abs_tol=1e-6) for action in first

@@ -54,7 +54,7 @@ UNPROVEN = (
 
 
 class _Settings(NamedTuple):
-    """What the configuration under provenance makes of a log."""
+    """The settings of a log by the configuration under provenance."""
 
     run: LeaderboardConfig | TrainConfig
     config: EvaluationConfig

@@ -36,7 +36,7 @@ DEFAULT_PARTS = tuple(part for part in EXTRAS if part != "training_gpu")
 
 
 class Call(Options):
-    """What to measure.
+    """Parts to measure.
 
     Attributes:
         parts: Of env, reward, simplify, training, rollouts and training_gpu; all but the last by default.

@@ -29,7 +29,7 @@ Way = Callable[[SessionTree], float]
 
 @dataclass(frozen=True)
 class Size:
-    """How large a session is, in tokens."""
+    """The size of a session in tokens."""
 
     page: int
     steps: int = 7

@@ -44,7 +44,7 @@ class Pooled(Estimate, frozen=True, kw_only=True):
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
-    """What the figures stand on, over all seeds.
+    """The counts behind the metrics, over all seeds.
 
     Attributes:
         users: People; the same ones in all seeds count once.
@@ -106,7 +106,7 @@ class Measured:
         return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], metric.difference_bounds)
 
     def tested(self) -> Tested:
-        """What the figures stand on."""
+        """Returns the counts behind the metrics."""
         any_row = [next(iter(records.values())) for records in self._answered]
         records = [record for of_seed in any_row for record in of_seed]
         users = [{record.user_id for record in of_seed} for of_seed in any_row]

@@ -29,7 +29,7 @@ class NoSuchName(AttributeError):
 
 
 def load_own(target: str, *, importable: bool = False) -> Any:
-    """What a user's `module:Name` or `file.py:Name` names; the current folder counts.
+    """Loads a user's `module:Name` or `file.py:Name`; the current folder counts.
 
     Args:
         importable: A file is imported by its name from its folder, so that other processes can unpickle what it makes.

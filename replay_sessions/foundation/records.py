@@ -17,8 +17,8 @@ class _KeywordOnly(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Record(msgspec.Struct, frozen=True, kw_only=True, metaclass=_KeywordOnly):
-    """What is computed or logged; keys that it does not have are ignored."""
+    """A computed or logged record; keys that it does not have are ignored."""
 
 
 class Config(Record, forbid_unknown_fields=True):
-    """What a person writes, or a file that nobody else extends: a key that it does not have is an error."""
+    """A configuration, or a file that nobody else extends: a key that it does not have is an error."""

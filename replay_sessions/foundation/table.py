@@ -45,7 +45,7 @@ Cell = Estimate | float | int | str | None
 
 
 class Column(msgspec.Struct, frozen=True):
-    """What stands in a column.
+    """A column of a table.
 
     Attributes:
         unit: How its numbers are shown; text is aligned left, everything else right.

@@ -132,7 +132,7 @@ class RawPage:
         return [(node, plain_address(node.attributes.get("href") or "", base=page_url)) for node in links]
 
     def is_among(self, selector: str, name: str) -> bool:
-        """Whether a valid CSS selector matches the element of a name, or something in it."""
+        """Returns whether a valid CSS selector matches the element of a name, or something in it."""
         return any(name in self._names_at(node) for node in self._document.css(selector))
 
     def _quoted(self, text: str) -> str:
@@ -171,7 +171,7 @@ def _normal_text(text: str) -> str:
 
 
 class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a log's pages are, and what is to be done to them.
+    """The kind of a log's pages, and their processing.
 
     Attributes:
         pages: Raw pages are simplified, and what was acted on is looked up in them.
@@ -226,7 +226,7 @@ class PageOfRow(Protocol):
 
 
 class Pages(ABC):
-    """How the page of a row is looked up.
+    """Looks up the page of a row.
 
     Attributes:
         are_simplified: They were logged so, and lose private data only when the session is built.
@@ -244,7 +244,7 @@ class Pages(ABC):
         """
 
     def is_purchase(self, row: Row, page: Any, name: str) -> bool:
-        """Whether a click on the element of a name is the purchase, which ends the session."""
+        """Returns whether a click on the element of a name is the purchase, which ends the session."""
         return False
 
 

@@ -77,7 +77,7 @@ def compare_records(
     cluster: Cluster = "user",
     preset: str = "shop_r1",
 ) -> Comparison:
-    """How much higher a metric is for `first` than for `second`, with its interval and test.
+    """Returns the difference of a metric, `first` minus `second`, with its interval and test.
 
     Args:
         records: By label; those of both agents, of the same steps.
@@ -103,5 +103,5 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_significant(p_value: float | None) -> bool:
-    """Whether a p value, adjusted where several differences are tested, is at most 5%; None: not tested."""
+    """Returns whether a p value, adjusted where several differences are tested, is at most 5%; None: not tested."""
     return p_value is not None and p_value <= LEVEL

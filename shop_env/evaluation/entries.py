@@ -56,12 +56,12 @@ class AgentToEvaluate:
 
     @property
     def likelihood(self) -> bool:
-        """Whether its probabilities are wanted."""
+        """Returns whether its probabilities are wanted."""
         return self.config.likelihood and self.probabilities
 
 
 class NewSteps(NamedTuple):
-    """What running an agent brought beside its lines: at how many steps it was run, and what it reports."""
+    """The outcome of running an agent, beside its lines: at how many steps it was run, and what it reports."""
 
     number: int
     remarks: Sequence[str] = ()
@@ -131,7 +131,7 @@ def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, 
 
 
 def remarks_of(log: EvaluationLog) -> list[str]:
-    """What a reader should know of the agents, a line each."""
+    """Lists remarks on the agents, a line each."""
     remarks = [f"{entry.label}: {remark}" for entry in log.entries for remark in entry.remarks]
     if log.config.split in ("train", "all"):
         remarks.append(f"split {log.config.split} holds sessions that agents may have learnt from")

@@ -47,7 +47,7 @@ def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
+    """An agent to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
 
     target: str
     arguments: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Answer(NamedTuple):
-    """What an agent gives at a step: its reply, and where they are wanted the probabilities that it gives, if any."""
+    """The answer of an agent at a step: its reply, and its probabilities if it gives any and they are wanted."""
 
     reply: ReplyOrError
     probabilities: Probabilities | Exception | None = None

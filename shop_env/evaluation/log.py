@@ -73,7 +73,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the log of a training run has beyond that of a leaderboard.
+    """The part of a log that only a training run has.
 
     Attributes:
         phases: By name, what each took: `steps`, `seconds` of training, and `best_step` and `best_exact`, the step

@@ -197,7 +197,7 @@ def interval_notes(estimates: Iterable[Estimate | None]) -> list[str]:
 
 
 def difference_unit(metric: str) -> Unit:
-    """How differences of a metric are shown: in points, or as they are."""
+    """Returns the unit of differences of a metric: points, or its own."""
     return "difference" if metric_column(metric).unit == "percent" else "signed"
 
 

@@ -41,7 +41,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class StepLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What an agent gave at a step.
+    """The answer of an agent at a step, as a line of the file.
 
     Attributes:
         observation: The digest of what the agent saw.

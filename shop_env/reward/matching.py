@@ -32,7 +32,7 @@ def exact_match(predicted: Action, logged: Action) -> bool:
 
 
 def is_wrong_click(predicted: Action, logged: Action) -> bool:
-    """Whether `predicted` is a click, and not the logged one as far as the log shows."""
+    """Returns whether `predicted` is a click, and not the logged one as far as the log shows."""
     if not isinstance(predicted, Click):
         return False
     return not isinstance(logged, Click) or predicted.name != logged.name != ""

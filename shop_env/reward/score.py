@@ -149,7 +149,7 @@ def reward_preset(name: str) -> RewardConfig:
 
 
 class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
-    """What each part of a reply earned, in points.
+    """The reward of each part of a reply, in points.
 
     Attributes:
         exact: For the exact match of the whole action (binary and Customer-R1 rewards).
@@ -223,7 +223,7 @@ def score_reply(
     *,
     self_certainty: float | None = None,
 ) -> RewardBreakdown:
-    """What `reply` earns where the shopper did `logged`.
+    """Returns the reward of `reply` where the shopper did `logged`.
 
     Args:
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
@@ -247,7 +247,7 @@ def score_reply(
 def score_action(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
-    """What a readable reply with the action `predicted` earns: Table 1 of Shop-R1, or a reward on exact matches."""
+    """Returns the reward of a readable reply with this action: Table 1 of Shop-R1, or a reward on exact matches."""
     action_type = name_present = text_present = name_similarity = text_similarity = exact = wrong_click = 0.0
     if config.kind == "log_likelihood":
         raise BadConfig(
@@ -311,7 +311,7 @@ def type_and_submit_terms(
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
-    """What replaying the log earns: the most an action can, self-certainty aside."""
+    """Returns the reward of replaying the log: the most an action can earn, self-certainty aside."""
     return score_reply(Reply("", logged), logged, config)
 
 

@@ -40,7 +40,7 @@ def shop_r1(
     prompt: dict[str, Any] | None = None,
     first_action: bool = False,
 ) -> Task:
-    """What does this person do next?
+    """Predicts what this person does next.
 
     Args:
         store: `demo` or the path of a session store.
@@ -81,7 +81,7 @@ def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
 
 @scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
 def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> Scorer:
-    """What the reply earns in ShopR1-v0."""
+    """Scores a reply by its reward in ShopR1-v0."""
     config = reward_preset(reward)
     check_choice("extraction", extraction, Extraction)
 
@@ -95,7 +95,7 @@ def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> S
 
 @scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
 def exact_match(extraction: Extraction = "strict") -> Scorer:
-    """Whether the reply's whole action is the logged one: 1 or 0."""
+    """Returns 1 if the reply's whole action is the logged one, else 0."""
     config = reward_preset("binary")
     check_choice("extraction", extraction, Extraction)
 

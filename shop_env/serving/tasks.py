@@ -64,7 +64,7 @@ class StepTask(TaskKey, frozen=True, kw_only=True):
 
 
 class StepScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply to a step is worth.
+    """The score of a reply to a step.
 
     Attributes:
         reward: The sum of the breakdown; nobody here measures self-certainty.
@@ -136,7 +136,7 @@ class StepTasks:
         self._lock = Lock()  # neither stores nor caches are made for several threads
 
     def count(self, split: str) -> int:
-        """How many tasks a split has."""
+        """Returns the number of tasks of a split."""
         _, ends = self._task_counts(split)
         return ends[-1] if ends else 0
 
@@ -172,7 +172,7 @@ class StepTasks:
         return (self.task(split, index) for index in range(self.count(split)))
 
     def answer(self, split: str, index: int) -> dict[str, Any]:
-        """What the person did, as JSON values with all that the log knows of it; `score_step` takes it."""
+        """Returns the logged action as JSON values with all that the log knows of it; `score_step` takes it."""
         key = self.step_of(split, index)
         answer: dict[str, Any] = msgspec.to_builtins(self._episode(key.session_id).actions[key.step_index])
         return answer

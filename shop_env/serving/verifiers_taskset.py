@@ -35,7 +35,7 @@ class ShopStepData(vf.TaskData):  # type: ignore[misc]  # the package is not ins
 
 
 class ShopStepConfig(vf.TaskConfig):  # type: ignore[misc]
-    """How replies are scored (`--env.taskset.task.*`)."""
+    """Options of scoring replies (`--env.taskset.task.*`)."""
 
     reward: str = "shop_r1"
     """The reward preset (shop_env/reward/score.py)."""

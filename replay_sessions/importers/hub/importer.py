@@ -32,7 +32,7 @@ With --split-by official sessions keep the split that they were exported in."""
 
 
 class HubImportOptions(Record):
-    """How a data set of the hub is read.
+    """Options of reading a data set of the hub.
 
     Attributes:
         revision: The commit, where SOURCE is the id of a data set on the hub.

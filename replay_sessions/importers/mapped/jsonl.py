@@ -108,7 +108,7 @@ class MappedImporter(Importer):
 
 
 class JsonlOptions(PageReading, frozen=True, kw_only=True):
-    """How JSON lines are read.
+    """Options of reading JSON lines.
 
     Attributes:
         mapping: How the log's fields become ours: a NAME of those above or a FILE.toml of your own; None: it is guessed

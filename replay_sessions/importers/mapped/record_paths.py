@@ -94,7 +94,7 @@ def _below(value: Any, key: str, path: str) -> Any:
 
 
 def _holds_pairs(value: Any) -> bool:
-    """Whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
+    """Returns whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -110,7 +110,7 @@ def _untyped(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """What text that holds JSON says; anything else as it is."""
+    """Decodes text that holds JSON; returns anything else as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(value)

@@ -52,7 +52,7 @@ change the paths and give it as --mapping."""
 
 
 class ShopcartOptions(PageReading, frozen=True, kw_only=True):
-    """How ShopCART is read.
+    """Options of reading ShopCART.
 
     Attributes:
         mapping: Where the fields stand: the name of a mapping or a FILE.toml.

@@ -65,7 +65,7 @@ there is none, fetch it elsewhere and copy the folder:
 
 
 class OperaOptions(PageReading, frozen=True, kw_only=True):
-    """How OPeRA is read.
+    """Options of reading OPeRA.
 
     Attributes:
         version: full also logs scrolling, navigation and tabs: left out and counted, also in Step.gap.

@@ -29,7 +29,7 @@ from replay_sessions.importers.sources.times import seconds
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):
-    """What ends a session; see the module. None and False: nothing does.
+    """The end of a session; see the module. None and False: there is none.
 
     Attributes:
         purchase_selector: A click on what this CSS selector matches buys, and is the session's last.

@@ -57,7 +57,7 @@ docs/raw_logs.md goes through all of it."""
 
 
 class RawOptions(Endings, frozen=True, kw_only=True):
-    """How raw pages are read.
+    """Options of reading raw pages.
 
     Attributes:
         actions: The table; None: SOURCE/actions.csv, .tsv, .jsonl, also .gz, or .parquet.

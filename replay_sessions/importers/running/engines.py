@@ -130,7 +130,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _ray_tasks() -> Iterator[tuple[Submit, int]]:
-    """What hands a batch to a Ray cluster, and how many it reads at once."""
+    """Returns the function that hands a batch to a Ray cluster, and how many it reads at once."""
     with requires_extra("ray"):
         import ray  # noqa: PLC0415 - the extra ray is optional
     is_ours = not ray.is_initialized()

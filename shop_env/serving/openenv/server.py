@@ -61,7 +61,7 @@ def _environment(options: ServerOptions) -> Callable[[], ReplayedSteps]:
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a call over plain HTTP; over the WebSocket OpenEnv sends the message itself."""
+    """Answers a wrong call over plain HTTP; over the WebSocket OpenEnv sends the message itself."""
     return JSONResponse({"detail": str(error)}, status_code=400)
 
 
