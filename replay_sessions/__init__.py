@@ -3,7 +3,7 @@
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 __all__ = [
     "Action",

@@ -27,7 +27,8 @@ from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import REJECTED_FILE, SplitBy, SplitPlan, format_counts
+from replay_sessions.store.manifest import REJECTED_FILE, format_counts
+from replay_sessions.store.splits import SplitBy, SplitPlan
 from replay_sessions.store.work_folder import check_target
 
 OptionsT = TypeVar("OptionsT")

@@ -22,7 +22,8 @@ from replay_sessions.foundation.durable_files import writing
 from replay_sessions.importers.hub.importer import DATA_FOLDER
 from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import SPLITS, format_counts
+from replay_sessions.store.manifest import format_counts
+from replay_sessions.store.splits import SPLITS
 from replay_sessions.store.work_folder import WorkFolder
 
 _EXAMPLES = """\

@@ -6,97 +6,26 @@
     STORE/rejected.jsonl           what could not be taken in, and why; only where there was any
 
 `reader.py` reads them, `writer.py` writes them; docs/store_format.md is for those who read them with other tools.
-
-A session's split comes from a stable hash that depends on the user's (or session's) id and the salt alone, or from its
-date: not on order, process, platform or the other sessions. So a store that grows keeps everyone where they were, and
-parallel imports need not agree on anything.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import date
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound, first_line
-from replay_sessions.schema import SCHEMA_VERSION, Session, Split
+from replay_sessions.foundation.errors import BadSession, StoreNotFound, first_line
+from replay_sessions.schema import SCHEMA_VERSION, Split
+from replay_sessions.store.splits import SplitPlan
 
 MANIFEST_FILE = "manifest.json"
 INDEX_FILE = "index.parquet"
 REJECTED_FILE = "rejected.jsonl"
 SHARD_FOLDER = "shards"
 REMEDY = "copy the whole store again or write it anew"
-
-SplitBy = Literal["user", "session", "official", "date"]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-
-
-class SplitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A plan by which sessions are split.
-
-    Attributes:
-        by: "user" keeps all of a person's sessions on one side; "official" keeps what the publisher chose; "date" puts
-            sessions that begin on `test_from` or later into test, whoever's they are.
-        validation: Share of users (or sessions) for validation, by "date" of the users before; not used by "official".
-        test: Share of users (or sessions) for test; not used by "official" and "date".
-        salt: Another salt gives another draw.
-        test_from: The first day of test; only by "date".
-    """
-
-    by: SplitBy = "user"
-    validation: float = 0.1
-    test: float = 0.2
-    salt: str = "shop-r1"
-    test_from: date | None = None
-
-    def __post_init__(self) -> None:
-        if (self.by == "date") != (self.test_from is not None):
-            raise BadConfig(
-                f"split by {self.by} with first day of test {self.test_from}: a split by date needs such a day, "
-                "as in --split-by date --test-from 2025-06-01, and no other split has it"
-            )
-        if min(self.validation, self.test) < 0 or self.validation + self.test > 1:
-            raise BadConfig(
-                f"shares of validation {self.validation} and test {self.test} must be 0 or more and add up to at most 1"
-            )
-
-
-def assign_split(session: Session, plan: SplitPlan) -> Split:
-    """Returns the split of a session under a plan.
-
-    Raises:
-        BadSession: The plan is "official" and the session names no split, or "date" and it has no date.
-    """
-    if plan.by == "official":
-        if session.official_split is None:
-            raise BadSession(
-                f"session {session.session_id!r} names no official split: split by user or by session instead"
-            )
-        return session.official_split
-    if plan.test_from is not None and _first_day(session) >= plan.test_from:
-        return "test"
-    key = session.session_id if plan.by == "session" else session.user_id
-    digest = blake2b(f"{plan.salt}\0{key}".encode(), digest_size=8).digest()
-    quantile = int.from_bytes(digest, "big") / 2**64
-    test = 0 if plan.by == "date" else plan.test
-    if quantile < test:
-        return "test"
-    return "validation" if quantile < test + plan.validation else "train"
-
-
-def _first_day(session: Session) -> date:
-    timestamp = session.steps[0].timestamp
-    try:
-        return date.fromisoformat((timestamp or "")[:10])
-    except ValueError as error:
-        raise BadSession(
-            f"session {session.session_id!r} begins at {timestamp!r}, and an ISO 8601 date was expected: split by user "
-            "or by session instead"
-        ) from error
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -32,16 +32,9 @@ from replay_sessions.foundation.errors import (
 )
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.schema import Session, Split, action_type
-from replay_sessions.store.manifest import (
-    MANIFEST_FILE,
-    REMEDY,
-    SPLITS,
-    IndexRow,
-    Manifest,
-    read_index,
-    read_manifest,
-)
+from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, IndexRow, Manifest, read_index, read_manifest
 from replay_sessions.store.shards import compute_session_digest
+from replay_sessions.store.splits import SPLITS
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16

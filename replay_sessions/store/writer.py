@@ -22,17 +22,15 @@ from replay_sessions.store.manifest import (
     MANIFEST_FILE,
     REJECTED_FILE,
     SHARD_FOLDER,
-    SPLITS,
     IndexRow,
     Manifest,
     Rejected,
     Shard,
-    SplitPlan,
-    assign_split,
     fingerprint,
     write_index,
 )
 from replay_sessions.store.shards import ShardWriter, compute_session_digest
+from replay_sessions.store.splits import SPLITS, SplitPlan, assign_split
 from replay_sessions.store.work_folder import WorkFolder
 
 # A shard's footer grows with its sessions and is read before the first of them.

@@ -6,7 +6,7 @@ import pytest
 
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.demo_stores import demo_store_at
 
 SEARCH = '<input name="search" type="text"/>'

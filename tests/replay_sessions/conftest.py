@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from replay_sessions import Click, Persona, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 PAGE = '<form><input name="search_input" aria-label="Search"/></form><a name="nav_bar.cart">Cart</a>'
 

@@ -20,7 +20,8 @@ from replay_sessions.importers.hub.download import fetch
 from replay_sessions.importers.importer import Imported, Importer, Part, find_files, reason_of
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Session, Split, Step
-from replay_sessions.store.manifest import SPLITS, Rejected
+from replay_sessions.store.manifest import Rejected
+from replay_sessions.store.splits import SPLITS
 
 DATA_FOLDER = "data"
 

@@ -33,7 +33,8 @@ from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import MOST_SHIFT
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches
-from replay_sessions.store.manifest import SPLITS, Rejected
+from replay_sessions.store.manifest import Rejected
+from replay_sessions.store.splits import SPLITS
 
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]
 _SAMPLE_SESSIONS = 200

@@ -12,7 +12,8 @@ from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import Imported, Importer, LeftOut
 from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.schema import Session
-from replay_sessions.store.manifest import Rejected, SplitPlan
+from replay_sessions.store.manifest import Rejected
+from replay_sessions.store.splits import SplitPlan
 from replay_sessions.store.writer import StoreWriter
 
 

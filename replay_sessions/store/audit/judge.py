@@ -33,7 +33,8 @@ from replay_sessions.store.audit.scan import (
     find_leaks,
     scan_store,
 )
-from replay_sessions.store.manifest import SPLITS, format_counts
+from replay_sessions.store.manifest import format_counts
+from replay_sessions.store.splits import SPLITS
 
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 

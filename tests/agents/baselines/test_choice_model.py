@@ -15,7 +15,7 @@ from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from shop_env.observation import Observation, observe_session
 from shop_env.replies import parse_reply
 

@@ -19,7 +19,7 @@ from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation

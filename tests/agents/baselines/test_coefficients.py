@@ -8,7 +8,7 @@ import pytest
 from agents.baselines.coefficients import coefficient_table
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.agents.baselines.test_choice_model import GOAL, PRICE, RATING, planted_sessions
 
 

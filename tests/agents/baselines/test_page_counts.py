@@ -9,7 +9,7 @@ from agents.baselines.page_counts import PageCounts, StepNumber
 from agents.baselines.witten_bell import WittenBell
 from replay_sessions.schema import Action, Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from shop_env.observation import Observation
 from tests.scored_steps import scored_steps
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions
 
 MakeStore = Callable[..., SessionStore]

@@ -8,7 +8,7 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.manifest import SplitPlan, assign_split
+from replay_sessions.store.splits import SplitPlan, assign_split
 from tests.replay_sessions.conftest import make_session
 
 

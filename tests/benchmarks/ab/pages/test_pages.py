@@ -15,7 +15,7 @@ from benchmarks.ab.pages.report import sentences
 from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
 from replay_sessions.store import StoreWriter
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 USERS = 10
 PRODUCT = (

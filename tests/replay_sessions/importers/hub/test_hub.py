@@ -14,7 +14,7 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.exporters.hub import COLUMNS, HubExporter, rows_of
 from replay_sessions.importers.hub.importer import HubImporter, HubImportOptions, session_of
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions
 
 

@@ -15,7 +15,7 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.mapped.shopcart import ShopcartImporter, ShopcartOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 
 def page(session: int, step: int) -> str:

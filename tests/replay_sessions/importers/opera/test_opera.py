@@ -16,7 +16,7 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 FILTERED_COLUMNS = [
     "session_id", "action_id", "timestamp", "action_type", "click_type", "semantic_id", "mouse_position",

@@ -11,7 +11,7 @@ from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.importers.opera.importer import OperaImporter
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.importers.opera.test_opera import (
     PAGE,
     action,

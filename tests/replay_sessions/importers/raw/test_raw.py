@@ -13,7 +13,7 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.logged_pages import RawPage
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 ROOT = Path(__file__).parents[4]
 HOME = b"""<!doctype html><title>Shop</title><form role="search"><input id="q" placeholder="Search"></form>

@@ -11,7 +11,8 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Importer, LeftOut, NoOptions, Part
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import Rejected, SplitPlan
+from replay_sessions.store.manifest import Rejected
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long

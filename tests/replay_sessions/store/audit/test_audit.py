@@ -8,7 +8,7 @@ from replay_sessions import Click, Session, SessionStore, Step, StoreWriter, Ter
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.store.audit.judge import AuditReport, audit_store
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 
 pytestmark = pytest.mark.long
 

@@ -6,7 +6,7 @@ import pytest
 
 from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
-from replay_sessions.store.manifest import SplitPlan
+from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.store.audit.test_audit import walk
 
 MakeStore = Callable[..., SessionStore]
