@@ -101,7 +101,7 @@ def _tiny() -> Tiny:
     return make_tiny()
 
 
-def fly(flight: Flight) -> Log:
+def fly(flight: Flight, *, estimates: bool = True) -> Log:
     """Two steps of SFT, then two of GRPO with its sampling, each of two sessions and two packs in each process."""
     log, ranks = Log(), _FakeRanks(0, flight.processes) if flight.processes > 1 else Ranks()
     trunks = [replace(flight.trunk, session_id=str(rank)) for rank in range(2 * flight.processes)]
@@ -124,6 +124,8 @@ def fly(flight: Flight) -> Log:
         gc.collect()  # FSDP's modules and hooks hold each other
         assert gpu.alive < 2**20 or flight.fault, "SFT leaves something on the device"
         groups = [] if flight.lora else _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
+    if not estimates:
+        return log
     (packed,) = sft_packs([(flight.trunk, flight.trunk.replies)], flight.tokens)
     log.estimated["sft"] = _estimate(flight, packed, has_reference=False)
     if groups:
@@ -175,7 +177,7 @@ def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: 
 def fly_wrong(flight: Flight) -> str:
     """The error of a flight, which cannot be sent between processes, in words."""
     try:
-        fly(flight)
+        fly(flight, estimates=False)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
