@@ -10,28 +10,22 @@ Whose persona: the shopper's own, nobody's, another user's, or a generic one (Cu
 `shuffled` needs to know the other users, so code that observes sessions of a store calls `persona_texts` once and hands
 the result on.
 
-How much in all: when the context is too long, the earliest pages go while their actions and rationales stay
-(Customer-R1, section 4.1). Where that is not enough, the current page is cut to a window: around the element that the
-shopper used last, if it is still on this page, else from the top, as a page is seen when it opens. A window around the
-logged action of the step itself would give the answer away. What was left out shows: a dropped page is "" in the
-history, a cut one says so in a comment.
+How much in all: page_budget.py says what goes when the context is too long.
 """
 
-import json
 import random
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, Protocol, TypedDict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, reply_action
+from shop_env.page_budget import first_page_kept, shorten_page
 from shop_env.replies import action_json
 
 Scope = Literal["whole_session", "latest_step"]
 PersonaArm = Literal["matched", "none", "shuffled", "generic"]
 
-_CUT = re.compile(r"[<\n]")  # where a page is cut
 GENERIC_PERSONA = "A person who shops online now and then."
 
 
@@ -66,54 +60,6 @@ class ContextConfig(Config):
     def grows_by_appending(self) -> bool:
         """Returns whether each step's prompt begins with the whole prompt of the step before (for session trees)."""
         return self.scope == "whole_session" and self.budget is None
-
-
-def first_page_kept(counts: Sequence[int], room: int) -> int:
-    """Of pages that count so much, oldest first, the first that is kept if the latest are to fit into `room`.
-
-    >>> first_page_kept([40, 10, 30], room=45)
-    1
-    """
-    for index in range(len(counts) - 1, -1, -1):
-        room -= counts[index]
-        if room < 0:
-            return index + 1
-    return 0
-
-
-def shorten_page(page: str, room: int, last_action: str | None) -> str:
-    """The page, or a window of it that has at most `room` characters; "" if not even its comments fit.
-
-    Args:
-        last_action: The shopper's previous action as JSON text; the window lies around its element, if it is here.
-    """
-    if len(page) <= room:
-        return page
-    width = room - 2 * len(_left_out(len(page)))
-    return _window(page, _find_element(page, last_action), width) if width > 0 else ""
-
-
-def _window(page: str, focus: int, width: int) -> str:
-    """About `width` characters of the page with `focus` in the middle, cut before tags or lines where there are any."""
-    start = max(0, min(focus - width // 2, len(page) - width))
-    end = start + width
-    if start > 0:
-        cut = _CUT.search(page, start, end)
-        start = cut.start() if cut else start
-    if end < len(page):
-        end = max(page.rfind("<", start + 1, end + 1), page.rfind("\n", start + 1, end + 1), 0) or end
-    before = _left_out(start) if start > 0 else ""
-    after = _left_out(len(page) - end) if end < len(page) else ""
-    return before + page[start:end] + after
-
-
-def _left_out(characters: int) -> str:
-    return f"<!-- {characters} characters left out -->"
-
-
-def _find_element(page: str, last_action: str | None) -> int:
-    name = json.loads(last_action).get("name", "") if last_action else ""
-    return max(0, page.find(f'name="{name}"')) if name else 0
 
 
 class _Users(Protocol):

@@ -23,7 +23,8 @@ from agents.adapted import TrainView
 from agents.prompting.options import History, PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
-from shop_env.observation import Observation, PastStep, shorten_page
+from shop_env.observation import Observation, PastStep
+from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message, render_prompt
 from shop_env.replies import action_json, reply_json
 

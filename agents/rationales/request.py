@@ -12,7 +12,7 @@ from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.schema import Session, reply_action
 from shop_env.evaluation.scored_steps import AnySplit
-from shop_env.observation import shorten_page
+from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message
 from shop_env.replies import Unreadable, action_json, object_inside
 

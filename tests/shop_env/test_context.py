@@ -22,9 +22,9 @@ from shop_env.observation import (
     observe,
     observe_session,
     persona_texts,
-    shorten_page,
     shuffle_personas,
 )
+from shop_env.page_budget import shorten_page
 
 
 def links(count: int) -> str:
