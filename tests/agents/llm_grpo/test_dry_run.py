@@ -1,6 +1,6 @@
 """What is planned of a run, and that the docs' command lines fit the GPUs that they are for.
 
-Models are Qwen2.5's shapes; sessions fill the context: 512 of them, with 7 steps each.
+Models are Qwen2.5's shapes; sessions fill the context: 128 of them, with 7 steps each.
 """
 
 import re
@@ -22,7 +22,7 @@ from train.memory import build_on_meta
 from train.tokens import ReplySpan, SessionTokens
 
 DOCS = Path(__file__).parents[3] / "docs"
-SESSIONS, STEPS, REPLY = 512, 7, 60
+SESSIONS, STEPS, REPLY = 128, 7, 60
 TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
 COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)
 GPUS = {"one_gpu": 24}  # GiB; the others are for 80
@@ -141,6 +141,7 @@ def test_a_documented_command_line_fits(words: tuple[str, ...]) -> None:
     assert max(needed) <= 0.9 * machine.process_bytes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", GPU_PRESETS)
 def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset: str) -> None:
     machines = [get_machine(MachineOptions(gpus=gpus, gpu_gib=80)) for gpus in (1, 8)]
