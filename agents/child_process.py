@@ -158,9 +158,9 @@ class Worker:
         self, process: subprocess.Popen[bytes], message: msgspec.Struct, kind: type[Message], limit_s: float
     ) -> Message:
         assert process.stdin is not None and process.stdout is not None
+        began, line = time.monotonic(), b""  # before the timer, so that what it ends took at least the limit
         timer = threading.Timer(limit_s, self._kill)
         timer.start()
-        began, line = time.monotonic(), b""
         try:
             send(process.stdin, message)
             line = process.stdout.readline()
