@@ -87,13 +87,13 @@ def test_a_process_takes_what_was_estimated(
     """
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "131072")
     packed = partial(session, 700, 8, 40, 7)
-    config, shape = config_of(8, hidden=512, vocabulary=8000), get_pass_shape(packed())
+    config, shape = partial(config_of, 8, hidden=512, vocabulary=8000), get_pass_shape(packed())
     if attention is merged_where_long:  # which copies no keys
         shape = PassShape(shape.tokens, shape.targets)
-    estimated = estimate_memory(build_on_meta(config, None), shape, passes, autocast=None).passes
+    estimated = estimate_memory(build_on_meta(config(), None), shape, passes, autocast=None).passes
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(config, packed(), attention, passes, sender))
+    process = context.Process(target=_measure, args=(config(), packed(), attention, passes, sender))
     process.start()
     sender.close()
     taken = receiver.recv()
