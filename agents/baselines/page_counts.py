@@ -7,6 +7,7 @@ first, second, … step, and divides the rest evenly. Both read every step of th
 """
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import log
@@ -48,13 +49,13 @@ class _CountingAgent(DistributionAgent):
         self._skip = int(skip_first_action)
         self.learn(view.sessions())
 
+    @abstractmethod
     def learn(self, sessions: Iterator[Session]) -> None:
         """Takes from the sessions what `weigh` needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
         """Returns the probabilities of the page's actions, (actions,), summing to 1."""
-        raise NotImplementedError
 
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
         offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
@@ -79,7 +80,7 @@ class PageCounts(_CountingAgent):
 
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
         context = _context(observation["page"], past_actions(observation["history"]))
-        return self._counts.among(context, [_key(reply_action(action)) for action in actions], self._weight)
+        return self._counts.among(context, [action_json(reply_action(action)) for action in actions], self._weight)
 
 
 def _transitions(session: Session) -> Iterator[tuple[Context, str]]:
@@ -87,19 +88,15 @@ def _transitions(session: Session) -> Iterator[tuple[Context, str]]:
     past: list[dict[str, str]] = []
     for step in session.steps:
         action = reply_action(step.action)
-        yield _context(step.page, past), _key(action)
+        yield _context(step.page, past), action_json(action)
         past.append(action)
 
 
 def _context(page: str, past: Sequence[dict[str, str]]) -> Context:
     heading = _HEADING.search(page) or _TITLE.search(page)
-    products = [action["name"] for action in past if click_type_of(action.get("name", "")) == "product_link"]
-    before_last, last = ("", "", *products)[-2:]
-    return heading[1] if heading else "", before_last, last, _key(past[-1]) if past else ""
-
-
-def _key(action: dict[str, str]) -> str:
-    return action_json(action)
+    products = (action["name"] for action in reversed(past) if click_type_of(action.get("name", "")) == "product_link")
+    last, before_last = (*islice(products, 2), "", "")[:2]
+    return heading[1] if heading else "", before_last, last, action_json(past[-1]) if past else ""
 
 
 class StepNumber(_CountingAgent):

@@ -37,7 +37,7 @@ _PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})
 def tell_apart(
     names: Sequence[Hashable], labels: Sequence[str], lasts: Sequence[str], address: Callable[[int], str | None]
 ) -> dict[int, str]:
-    """What to add to those of the names that are the same: of their labels, or of where they lead.
+    """Returns words to add to equal names: of their labels, or of where they lead.
 
     Args:
         labels: The texts that the names were made from.
@@ -141,7 +141,7 @@ def without_remarks(texts: list[str], alt: str, address: str | None, title: str 
 
 
 def _is_described(alt: str, path: str, title: str | None) -> bool:
-    """Whether the description of an image is that of where its link leads."""
+    """Returns whether the description of an image is that of where its link leads."""
     return bool(alt) and (alt == title or _share(alt, path) >= _MOSTLY)
 
 
@@ -180,7 +180,7 @@ def _last_part(target: Target, label: str) -> str:
 
 
 def _repeats(last: str, title: str) -> bool:
-    """Whether a label says the title of its card, or several words of it and no others."""
+    """Returns whether a label says the title of its card, or several words of it and no others."""
     return last == title or ("_" in last and title.startswith(f"{last}_"))
 
 

@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a card only if others beside it are."""
+        """Returns whether it is a card only if others beside it are."""
         return self.inside is self.outside and self.tag not in ITEMS
 
     @property

@@ -104,7 +104,7 @@ class _Titles:
             self._give(rest, [self._first_text(node.part) for node in rest])
 
     def _titles_a_list(self, node: Node) -> bool:
-        """Whether a part is a list or several links with headings; what else it says before those is its title."""
+        """Returns whether a part is a list or several links with headings; its text before those is its title."""
         part = node.part
         begin = part.piece + 1
         before = self._pieces[begin : self._targets[part.first].piece]
@@ -142,7 +142,7 @@ class _Titles:
         return True
 
     def _are_alike(self, nodes: list[Node], leaves: list[str]) -> bool:
-        """Whether most siblings would bear one title: nearly all, or several and over half which lead to one place.
+        """Returns whether most siblings would bear one title: nearly all, or several and over half to one place.
 
         Products of one title are told apart by where they lead; a page's copies of one form lead nowhere, and one
         sibling more or less changes little about how many they are.

@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 class Memo(dict[_Key, _Value]):
-    """What is computed once for each key: a site's pages repeat theirs many times over."""
+    """Values that are computed once for each key: a site's pages repeat theirs many times over."""
 
     def __init__(self, compute: Callable[[_Key], _Value]) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Cascade:
         return is_important, False, layer, selector.specificity, number, block.position
 
     def keys(self, tag: str, attributes: Attributes) -> Keys:
-        """What of an element rules may be filed under."""
+        """Returns the keys of an element under which rules may be filed."""
         identifier = attributes.get("id")
         names: tuple[str, ...] = ()
         if not self._attributes.isdisjoint(attributes):
@@ -141,5 +141,5 @@ def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
 
 @functools.lru_cache(_CASCADES_KEPT)
 def cascade_of(sheets: tuple[Sheet, ...], *, is_slotted: bool) -> Cascade:
-    """What some sheets say together: as it was computed for the last page that had them."""
+    """Returns the rules of some sheets together, as computed for the last page that had them."""
     return Cascade(sheets, is_slotted=is_slotted)

@@ -162,7 +162,7 @@ def _replace(pseudo: re.Match[str]) -> str:
 
 
 class _Compound:
-    """What a compound selector asks of its element, and the specificity of a selector up to its end."""
+    """The conditions of a compound selector on its element, and the specificity of a selector up to its end."""
 
     def __init__(self, specificity: Specificity = (0, 0, 0)) -> None:
         self.specificity = specificity
@@ -193,7 +193,7 @@ class _Compound:
         return inner[0].around
 
     def words(self) -> tuple[str, ...]:
-        """What its elements are filed under: what is rarest."""
+        """Returns the words that its elements are filed under: the rarest ones."""
         if self.classes or self.id:
             return (f"#{self.id}" if self.id else f".{min(self.classes)}",)
         names = [name for name in self.attributes if name != "class"]  # elements without classes may have none

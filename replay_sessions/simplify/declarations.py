@@ -34,7 +34,7 @@ class Declared(NamedTuple):
 
 @functools.lru_cache(10_000)
 def declared_in(declarations: str) -> tuple[Declared, ...]:
-    """What declarations say of display, visibility and custom properties.
+    """Returns the display, visibility and custom properties of declarations.
 
     >>> [item.value for item in declared_in("color: red; display: none !important; visibility: var(--v); display: x")]
     ['hide', 'var(--v)']

@@ -14,12 +14,12 @@ from selectolax.lexbor import LexborNode
 
 
 def is_unread(attributes: Mapping[str, str | None]) -> bool:
-    """Whether an element is hidden from screen readers."""
+    """Returns whether an element is hidden from screen readers."""
     return (attributes.get("aria-hidden") or "").strip().lower() == "true"
 
 
 def is_behind_dialog(node: LexborNode) -> bool:
-    """Whether what is hidden from screen readers is the page itself, as it is while a dialog is open."""
+    """Returns whether what is hidden from screen readers is the page itself, as it is while a dialog is open."""
     return node.tag in ("div", "main", "section") and node.css_first("h1") is not None
 
 

@@ -30,7 +30,7 @@ _MOST_WORDS = 3
 
 
 def words_of_sign(text: str) -> str:
-    """What a sign stands for, "" if it is none.
+    """Returns the words that a sign stands for, "" if it is none.
 
     >>> words_of_sign("−"), words_of_sign("›"), words_of_sign("12")
     ('minus', 'next', '')
@@ -39,7 +39,7 @@ def words_of_sign(text: str) -> str:
 
 
 def words_of_icon(node: Any) -> str:
-    """What the classes of an element, or of the first one in it that has such, say that it does."""
+    """Returns the function of an icon by its classes, or by those of the first element in it that has such."""
     for part in itertools.islice(node.traverse(), _MOST_NODES) if node is not None else ():
         attributes = part.attributes or {}
         for name in _SAYING if part.tag != "a" else _SAYING[:1]:

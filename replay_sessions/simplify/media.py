@@ -71,7 +71,7 @@ Evaluate = Callable[[list[Node]], bool | None]
 
 @functools.lru_cache(2_000)
 def matches_media(queries: str, viewport: Viewport) -> bool | None:
-    """Whether a list of media queries holds.
+    """Returns whether a list of media queries holds.
 
     >>> phone = VIEWPORTS["phone"]
     >>> [matches_media(query, phone) for query in ("(width >= 40rem)", "print, (max-width: 767px)", "(unheard-of: 1)")]
@@ -86,7 +86,7 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
 
 @functools.lru_cache(2_000)
 def matches_container(query: str, viewport: Viewport) -> bool | None:
-    """Whether a container meets a query, if all that are no wider than the viewport say the same.
+    """Returns whether a container meets a query, if all that are no wider than the viewport say the same.
 
     >>> [matches_container(f"card ({query})", DESKTOP) for query in ("width > 80em", "width < 90em", "width > 9em")]
     [False, True, None]
@@ -104,7 +104,7 @@ def matches_container(query: str, viewport: Viewport) -> bool | None:
 
 @functools.lru_cache(2_000)
 def supports(condition: str) -> bool | None:
-    """Whether a browser supports what `@supports` asks for; a property that is not another vendor's it does."""
+    """Returns whether a browser supports what `@supports` asks for; a property that is not another vendor's it does."""
     return _condition(_tokens(condition), _supports_feature)
 
 
@@ -194,7 +194,7 @@ def _features_of(viewport: Viewport) -> Features:
 
 
 def _feature(features: Features, words: list[Node]) -> bool | None:
-    """What stands in one pair of brackets: `name`, `name: value`, `name >= value`, `value <= name < value`."""
+    """Evaluates one pair of brackets: `name`, `name: value`, `name >= value`, `value <= name < value`."""
     parts: list[str | float | None] = []  # names, numbers, and comparisons
     for word in words:
         if isinstance(word, IdentToken):

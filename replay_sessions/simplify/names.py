@@ -94,7 +94,7 @@ class Scope:
         self._prefix = f"{name}."
 
     def prefix(self, namer: "Namer") -> str:
-        """What names in this scope begin with, "" or up to a dot. Call it only when all titles are known."""
+        """Returns the beginning of names in this scope, "" or up to a dot. Call it only when all titles are known."""
         if self._prefix is None:
             chain: list[Scope] = []
             scope: Scope | None = self
@@ -199,7 +199,7 @@ def _cut(words: str, length: int) -> str:
 
 
 def rest(text: str) -> str:
-    """What a text says after the words that are its leaf, not longer than a few words."""
+    """Returns the text after the words that are its leaf, a few words at most."""
     if len(text) <= _MAX_LENGTH:
         return ""
     first = leaf(text)

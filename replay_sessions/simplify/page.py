@@ -45,7 +45,7 @@ class SimplifiedPage:
 
     @functools.cached_property
     def elements(self) -> list[Element]:
-        """What can be clicked or typed into, in the order of the page."""
+        """Returns the elements that can be clicked or typed into, in the order of the page."""
         return find_elements(self.html)
 
 

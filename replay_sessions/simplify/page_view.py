@@ -124,7 +124,7 @@ class _Writer:
         self._marks = dict(marks)  # those that are not yet placed
 
     def pieces(self, root: LexborNode | None) -> Iterator[str]:
-        """What is inside the root; keeps its own stack, since pages may nest deeper than Python does."""
+        """Yields the content of the root; keeps its own stack, since pages may nest deeper than Python does."""
         node = None if root is None else root.first_child
         open_elements: list[tuple[LexborNode, str, bool]] = []
         is_foreign = False
@@ -149,7 +149,7 @@ class _Writer:
             node = node.next
 
     def _element(self, node: LexborNode, tag: str, is_foreign: bool) -> tuple[str, str, bool]:
-        """What is written before and behind an element's content, and whether that is written."""
+        """Returns the text before and behind an element's content, and whether the content is written."""
         attributes = node.attributes
         if tag == "head":
             return "", "", True

@@ -17,7 +17,7 @@ _LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], if
 
 
 class Landmarks(NamedTuple):
-    """What is to be known of a page before it is walked, each in the order of the page."""
+    """Facts of a page that the walk needs beforehand, each in the order of the page."""
 
     styles: list[LexborNode]
     details: list[LexborNode]

@@ -62,7 +62,7 @@ class StyleRules:
             node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
+        """Returns whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
 
         What is visible in an element whose `visibility` is hidden is left alone there: all else in it is marked.
         """
@@ -83,7 +83,7 @@ class StyleRules:
         self, name: str, node: LexborNode, fitting: dict[str, Fitting], own: Sequence[Declared], *,
         by_default: bool = False,
     ) -> bool:  # fmt: skip
-        """Whether a property hides an element; what else is said of it counts only where something does."""
+        """Returns whether a property hides an element; what else is said of it counts only where something does."""
         is_hidden = by_default or any(item.name == name for item in own)
         for _, selector, value in () if is_hidden or name not in fitting else fitting[name][1]:
             if self._is_match(selector, node) and self._resolve(name, value, node) == HIDE:
@@ -115,7 +115,7 @@ class StyleRules:
         return own
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
-        """Whether an element that has what a selector says of it is matched; None if that is not understood."""
+        """Returns whether an element that has what a selector says of it is matched; None if that is not understood."""
         if selector.is_simple:
             return True
         if selector.around and selector.around & ~self._bits_around(node.parent):
@@ -151,7 +151,7 @@ class StyleRules:
         return bits
 
     def _resolve(self, name: str, value: str, node: LexborNode) -> str:
-        """What a declaration says, its variables replaced; one without a value counts as `unset`."""
+        """Returns the value of a declaration, its variables replaced; one without a value counts as `unset`."""
         if name not in PROPERTIES or value in (HIDE, SHOW, INHERIT):
             return value
         for _ in range(_MAX_SUBSTITUTIONS):
@@ -210,7 +210,7 @@ class StyleRules:
 
 
 def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
-    """What some selectors match: by one search for all of them, or by one each if one of them is not understood."""
+    """Returns the matches of some selectors: by one search, or by one each if one of them is not understood."""
     if not selectors:
         return []
     try:

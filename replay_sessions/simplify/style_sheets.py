@@ -51,7 +51,7 @@ class _Nest(NamedTuple):
 
 
 class _Context(NamedTuple):
-    """What holds in an open block.
+    """The conditions of an open block.
 
     Attributes:
         applies: Whether its rules apply.

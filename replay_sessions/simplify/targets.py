@@ -79,14 +79,14 @@ class Target:
 
 
 def acts_by_tag(tag: str, attributes: Attributes) -> bool:
-    """Whether an element of a tag that is for acting can be clicked or typed into."""
+    """Returns whether an element of a tag that is for acting can be clicked or typed into."""
     if tag in ("a", "area"):
         return "href" in attributes or (tag == "a" and not _ANCHOR_ATTRIBUTES.issuperset(attributes))
     return tag != "input" or (attributes.get("type") or "").strip().lower() != "hidden"
 
 
 def acts_by_attributes(attributes: Attributes) -> bool:
-    """Whether an element of any other tag says of itself that it can be clicked or typed into."""
+    """Returns whether an element of any other tag says of itself that it can be clicked or typed into."""
     if not _CLICKED.isdisjoint(attributes):
         return "jsaction" not in attributes or "click:" in (attributes["jsaction"] or "")
     if role_of(attributes) in _ACTING_ROLES or _is_editable(attributes):
@@ -95,7 +95,7 @@ def acts_by_attributes(attributes: Attributes) -> bool:
 
 
 def acts_by_focus(node: LexborNode, tag: str, attributes: Attributes) -> bool:
-    """Whether an element can only be reached by the keyboard, says something, and holds nothing else to act on.
+    """Returns whether an element can only be reached by the keyboard, says something, and holds nothing else to act on.
 
     Carousels and boxes that scroll can be reached, too.
     """
@@ -107,7 +107,7 @@ def acts_by_focus(node: LexborNode, tag: str, attributes: Attributes) -> bool:
 
 
 def can_be_acted_on(tag: str, attributes: Attributes) -> bool:
-    """Whether an element says of itself, by its tag or its attributes, that it can be clicked or typed into."""
+    """Returns whether an element says of itself, by its tag or its attributes, that it can be clicked or typed into."""
     return (tag in ACTING_TAGS and acts_by_tag(tag, attributes)) or acts_by_attributes(attributes)
 
 
@@ -148,7 +148,7 @@ def label_of(target: Target) -> str:
 
 
 def kind_of(target: Target) -> str:
-    """What a target without any words is called."""
+    """Returns the name of a target without any words."""
     if target.has_image and target.tag == "a":
         return "image"
     return target.input_type or role_of(target.attributes) or ("link" if target.tag == "a" else target.tag)
@@ -159,7 +159,7 @@ def _first_label(target: Target) -> str:
 
 
 def _text_of(target: Target) -> str:
-    """What stands in a target, as far as it is what the target is called."""
+    """Returns the text of a target, as far as it names the target."""
     return target.heading or target.steady
 
 
@@ -222,7 +222,7 @@ def shown_attributes(target: Target) -> str:
 
 
 def _field_attributes(target: Target) -> tuple[str, str]:
-    """What only fields show, and the text that stands in a field or on a button."""
+    """Returns the attributes of a field, and the text in a field or on a button."""
     attributes = target.attributes
     kind = target.input_type
     parts = f' type="{quoted(kind)}"' if kind else ""
@@ -238,7 +238,7 @@ def _field_attributes(target: Target) -> tuple[str, str]:
 
 
 class Labels:
-    """What the walk finds of labels, and who asks for them.
+    """The labels that the walk finds, and the elements that ask for them.
 
     Args:
         asking: The elements of a page with `aria-labelledby`.

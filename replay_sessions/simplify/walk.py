@@ -150,7 +150,7 @@ class Walk(ElementWriter):
         parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
 
     def _is_item_of_one(self, tag: str, piece: int, outside: Scope) -> bool:
-        """Whether an element without a heading that holds one thing to act on is only a list item around that.
+        """Returns whether an element without a heading that holds one thing to act on is only a list item around that.
 
         It is a card, but gets no title; pages have too many of those to look at each as a part.
         """
@@ -159,7 +159,7 @@ class Walk(ElementWriter):
         return is_item and not (self.parts and self.parts[-1].piece > piece)
 
     def _is_left_out(self, node: LexborNode, attributes: Attributes, rule: Rule) -> bool:
-        """Whether a shopper does not see an element. Its text is kept all the same if it is the label of others."""
+        """Returns whether a shopper does not see an element. Its text is kept all the same if it labels others."""
         if rule.drop:
             return True
         if rule.keep or not self._styles.hide(node, attributes):
@@ -187,7 +187,7 @@ class Walk(ElementWriter):
         return opened
 
     def _is_unread(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Whether an element is hidden from screen readers, and not because a dialog is open in front of it."""
+        """Returns whether an element is hidden from screen readers, and not because a dialog is open in front of it."""
         if not is_unread(attributes):
             return False
         if self._behind_dialog < _MAX_BEHIND_DIALOG and is_behind_dialog(node):

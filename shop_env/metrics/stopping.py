@@ -37,9 +37,5 @@ def _logged(table: StepTable) -> Floats:
     return equal(table.logged_type, _TERMINATE)
 
 
-def _went_on(table: StepTable) -> Floats:
-    return 1 - _logged(table)
-
-
 def _predicted(table: StepTable) -> Floats:
     return equal(table.predicted_type, _TERMINATE)

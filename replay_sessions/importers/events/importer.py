@@ -41,7 +41,7 @@ A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
 
 class EventsOptions(Record):
-    """How events are read.
+    """Options of reading events.
 
     Attributes:
         mapping: Where the fields stand: one of those above, or a FILE.toml of your own.
@@ -137,7 +137,7 @@ def _decode(events: str) -> tuple[Event, ...]:
 
 
 def _counted(row: Row) -> Iterator[str]:
-    """What the report counts of a row."""
+    """Yields what the report counts of a row."""
     if row["kind"] in ("select_item", "quickview"):
         yield "clicks on the page" if row["type"] else "clicks elsewhere"
     if row["type"]:

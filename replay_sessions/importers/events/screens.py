@@ -88,7 +88,7 @@ def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, st
 
 
 class Shop(Record):
-    """What all pages of a shop have in common.
+    """The parts that all pages of a shop have in common.
 
     Attributes:
         menu: Address -> title of the pages that every page links to.

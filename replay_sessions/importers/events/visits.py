@@ -106,7 +106,7 @@ class Visit:
         )  # fmt: skip
 
     def _infer(self, event: Event, before: Screen, after: Screen) -> None:
-        """How the shopper came from a page to the next one without an action in the log."""
+        """Infers how the shopper came from a page to the next one without an action in the log."""
         if after.query and after.query != before.query:
             self._add(event, "type_and_submit", SEARCH_INPUT, text=after.query)
             return

@@ -23,7 +23,7 @@ PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for the elements that `select` selects.
+    """A rule for the elements that `select` selects.
 
     Attributes:
         select: Which elements, in CSS.
