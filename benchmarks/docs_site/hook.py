@@ -4,9 +4,9 @@ from typing import Any
 
 from benchmarks.docs_site.blocks import fill_tables
 from benchmarks.docs_site.commands import commands
-from benchmarks.docs_site.keys import result_metrics, step_metrics, training_keys
+from benchmarks.docs_site.keys import step_metrics, training_keys
 
-TABLES = {part.__name__: part for part in (commands, training_keys, step_metrics, result_metrics)}
+TABLES = {part.__name__: part for part in (commands, training_keys, step_metrics)}
 
 
 def on_page_markdown(markdown: str, **_page: Any) -> str:

@@ -4,15 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import cleandoc
-from types import ModuleType
 from typing import Any, get_args
 
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import NUMBERS, PRESETS
-from shop_env.evaluation import results
-from shop_env.metrics import all_metrics
 from shop_env.reward.score import REWARD_PRESETS, RewardConfig
 from train import metrics_file
 
@@ -65,18 +62,8 @@ def attributes(kind: Any) -> dict[str, str]:
 
 def step_metrics() -> str:
     """The table at the head of train/metrics_file.py."""
-    return _tables(metrics_file)[0]
-
-
-def result_metrics() -> str:
-    """The metrics of `figures`: without their sources, which docs/metrics.md has."""
-    tables = [*_tables(all_metrics), *_tables(results)]
-    rows = [line.strip("| ").split(" | ")[:3] for table in tables for line in table.splitlines()[2:]]
-    return _table(["metric", "formula", "range"], rows)
-
-
-def _tables(module: ModuleType) -> list[str]:
-    return re.findall(r"^\|(?:.+\n)+", module.__doc__ or "", re.MULTILINE)
+    table = re.search(r"^\|(?:.+\n)+", metrics_file.__doc__ or "", re.MULTILINE)
+    return table[0] if table else ""
 
 
 def _config_section(path: str, kind: Any, values: Mapping[str, Mapping[str, str]]) -> str:

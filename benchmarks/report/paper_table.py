@@ -1,8 +1,8 @@
-"""The ranking as a paper prints it: chosen columns, the best figure in bold, half an interval as ±.
+"""The ranking as a paper prints it: chosen columns, the best figure in bold, intervals small.
 
     rows ─► ranked agents, best figures bold; below a rule those that know the shoppers' policy ─► paper.tex
 
-The full table, with both ends of every interval, is ranking.csv.
+The full table is ranking.csv.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,6 @@ _LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.mak
         "≥": r"$\ge$",
     }
 )
-UNEVEN = 1e-6  # an interval that a metric's bounds cut short has no ±
 
 
 def chosen_columns(names: Sequence[str]) -> list[Column]:
@@ -46,7 +45,7 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
     agents = [row for row in evidence.rows if row not in known]
     best = {column.name: _best(agents, column.name) for column in columns}
     lines = [
-        f"% {evidence.config.split} split; $\\pm$: half of the 95% interval (CR2 over {evidence.config.cluster}s)"
+        f"% {evidence.config.split} split; in brackets 95% intervals over {evidence.config.cluster}s"
         r"; needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
@@ -79,8 +78,5 @@ def _cell(figure: Estimate | None, column: Column, bold: bool) -> str:
     text = rf"\textbf{{{value}}}" if bold else value
     if figure.low is None or figure.high is None:
         return text
-    half = (figure.high - figure.low) / 2
-    if abs(figure.low + half - figure.value) < UNEVEN:
-        return rf"{text} {{\scriptsize$\pm${format_cell(half, column.unit)}}}"
     low, high = (latex_text(format_cell(end, column.unit)) for end in (figure.low, figure.high))
     return rf"{text} {{\scriptsize[{low}, {high}]}}"

@@ -4,9 +4,7 @@ Each function gives a Table; the page draws it, and --tables writes it.
 
 Calibration: is an agent right as often as it is sure? For agents that give probabilities (`--likelihood`).
 
-At each step the action that the agent holds likeliest is right or wrong; steps are binned by its probability:
-
-    expected calibration error = Σ_bins (steps in the bin / steps) · |share right − mean probability|      Naeini 2015
+At each step the action that the agent holds likeliest is right or wrong (top-1 ECE, metrics/calibration.py).
 
 Rows are ranked as everywhere (sorted_rows). Each is compared, step by step, with the best row that is no
 reference; a reference, such as the demo shop's own policy, knows what no agent can.
@@ -25,7 +23,7 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
-from shop_env.metrics.calibration import Calibration, calibration_of
+from shop_env.metrics.calibration import Calibration, top1_calibration
 from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
@@ -40,7 +38,6 @@ OF_PEOPLE = {
     "coverage": "sessions covered",
 }
 EXAMPLES = 12
-EDGES = [edge / 10 for edge in range(11)]
 
 
 def outcomes(judged: Judged) -> Table:
@@ -157,11 +154,10 @@ def calibrations(evidence: Evidence) -> dict[str, Calibration]:
     for label, held in evidence.probabilities.items():
         probabilities, right = [], []
         for record in evidence.records[label]:
-            if record.key in held and record.error is None and record.is_scorable:
-                action, probability = max(checked_distribution(held[record.key]).items(), key=lambda item: item[1])
-                probabilities.append(np.array([probability]))
-                right.append(0 if action == tuple(record.logged.values()) else None)
-        if calibration := calibration_of(probabilities, right, EDGES):
+            if record.key in held and record.logged_rank is not None:
+                probabilities.append(np.array(list(checked_distribution(held[record.key]).values())))
+                right.append(record.logged_rank == 1)
+        if calibration := top1_calibration(probabilities, right):
             calibrated[label] = calibration
     return calibrated
 
@@ -290,7 +286,7 @@ def differences_table(comparisons: Sequence[Comparison]) -> Table:
             for comparison in comparisons
         ],
         notes=[
-            "In brackets 95% intervals (CR2 over users). p: t test over users, beside it adjusted for the metrics of "
+            "In brackets 95% intervals over users. p: t test over users, beside it adjusted for the metrics of "
             "the same two agents (Holm); significant: adjusted p ≤ 0.05."
         ],
     )

@@ -3,11 +3,12 @@
     records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
 
 A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py), of
-one seed the t interval over users (CR2), as everywhere. All rows are measured on the same steps: a policy whose page
+one seed the interval over users, as everywhere. All rows are measured on the same steps: a policy whose page
 did not fit its context gave no reply there, and could else gain by what it leaves out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from replay_sessions.foundation.table import Estimate
 from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
-from shop_env.metrics.clustered_errors import ClusteredError, estimate, p_value
+from shop_env.metrics.clustered_errors import ClusteredError, cut_at_bounds, estimate, p_value, within_bounds
 from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
 from shop_env.metrics.metric import Metric
 from shop_env.metrics.over_seeds import pooled_over_seeds
@@ -95,15 +96,18 @@ class Measured:
     def figure(self, row: str, name: str) -> Pooled | None:
         """A row's metric; None where a seed has no step that it counts."""
         metric = self._metric(name)
-        sums = [user_sums(metric, tables[row]) for tables in self._tables]
-        return self._pooled(list(map(metric.total, sums)), [metric_error(metric, own) for own in sums], metric.bounds)
+        steps = [tables[row] for tables in self._tables]
+        sums = [user_sums(metric, table) for table in steps]
+        errors = [metric_error(metric, *pair) for pair in zip(sums, steps, strict=True)]
+        return self._pooled(list(map(metric.total, sums)), errors, partial(within_bounds, bounds=metric.bounds))
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
         """The first row's metric less the second's, on the same steps; None where a seed has none that count."""
         metric = self._metric(name)
         pairs = [[user_sums(metric, tables[row]) for row in (first, second)] for tables in self._tables]
         values = [metric.total(own) - metric.total(other) for own, other in pairs]
-        return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], metric.difference_bounds)
+        limit = partial(cut_at_bounds, bounds=metric.difference_bounds)
+        return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], limit)
 
     def tested(self) -> Tested:
         """Returns the counts behind the metrics."""
@@ -125,19 +129,20 @@ class Measured:
         return self._further.get(name) or find_metric(name, self._choices)
 
     def _pooled(
-        self, values: list[float], errors: Sequence[ClusteredError | None], bounds: tuple[float, float]
+        self,
+        values: list[float],
+        errors: Sequence[ClusteredError | None],
+        limit: Callable[[Estimate], Estimate],
     ) -> Pooled | None:
         """The mean over seeds; its interval ends where the metric does."""
         if any(np.isnan(values)):
             return None
         defined = [error for error in errors if error is not None]
         if len(values) == 1:
-            interval = estimate(values[0], errors[0], bounds)
+            interval = limit(estimate(values[0], errors[0]))
             return Pooled(*msgspec.structs.astuple(interval), by_seed=values, p_value=p_value(values[0], errors[0]))
         if len(defined) < len(errors):
             return Pooled(float(np.mean(values)), by_seed=values)
         pooled = pooled_over_seeds(values, defined, same_users=self._same_users)
-        low, high = pooled.low, pooled.high
-        if low is not None and high is not None:
-            low, high = max(bounds[0], low), min(bounds[1], high)
-        return Pooled(pooled.mean, low, high, by_seed=values, p_value=pooled.p_value)
+        interval = limit(Estimate(pooled.mean, pooled.low, pooled.high))
+        return Pooled(*msgspec.structs.astuple(interval), by_seed=values, p_value=pooled.p_value)

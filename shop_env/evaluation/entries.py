@@ -21,7 +21,7 @@ from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import dominant_type, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
-from shop_env.metrics.calibration import calibration_of
+from shop_env.metrics.calibration import calibration_of, top1_calibration
 from shop_env.metrics.likelihood import checked_distribution
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
@@ -119,15 +119,17 @@ def build_entry(agent: AgentToEvaluate, new: NewSteps) -> tuple[Entry, list[Step
 
 def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, StepLine]) -> dict[str, Estimate]:
     """ECE and Brier score over all that the agent names; what it does not name, with probability 0, adds nothing."""
-    shares = []
+    shares, right = [], []
     for record in records:
         if record.logged_probability is not None:  # the logged action first
             named = checked_distribution(dict(lines[record.key].probabilities or ()))
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
-    calibration = calibration_of(shares, [0] * len(shares)) if shares else None
-    if calibration is None:
+            right.append(record.logged_rank == 1)
+    whole, top1 = calibration_of(shares, [0] * len(shares)), top1_calibration(shares, right)
+    if whole is None or top1 is None:
         return {}
-    return {"calibration_error": Estimate(calibration.error), "brier": Estimate(calibration.brier)}
+    figures = {"calibration_error": whole.error, "top1_calibration_error": top1.error, "brier": whole.brier}
+    return {name: Estimate(value) for name, value in figures.items()}
 
 
 def remarks_of(log: EvaluationLog) -> list[str]:

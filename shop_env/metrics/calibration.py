@@ -1,4 +1,4 @@
-"""Calibration: the share of forecasts that come true, over all that can be done on a page, not only the likeliest.
+"""Calibration: the share of forecasts that come true, over all that can be done on a page, or of the likeliest.
 
 Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p; with n_b of them in
 bin b of N, their mean p_b and the share y_b that came true,
@@ -6,10 +6,11 @@ bin b of N, their mean p_b and the share y_b that came true,
 | figure | formula | range | source |
 |---|---|---|---|
 | `calibration_error` | Σ over bins of n_b/N · abs(share that came true - mean p), over every action of every page, a step | ≥ 0 | Naeini et al. 2015 |
+| `top1_calibration_error` | the same of each step's likeliest action alone, N the steps | 0–1 | Guo et al. 2017 |
 | `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 | Brier 1950 |
 
-each multiplied by the mean number of actions on a page, so that they are per step. A page's many unlikely actions weigh
-little in them, each by its own small deviation.
+the first and the last multiplied by the mean number of actions on a page, so that they are per step. A page's many
+unlikely actions weigh little in them, each by its own small deviation. By ECE papers mostly mean the second.
 """  # noqa: E501 - a table row is a line
 
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from replay_sessions.foundation.records import Record
 from shop_env.metrics.clustered_errors import Floats
 
 # Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
+# Of the likeliest actions bins of one width do.
+TENTHS = tuple(edge / 10 for edge in range(11))
 EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -73,3 +76,9 @@ def calibration_of(
             for index, p, y in zip(np.flatnonzero(filled).tolist(), held, true, strict=True)
         ],
     )
+
+
+def top1_calibration(probabilities: Sequence[Floats], right: Sequence[bool]) -> Calibration | None:
+    """The calibration of the likeliest action of each step; `right`: whether that was the logged one."""
+    likeliest = [own.max(keepdims=True) for own in probabilities]
+    return calibration_of(likeliest, [0 if hit else None for hit in right], TENTHS)

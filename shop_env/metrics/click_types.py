@@ -3,7 +3,7 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
-| `click_rule_agreement` | share of logged clicks whose kind by the rule on their name is the log's own; not a property of the agent | 0–1 | of this project |
+| `click_rule_agreement` | share of logged clicks whose kind by their name is the log's own | 0–1 | ours |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 

@@ -1,23 +1,21 @@
-"""The standard error over users (CR2), its interval and its test: arithmetic on arrays (intervals.py applies it).
+"""Standard errors over users, their intervals and the test: arithmetic on arrays (intervals.py applies it).
 
-The standard error of a figure over steps that come in clusters (users), bias-reduced for few of them: CR2.
+Steps come in clusters (users). With u_g what cluster g adds to a figure's deviation (its influence; for a mean its
+residuals' sum / all steps) and h_g its share of the steps, the standard error and its degrees of freedom are
 
-With u_g what cluster g adds to the figure's deviation (its influence; for a mean its residuals' sum / all steps) and
-h_g its share of the steps,
+    of a difference     SE² = Σ_g u_g² / (1 - h_g),  df = 1 / (Σ_g h_g² + (Σ_g q_g)² - Σ_g q_g²),  q_g = h_g² / (1 - h_g)
+    of a single value   SE² = Σ_g v_g²,  df = (Σ_g v_g²)² / Σ_g v_g⁴,  v_g = u_g / (1 - h_g)
 
-    SE² = Σ_g u_g² / (1 - h_g)                               CR2 of an intercept: Bell and McCaffrey 2002
+The first is CR2 (Bell and McCaffrey 2002), df Satterthwaite's under independent steps: for clusters of one size the
+variance of a mean of G means, Σ(d_g - d)² / (G(G - 1)), and G - 1. The second is the jackknife (v_g is how much the
+figure changes without cluster g), with as many degrees of freedom as influences of one size would have that spread. It
+is wider, because in a difference what long sessions have in common cancels, and in a single value it does not: where
+they are more predictable, few of them decide it. A single value's interval is symmetric on the logit scale of the range
+that its metric has, so that it ends within it and covers rare events.
 
-which for clusters of one size is the variance of a mean of G means, Σ(d_g - d)² / (G(G - 1)). The t interval has their
-degrees of freedom, Satterthwaite's under independent steps:
-
-    df = 1 / (Σ_g h_g² + (Σ_g q_g)² - Σ_g q_g²),  q_g = h_g² / (1 - h_g)
-
-that is G - 1 for clusters of one size, and less where one cluster has most of the steps. SE ≥ 0, 1 ≤ df ≤ G - 1.
-
-This is the only 95% interval and the only test of the project: `estimate` and `p_value` are what everything else calls.
-Fewer than 8 clusters have neither, for an error that is itself estimated from so few says too little. Where all
-clusters have the same value there is no spread to estimate and so no interval; a difference that all G clusters share
-has p = 2^(1-G), as likely as G equal signs.
+These are the only 95% intervals and the only test of the project. Fewer than 8 clusters have neither: an error that is
+itself estimated from so few says too little. Where all clusters have the same value there is no spread to estimate and
+so no interval; a difference that all G clusters share has p = 2^(1-G), as likely as G equal signs.
 
 Of twenty tests of equal agents one would be "significant" by chance. Holm's step-down procedure (Holm 1979) adjusts for
 that, whatever the tests have to do with one another: p values in rising order are multiplied by m, m - 1, …, 1, each at
@@ -35,7 +33,7 @@ from itertools import accumulate
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import nctdtrinc, stdtr, stdtrit
+from scipy.special import expit, logit, nctdtrinc, stdtr, stdtrit
 
 from replay_sessions.foundation.table import Estimate
 
@@ -77,14 +75,43 @@ def clustered_error(influences: Floats, shares: Floats) -> ClusteredError | None
     return ClusteredError(standard_error, float(1 / spread), int(np.sum(shares > 0)))
 
 
-def estimate(
-    value: float, error: ClusteredError | None, bounds: tuple[float, float] = (-math.inf, math.inf)
-) -> Estimate:
-    """The value with its 95% interval, cut at the bounds that the value has; without one for fewer than 8 clusters."""
+def value_error(influences: Floats, shares: Floats) -> ClusteredError | None:
+    """The standard error of a single value, by the jackknife; arguments as for `clustered_error`."""
+    error = clustered_error(influences, shares)
+    if error is None or not error.has_spread:
+        return error
+    squares = (influences / (1 - shares)) ** 2
+    variance = squares.sum()
+    return ClusteredError(math.sqrt(variance), float(variance**2 / np.sum(squares**2)), error.clusters)
+
+
+def estimate(value: float, error: ClusteredError | None) -> Estimate:
+    """Returns the value with its 95% interval; without one for fewer than 8 clusters."""
     if error is None or error.clusters < MIN_CLUSTERS or not error.has_spread:
         return Estimate(value)
-    low, high = t_interval(value, error)
-    return Estimate(value, max(bounds[0], low), min(bounds[1], high))
+    return Estimate(value, *t_interval(value, error))
+
+
+def cut_at_bounds(difference: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """Returns the difference with an interval that ends at its bounds; what it says of 0 stays."""
+    if difference.low is None or difference.high is None:
+        return difference
+    return Estimate(difference.value, max(bounds[0], difference.low), min(bounds[1], difference.high))
+
+
+def within_bounds(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """Returns a single value with an interval as long on the logit scale of its bounds; unbounded: the same.
+
+    >>> within_bounds(Estimate(0.5, 0.25, 0.75), (0, 1)).high  # 1 / (1 + exp(-0.25 / (0.5 · 0.5)))
+    0.7310585786300049
+    """
+    value, (bottom, top) = estimate.value, bounds
+    if estimate.high is None or not bottom < value < top or math.isinf(top - bottom):
+        return estimate
+    share = (value - bottom) / (top - bottom)
+    reach = (estimate.high - value) / (top - bottom) / (share * (1 - share))
+    low, high = (bottom + (top - bottom) * float(expit(logit(share) + shift)) for shift in (-reach, reach))
+    return Estimate(value, low, high)
 
 
 def p_value(value: float, error: ClusteredError | None) -> float | None:

@@ -7,7 +7,10 @@
 | `type_f1_macro` | mean of those over the types that are logged or predicted | 0–1 | Customer-R1, section 4.2 |
 | `type_f1_weighted` | their mean weighed by how often a type is logged | 0–1 | OPeRA |
 | `type_f1` | the preset's choice of the two | 0–1 | as there |
-| `invalid_rate` | share of replies that cannot be read | 0–1 | of this project |
+| `invalid_rate` | share of replies that cannot be read | 0–1 | ours |
+
+Macro-F1 has no interval where a type has few right predictions: one more or less then moves it by points, and the
+sample does not show by how much.
 """
 
 import math
@@ -20,12 +23,18 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.metric import Metric, divide, equal, ratio, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID, StepTable
 
+MIN_RIGHT = 20  # right predictions of each class
+
 
 def type_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """The metrics at the head of this module by name."""
     metrics = {
         "type_accuracy": share(_type_hits),
-        "type_f1_macro": Metric(_type_confusion, partial(macro_f1, outside_is_a_class=choices.invalid == "own_class")),
+        "type_f1_macro": Metric(
+            _type_confusion,
+            partial(macro_f1, outside_is_a_class=choices.invalid == "own_class"),
+            has_interval=has_right_predictions,
+        ),
         "type_f1_weighted": Metric(_type_confusion, weighted_f1),
         "invalid_rate": share(lambda table: equal(table.predicted_type, INVALID)),
     }
@@ -86,6 +95,13 @@ def macro_f1(sums: Floats, *, outside_is_a_class: bool) -> Floats:
     if outside_is_a_class:
         present = present + (_matrix(sums)[..., -1].sum(axis=-1) > 0)
     return divide(np.nansum(scores, axis=-1), present)
+
+
+def has_right_predictions(sums: Floats) -> bool:
+    """Returns whether each class that is logged or predicted has enough right predictions for an interval."""
+    matrix = _matrix(sums)
+    present = matrix.sum(axis=1) + matrix[:, :-1].sum(axis=0) > 0
+    return bool(np.all(np.diagonal(matrix)[present] >= MIN_RIGHT))
 
 
 def _matrix(sums: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """The 95% interval of a metric over users, and the paired test of two agents.
 
-    records ─► StepTable ─► sums of each user's steps ─► influences ─► CR2 error ─► Estimate | PairedTest
+    records ─► StepTable ─► sums of each user's steps ─► influences ─► standard error ─► Estimate | PairedTest
 
 Steps of one session, and sessions of one user, resemble each other: users, not steps, are what intervals count. (Or
 sessions, for logs that do not know who came back; else those intervals are too short.) A metric is a function of sums
@@ -25,9 +25,12 @@ from shop_env.metrics.clustered_errors import (
     Codes,
     Floats,
     clustered_error,
+    cut_at_bounds,
     estimate,
     p_value,
     smallest_difference,
+    value_error,
+    within_bounds,
 )
 from shop_env.metrics.metric import Metric, divide
 from shop_env.metrics.step_record import StepRecord
@@ -97,7 +100,7 @@ def estimate_metrics(
 
 def _estimate(metric: Metric, table: StepTable, cluster: Cluster) -> Estimate:
     sums = user_sums(metric, table, cluster)
-    return estimate(metric.total(sums), metric_error(metric, sums), metric.bounds)
+    return within_bounds(estimate(metric.total(sums), metric_error(metric, sums, table)), metric.bounds)
 
 
 def paired_difference(
@@ -142,7 +145,7 @@ def paired_test(
     of_steps = influences(of, rows_a) - influences(of, rows_b)
     correlation = intraclass_correlation(of_steps[counted], codes[counted])
     defined = not np.isnan(correlation)
-    interval = estimate(difference, error, of.difference_bounds)
+    interval = cut_at_bounds(estimate(difference, error), of.difference_bounds)
     return PairedTest(
         difference=difference,
         low=interval.low,
@@ -164,9 +167,15 @@ def difference_error(metric: Metric, sums_a: Floats, sums_b: Floats) -> Clustere
     return clustered_error(influences(metric, sums_a) - influences(metric, sums_b), shares)
 
 
-def metric_error(metric: Metric, sums: Floats) -> ClusteredError | None:
-    """The CR2 error of one agent's metric, from the sums of each user's steps, (users, k)."""
-    return clustered_error(influences(metric, sums), _shares(metric, sums))
+def metric_error(metric: Metric, sums: Floats, table: StepTable) -> ClusteredError | None:
+    """Computes the error of one agent's metric; None where the steps are too few for one.
+
+    Args:
+        sums: Of each user's steps, (users, k).
+        table: These steps.
+    """
+    enough = metric.has_interval(metric.statistics(table).sum(axis=0))
+    return value_error(influences(metric, sums), _shares(metric, sums)) if enough else None
 
 
 def influences(metric: Metric, sums: Floats) -> Floats:

@@ -3,7 +3,7 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
-| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | of this project |
+| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | ours |
 
 Steps without probabilities are not counted. What an agent gives must be a distribution over what can be done on the
 page: `likelihood_of` refuses probabilities that do not sum to 1, so none is certain of everything, and ranks the logged
@@ -32,7 +32,7 @@ _TOLERANCE = 1e-3
 def likelihood_metrics() -> dict[str, Metric]:
     """The metrics at the head of this module by name."""
     return {
-        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, math.inf)),
+        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, -math.log(SMALLEST))),
         **{f"top{k}_accuracy": share(_is_among_first(k)) for k in (1, 3, 5)},
     }
 

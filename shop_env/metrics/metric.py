@@ -26,12 +26,14 @@ class Metric(msgspec.Struct, frozen=True):
         value: From sums of shape (..., k) to the figure, shape (...); NaN where there is nothing to count.
         counted: From sums to how many steps are counted, shape (...): all entries of a confusion matrix together.
         bounds: Between which the value lies, and so its interval.
+        has_interval: From the sums of all steps, unweighted, to whether they are enough for an interval.
     """
 
     statistics: Callable[[StepTable], Floats]
     value: Callable[[Floats], Floats]
     counted: Callable[[Floats], Floats] = lambda sums: sums.sum(axis=-1)
     bounds: tuple[float, float] = (0.0, 1.0)
+    has_interval: Callable[[Floats], bool] = lambda sums: True
 
     @property
     def difference_bounds(self) -> tuple[float, float]:

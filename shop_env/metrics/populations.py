@@ -9,8 +9,8 @@ by subtype):
 | `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 | Lin 1991 |
 | `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 | Lin 1991 |
 | `length_distance` | Wasserstein-1 distance of session lengths, in steps | ≥ 0 | Vallender 1974 |
-| `purchase_rate`, `logged_purchase_rate` | share of traces that end in a purchase | 0–1 | of this project |
-| `purchase_rate_difference` | simulated minus logged | -1–1 | of this project |
+| `purchase_rate`, `logged_purchase_rate` | share of traces that end in a purchase | 0–1 | ours |
+| `purchase_rate_difference` | simulated minus logged | -1–1 | ours |
 
 A pair is two actions that followed one another: where something is missing between them (`Step.gap`) there is none.
 """

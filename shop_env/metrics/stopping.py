@@ -3,8 +3,8 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `stop_brier` | mean of (p(terminate) - [the shopper terminated])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
-| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent answers terminate | 0–1 | of this project |
-| `stop_too_late` | share, among steps at which the shopper terminated, of those where the agent does not | 0–1 | of this project |
+| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent answers terminate | 0–1 | ours |
+| `stop_too_late` | share, among steps at which the shopper terminated, of those where the agent does not | 0–1 | ours |
 """  # noqa: E501 - a table row is a line
 
 import numpy as np

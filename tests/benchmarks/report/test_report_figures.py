@@ -130,9 +130,10 @@ def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: P
     sure, unsure = {Click(name="a"): 0.95, Terminate(): 0.05}, {Click(name="a"): 0.55, Terminate(): 0.45}
     logged = [CLICK, LEFT, CLICK, CLICK, UNKNOWN]  # likeliest is `a` throughout; the last cannot be judged
     given = [sure, sure, unsure, unsure, unsure]
+    ranks = [1, 2, 1, 1, None]
     records = [
-        StepRecord(session_id="s", user_id="u", step_index=place, step_count=9, logged=one)
-        for place, one in enumerate(logged)
+        StepRecord(session_id="s", user_id="u", step_index=place, step_count=9, logged=one, logged_rank=rank)
+        for place, (one, rank) in enumerate(zip(logged, ranks, strict=True))
     ]
     probabilities = {"one": {("s", place): one for place, one in enumerate(given)}}
     found = calibrations(evidence_of(board, records, probabilities=probabilities))["one"]
@@ -237,9 +238,9 @@ def test_the_table_for_a_paper_has_chosen_columns_the_best_in_bold_and_half_inte
     rows = {cells[0]: cells[1:] for line in lines if (cells := line.removesuffix(r" \\").split(" & "))[1:]}
     best, oracle = evidence.log.entry("copy_match").row, evidence.log.entry("oracle?temperature=0.6").row
     exact = best.figures["exact_accuracy"]
-    half = f"{100 * (exact.high - exact.value):.1f}"
+    value, ends = f"{100 * exact.value:.1f}", f"[{100 * exact.low:.1f}, {100 * exact.high:.1f}]"
     assert rows[""] == ["exact", "invalid"]
-    assert rows[r"copy\_match"] == [rf"\textbf{{{100 * exact.value:.1f}}} {{\scriptsize$\pm${half}}}", r"\textbf{0.0}"]
+    assert rows[r"copy\_match"] == [rf"\textbf{{{value}}} {{\scriptsize{ends}}}", r"\textbf{0.0}"]
     assert rows["oracle?temperature=0.6"][0].startswith(f"{100 * oracle.figures['exact_accuracy'].value:.1f} ")
     rules = [place for place, line in enumerate(lines) if line == r"\midrule"]
     assert len(rules) == 2 and lines[rules[1] + 1].startswith(("oracle", "ceiling"))  # no agents, so never bold

@@ -93,12 +93,15 @@ def test_a_row_has_the_calibration_counted_by_hand(planted_store: SessionStore, 
     row = entry_of(agent, planted_store, tmp_path, probabilities=True).row
     # p = 0.5 five times, of which 2 came true; p = 0.25 ten times, 2; the typed text, p = 0, once, 1.
     assert row.figures["calibration_error"].value == pytest.approx((0.5 + 0.5 + 1) / 5)
+    # p = 0.5 five times, right twice.
+    assert row.figures["top1_calibration_error"].value == pytest.approx(0.1)
     # red, twice; terminate and blue; the typed text.
     assert row.figures["brier"].value == pytest.approx((2 * 0.375 + 2 * 0.875 + 1.375) / 5)
     nll = -(2 * math.log(0.5) + 2 * math.log(0.25) + math.log(1e-6)) / 5
     heading, _, cells = (line.split("|") for line in results_table([row]).markdown().splitlines() if "|" in line)
     shown = dict(zip(map(str.strip, heading), map(str.strip, cells), strict=True))
-    assert [shown[name] for name in ("NLL", "ECE", "Brier")] == [f"{nll:.2f}", "0.40", "0.78"]
+    names = ("NLL", "ECE", "top-1 ECE", "Brier")
+    assert [shown[name] for name in names] == [f"{nll:.2f}", "0.40", "0.10", "0.78"]
 
 
 def test_a_row_without_probabilities_has_neither_figures_nor_columns_of_them(
