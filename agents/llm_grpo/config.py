@@ -31,7 +31,7 @@ class ValidationConfig(Config):
     """The choice of the weights of a phase: those with the best exact match, sampled as the last table samples.
 
     Attributes:
-        sessions: On so many sessions of the validation split.
+        sessions: On so many sessions of the validation split, drawn by the run's seed.
         times: At so many steps whose learning rate has reached its floor; 0 takes the last weights, unseen.
     """
 
@@ -143,7 +143,7 @@ class TableConfig(Config):
 
     Attributes:
         split: Whose sessions are predicted.
-        sessions: The first so many of them; None: all.
+        sessions: So many of them, drawn by the run's seed; None: all.
         temperature: Of sampling.
         greedy: Each policy also without sampling.
         most_probable_action: Each policy also by its most probable action, after so many sampled rationales, 0 for an

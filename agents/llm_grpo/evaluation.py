@@ -26,7 +26,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.registry import parse_spec
 from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import print_results
+from replay_sessions.foundation.table import Table, print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows
@@ -37,7 +37,8 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
-from shop_env.evaluation.results import ResultRow, results_table
+from shop_env.evaluation.results import ResultRow, intervals_text, results_table
+from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
@@ -58,12 +59,19 @@ def find_agent(text: str) -> AgentSpec:
 
 
 def evaluate_shared(
-    ranks: Ranks, agent: Agent, store: SessionStore, split: Split, *, max_sessions: int | None, **options: Any
+    ranks: Ranks,
+    agent: Agent,
+    store: SessionStore,
+    split: Split,
+    *,
+    max_sessions: int | None,
+    seed: int,
+    **options: Any,
 ) -> list[StepRecord]:
     """The records of `evaluate`, with its options; all processes call it, and all have all records."""
-    keys = scored_keys(store, split, max_sessions=max_sessions)
+    keys = scored_keys(store, split, max_sessions=max_sessions, seed=seed)
     own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
-    records = evaluate(agent, store, split, session_ids=own, **options) if own else []
+    records = evaluate(agent, store, split, session_ids=own, seed=seed, **options) if own else []
     ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes
     by_key = {record.key: record for part in ranks.all_gather(records) for record in part}
     return [by_key[key] for key in keys]
@@ -151,16 +159,14 @@ def evaluate_run(
     log = EvaluationLog(
         provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
         config=config.evaluation_config,
+        sample=describe_sample(store, config.evaluation_config),
         entries=entries,
         ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
         training=training,
     )
     users = "held-out users" if training.users_held_out else "held-out sessions"
-    rows = [entry.row for entry in entries]
-    title = (
-        f"{store.path.name}, {log.config.split} split: {rows[0].sessions} sessions, {users}; 95% intervals over users"
-    )
-    print_results(results_table(rows, title=title), *_sentences(log))
+    title = f"{store.path.name}, {log.config.split} split: {log.sample.text}, {users}"
+    print_results(_table(log, title), *_sentences(log))
     write_log(folder, log, markdown(log))
     report = f"Every session, step by step: shop-r1 report {shlex.quote(str(folder))}"
     print_results(f"Written: {folder}/results.md, results.json", report)
@@ -192,9 +198,14 @@ def compare_rows(
 
 def markdown(log: EvaluationLog) -> str:
     """results.md."""
-    table = results_table([entry.row for entry in log.entries]).markdown()
-    lines = ["# Training run\n", table, *(f"- {sentence}" for sentence in _sentences(log))]
+    lines = ["# Training run\n", _table(log).markdown(), *(f"- {sentence}" for sentence in _sentences(log))]
     return "\n".join(lines) + "\n"
+
+
+def _table(log: EvaluationLog, title: str = "") -> Table:
+    """The rows in the order of the run."""
+    rows = [entry.row for entry in log.entries]
+    return results_table(rows, title=title, notes=[intervals_text()], sample=log.sample)
 
 
 def _sentences(log: EvaluationLog) -> Iterator[str]:

@@ -15,6 +15,7 @@ from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.observation import persona_texts
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
@@ -100,11 +101,11 @@ def _write_steps(
     write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
     personas = persona_texts(store, context)
     if validation:
-        sessions = map(store.session, store.session_ids("validation")[: phase.validation.sessions])
+        drawn = draw_sessions(store.session_ids("validation"), phase.validation.sessions, config.seed)
         splits["validation"] = scored_trunks(
             [
                 trunk
-                for session in sessions
+                for session in map(store.session, drawn)
                 for trunk in tokenize_session(tokenizer, session, context, config.prompt, limit, personas)
             ]
         )

@@ -47,7 +47,7 @@ from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.log import EvaluationLog, read_log
-from shop_env.evaluation.results import results_table
+from shop_env.evaluation.results import intervals_text, results_table
 
 PROGRAM = "shop-r1 rank"
 MISMATCHES_SHOWN = 10
@@ -94,8 +94,8 @@ def _run(words: Sequence[str]) -> int:
 
 def _rank(config: LeaderboardConfig) -> int:
     log = run_leaderboard(config)
-    notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {config.cluster}s)."]
-    table = results_table(log.rows, title=f"{config.store}, split {config.split}", notes=notes)
+    title = f"{config.store}, split {config.split}: {log.sample.text}"
+    table = results_table(log.rows, title=title, notes=[intervals_text(f"{config.cluster}s")], sample=log.sample)
     print_results(table, *_remarks(log), f"written: {config.out}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 

@@ -25,7 +25,8 @@ from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, remarks_of, run_agent
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import EvaluationLog, folder_name, write_log
-from shop_env.evaluation.results import results_table
+from shop_env.evaluation.results import intervals_text, results_table
+from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import Identity
 
@@ -96,6 +97,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             # After the agents: by now all that they need is loaded and can be named.
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
             config=evaluation,
+            sample=describe_sample(store, evaluation),
             entries=entries,
             ceilings=ceiling_rows(store, evaluation),
         )
@@ -188,16 +190,14 @@ def markdown(log: EvaluationLog) -> str:
     config, store = log.config, log.provenance["store"]
     first = "first actions scored" if config.first_action else "first actions not scored"
     first += "" if config.inferred else ", nor inferred ones"
-    sessions = "all sessions" if config.sessions is None else f"the first {config.sessions} sessions"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
-    table = results_table(log.rows, notes=notes_of(log))
+    table = results_table(log.rows, notes=notes_of(log), sample=log.sample)
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
-        f"Percent, `reward` in points; in brackets 95% intervals (CR2 over {config.cluster}s). Exact accuracy and its "
-        f"parts by logged type, {first}; metrics `{config.metrics}`, "
-        f"reward `{config.reward}`, replies read `{config.extraction}`. {INCOMPLETE}\n\n"
+        f"{intervals_text(f'{config.cluster}s')} Exact accuracy and its parts by logged type, {first}; metrics "
+        f"`{config.metrics}`, reward `{config.reward}`, replies read `{config.extraction}`. {INCOMPLETE}\n\n"
         f"Store `{store['name']}` ({store['source']}, fingerprint `{store['fingerprint']}`), split `{config.split}`, "
-        f"{sessions}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
+        f"{log.sample.text}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
         f"{format_commit(log.provenance)}, Python {log.provenance['python']}.\n"
     )
 

@@ -34,6 +34,7 @@ from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
 from shop_env.evaluation.results import MOSTLY_ONE
+from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
@@ -201,6 +202,7 @@ def _check_log(
     expected = EvaluationLog(
         provenance=unproven | described,
         config=settings.config,
+        sample=describe_sample(store, settings.config),
         entries=entries,
         ceilings=ceiling_rows(store, settings.config, temperature=settings.temperature),
     )

@@ -90,6 +90,7 @@ class Evidence:
         """The settings of the evaluation in words, for the page's last section."""
         config, training = self.config, self.log.training
         settings = {
+            "Sessions": self.log.sample.text,
             "Agents": "; ".join(
                 f"{entry.label}: {entry.spec.target}"
                 + "".join(f", {name} {value}" for name, value in entry.spec.arguments.items())

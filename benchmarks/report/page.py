@@ -43,7 +43,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
-from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, results_table
+from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, intervals_text, results_table
 from shop_env.metrics.calibration import Calibration
 from train.curves import draw_curves
 
@@ -86,8 +86,8 @@ NEAR = 0.15  # a difference that an axis of differences reaches out to
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
-    notes = [f"Percent, reward in points; in brackets 95% intervals (CR2 over {evidence.config.cluster}s)."]
-    ranking = results_table(evidence.rows, title="All agents", notes=notes)
+    notes = [intervals_text(f"{evidence.config.cluster}s")]
+    ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
         tables.insert(1, differences_table(compared))

@@ -106,6 +106,9 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
     stores = {run.log.provenance["store"]["fingerprint"] for run in every}
     seeds = [run.seed for run in next(iter(planned.values()))]
     by_seed = [dict(zip(runs, of_seed, strict=True)) for of_seed in zip(*runs.values(), strict=True)]
+    samples = dict.fromkeys(
+        f"Seed {run.run.seed}: {text}" for run in every for text in (run.log.sample.text, *run.log.sample.warnings)
+    )
     measured = {}
     for name, decoding in _decodings(sweep, planned).items():
         records = [_records(sweep, of_seed, decoding) for of_seed in by_seed]
@@ -118,7 +121,7 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         columns=[column.heading for column in sweep.column],
         models=sweep.models,
         metrics=sweep.metrics,
-        notes=[*sweep.notes, *_further_notes(sweep, seeds)],
+        notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
         tested=next(iter(measured.values())).tested(),
         views=[_view(sweep, decoding, of_decoding) for decoding, of_decoding in measured.items()],
         phases={run.run.name: run.log.training and run.log.training.phases for run in every},

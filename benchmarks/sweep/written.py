@@ -12,7 +12,7 @@ from benchmarks.sweep.result import SweepResult, TableRow, View
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import Cell, Column, Table, Unit, columns, format_cell
-from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes
+from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes, intervals_text
 
 Section = str | Table
 
@@ -47,6 +47,7 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
     yield f"# {result.title}"
     yield "\n".join(f"- {line}" for line in (*_summary(result), *result.notes))
     models = result.models if full else result.models[:1]
+    metrics = [column.metric for column in sweep.column]
     for view in result.views:
         if view.decoding:
             yield f"## Decoding: {view.decoding}"
@@ -54,7 +55,7 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
             columns=[Column("row"), *_columns(sweep, models)],
             rows=[[row.label, *_cells(row, models)] for row in view.rows],
             dim=[index for index, row in enumerate(view.rows) if row.beside],
-            notes=interval_notes(figure for row in view.rows for figure in row.figures[:1]),
+            notes=interval_notes({row.label: dict(zip(metrics, row.figures, strict=True)) for row in view.rows}),
         )
         if full and not sweep.by_kind:
             yield "### What is predicted, percent of the replies"
@@ -108,8 +109,8 @@ def _summary(result: SweepResult) -> Iterator[str]:
     logged = ", ".join(f"{kind} {100 * share:.1f}%" for kind, share in tested.logged.items())
     left_out = f"; {tested.left_out:,} more left out, where a row has no reply" if tested.left_out else ""
     yield (
-        f"Seeds {', '.join(map(str, result.seeds))}, metrics as {result.metrics}; percent, reward in points: means "
-        "over seeds with 95% intervals (CR2) over users and seeds."
+        f"Seeds {', '.join(map(str, result.seeds))}, metrics as {result.metrics}: means over seeds. "
+        f"{intervals_text('users and seeds')}"
     )
     yield f"Tested on {tested.steps:,} actions of {tested.users:,} users in all seeds: {logged}{left_out}."
     if seconds := [cost["wall_s"] for cost in result.cost.values() if cost]:

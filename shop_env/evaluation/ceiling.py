@@ -27,7 +27,8 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
         return []
     greedy, sampled, types, entropies = [], [], [], []
-    for step in steps_at(store, config.split, config.keys(store), config.context):
+    keys = config.keys(store)
+    for step in steps_at(store, config.split, keys, config.context):
         policy = demo_shop.action_probabilities(step.observation)
         best = max(policy, key=policy.__getitem__)
         shares = sharpened(policy, temperature)
@@ -39,7 +40,7 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     if config.likelihood:
         of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
     of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
-    sessions = len(store.session_ids(config.split)[: config.sessions])
+    sessions = len({session_id for session_id, _ in keys})
     return [
         ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
         for label, figures in (("ceiling", of_best), (f"ceiling at T = {temperature:g}", of_sampled))

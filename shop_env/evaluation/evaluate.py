@@ -75,7 +75,7 @@ def evaluate(
         reward: How replies are scored; None: the preset `shop_r1`.
         extraction: How an action is read out of a reply (shop_env.replies.parse_reply).
         seed: The run's, from which each step has its own (shop_env.evaluation.generate.step_seed).
-        max_sessions: Only the first so many sessions of the split.
+        max_sessions: Only so many sessions of the split, drawn by the seed.
         session_ids: Only these sessions.
         batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
         likelihood: Also get the agent's probabilities, where it gives them.
@@ -85,6 +85,7 @@ def evaluate(
     """
     config = EvaluationConfig(
         split=split,
+        seed=seed or 0,
         sessions=max_sessions,
         context=context or ContextConfig(),
         reward=reward or "shop_r1",

@@ -26,6 +26,7 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
+from shop_env.evaluation.sample import Sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
 from shop_env.metrics.step_record import StepRecord
@@ -95,6 +96,7 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         versions: Of this file's format, of scoring and of the metrics.
         config: On which steps agents were evaluated: the options of `shop-r1 rank`.
+        sample: Their sessions.
         entries: One for each agent.
         provenance: Of the last run of the command, its complete configuration included.
         ceilings: Rows that were computed, not measured (results.py).
@@ -104,6 +106,7 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     versions: dict[str, int] = msgspec.field(default_factory=VERSIONS.copy)
     provenance: dict[str, Any]
     config: EvaluationConfig
+    sample: Sample
     entries: list[Entry]
     ceilings: list[ResultRow] = []
     training: TrainingPart | None = None
@@ -126,7 +129,7 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def table(self) -> Table:
         """The rows as a table."""
-        return results_table(self.rows, title=f"{self.config.store}, split {self.config.split}")
+        return results_table(self.rows, title=f"{self.config.store}, split {self.config.split}", sample=self.sample)
 
     def to_pandas(self) -> Any:
         """The table as a pandas.DataFrame, values unrounded (shares as shares)."""

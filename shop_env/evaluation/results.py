@@ -4,26 +4,26 @@
 
 The leaderboard, the training run, series and the report show their rows with this, so the same records give the same
 row in all of them.
-Beside the metrics of shop_env/metrics/all_metrics.py a row has, where they can be computed:
+Beside the metrics of shop_env/metrics a row of an agent with errors has
 
-| metric | formula | range |
-|---|---|---|
-| `calibration_error` | expected calibration error over every action of every page (metrics/calibration.py) | ≥ 0 |
-| `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 |
-| `coverage` | share of steps with a reply, of an agent with errors | 0–1 |
-| `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss | 0–1 |
+| name | formula |
+|---|---|
+| `coverage` | share of steps with a reply |
+| `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss |
 """
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
+from shop_env.evaluation.sample import Sample
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
+from shop_env.metrics.f1 import MIN_RIGHT
 from shop_env.metrics.intervals import Cluster, estimate_metrics
 
 # Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
@@ -51,7 +51,11 @@ LIKELIHOOD_COLUMNS = _by_name(
     Column("top-3", "percent", "top3_accuracy"),
 )
 # Of whole distributions, which records have not: computed with an entry (entries.py).
-CALIBRATION_COLUMNS = _by_name(Column("ECE", "ratio", "calibration_error"), Column("Brier", "ratio", "brier"))
+CALIBRATION_COLUMNS = _by_name(
+    Column("ECE", "ratio", "calibration_error"),
+    Column("top-1 ECE", "ratio", "top1_calibration_error"),
+    Column("Brier", "ratio", "brier"),
+)
 METRIC_COLUMNS = (
     COLUMNS
     | LIKELIHOOD_COLUMNS
@@ -153,8 +157,13 @@ def results_table(
     *,
     title: str = "",
     notes: Sequence[str] = (),
+    sample: Sample | None = None,
 ) -> Table:
-    """The rows as a table; columns that no row fills (likelihoods, errors) are left out."""
+    """The rows as a table; columns that no row fills (likelihoods, errors) are left out.
+
+    Args:
+        sample: The sessions that they are of, with what readers must know of them.
+    """
     own = {name: None for row in rows for name in row.figures if ":" in name}
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
@@ -174,7 +183,11 @@ def results_table(
             ]
             for row in rows
         ],
-        notes=[*notes, *interval_notes(row.figures.get("exact_accuracy") for row in rows if not row.known)],
+        notes=[
+            *notes,
+            *(sample.warnings if sample else ()),
+            *interval_notes({row.label: row.figures for row in rows if not row.known}),
+        ],
         dim=[index for index, row in enumerate(rows) if row.known],
     )
 
@@ -189,11 +202,32 @@ def metric_column(name: str) -> Column:
     return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
 
 
-def interval_notes(estimates: Iterable[Estimate | None]) -> list[str]:
-    """Why a value has no interval, where one has none."""
-    if all(estimate is None or estimate.low is not None for estimate in estimates):
-        return []
-    return [f"No interval: fewer than {MIN_CLUSTERS} users with such steps, or all users have the same value."]
+def intervals_text(over: str = "users") -> str:
+    """Returns the sentences on the figures of a table with intervals over users or sessions."""
+    return (
+        f"Percent, reward in points; in brackets 95% intervals over {over}. Their coverage was measured for "
+        "differences, and for single values where long sessions are more predictable (docs/metrics.md)."
+    )
+
+
+def interval_notes(figures: Mapping[str, Mapping[str, Estimate | None]]) -> list[str]:
+    """Why a value has no interval, where one has none.
+
+    Args:
+        figures: Of each row by its label, by the name of the metric.
+    """
+
+    def without(metric: str) -> list[str]:
+        found = ((label, own.get(metric)) for label, own in figures.items())
+        return [label for label, estimate in found if estimate is not None and estimate.low is None]
+
+    notes = []
+    if exact := without("exact_accuracy"):
+        notes.append(f"No interval: fewer than {MIN_CLUSTERS} users with such steps, or all users have the same value.")
+    if rare := [label for label in without("type_f1_macro") if label not in exact]:
+        agents = ", ".join(rare)
+        notes.append(f"macro-F1 without an interval: fewer than {MIN_RIGHT} right predictions of a type by {agents}.")
+    return notes
 
 
 def difference_unit(metric: str) -> Unit:

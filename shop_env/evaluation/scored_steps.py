@@ -6,7 +6,8 @@ The first action of a session is not scored unless told: every session begins on
 page-action pair as known (Shop-R1, section 4.1; OPeRA).
 """
 
-from collections.abc import Collection, Iterator
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -48,19 +49,21 @@ def scored_keys(
     skip_first_action: bool = True,
     skip_inferred: bool = False,
     max_sessions: int | None = None,
+    seed: int = 0,
     session_ids: Collection[str] | None = None,
 ) -> list[StepKey]:
     """The steps to evaluate on, in the order of the store.
 
     Args:
         skip_inferred: Only actions that the log holds (`Step.is_inferred`); all sessions are read for it.
-        max_sessions: Only the first so many sessions of the split.
+        max_sessions: Only so many sessions of the split, drawn at random.
+        seed: Draws them.
         session_ids: Only these sessions.
 
     Raises:
         BadConfig: There is none.
     """
-    chosen = store.session_ids(split)[:max_sessions]
+    chosen = draw_sessions(store.session_ids(split), max_sessions, seed)
     if session_ids is not None:
         wanted = set(session_ids)
         chosen = [session_id for session_id in chosen if session_id in wanted]
@@ -80,6 +83,18 @@ def scored_keys(
             "action is scored only when asked for"
         )
     return keys
+
+
+def draw_sessions(session_ids: Sequence[str], count: int | None, seed: int) -> list[str]:
+    """Draws so many sessions at random, in the order given; fewer of the same seed are some of these. None: all."""
+    if count is None:
+        return list(session_ids)
+
+    def draw(session_id: str) -> bytes:
+        return hashlib.sha256(f"{seed} {session_id}".encode("utf-8", "surrogatepass")).digest()
+
+    drawn = set(sorted(session_ids, key=draw)[:count])
+    return [session_id for session_id in session_ids if session_id in drawn]
 
 
 def sessions_at(
@@ -121,8 +136,8 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     Attributes:
         store: `demo` or the path of a session store.
         split: Which of its splits to run on.
-        seed: Seeds the agents.
-        sessions: Only the first so many sessions of the split; None: all.
+        seed: Seeds the agents, and draws the sessions.
+        sessions: Only so many sessions of the split, drawn at random; None: all.
         context: What of a session the agents are shown.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
         metrics: The metrics preset: which paper's choices the metrics follow; and behind a comma FILE.py:FUNCTION of
@@ -175,5 +190,6 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             skip_first_action=not self.first_action,
             skip_inferred=not self.inferred,
             max_sessions=self.sessions,
+            seed=self.seed,
             session_ids=session_ids,
         )

@@ -23,7 +23,7 @@ class PagesConfig(Config):
         clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN: * stands for anything, and a pattern
             without a dot is about the last part of an element's name. A click counts for the first label that fits.
         draws: Replies to each page; 0: the agent's probabilities, or 5 replies of one that gives none.
-        sessions: Only the first so many sessions of the split; None: all.
+        sessions: Only so many sessions of the split, drawn by the seed; None: all.
         context: What of a session the agents are shown.
         extraction: How an action is read out of a reply, `strict` or `lenient`, as in a leaderboard.
         seed: Seeds the agents, on A and on B alike.

@@ -51,7 +51,7 @@ class TouchedSteps:
             "B": load_change(config.change),
             "placebo": load_change(config.placebo) if config.placebo else spaced,
         }
-        every = scored_keys(store, config.split, max_sessions=config.sessions)
+        every = scored_keys(store, config.split, max_sessions=config.sessions, seed=config.seed)
         self.step_count = len(every)
         pairs = zip(self.steps("A", every), self.steps("B", every), strict=True)
         touched = {

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from shop_env.evaluation.results import (
     sorted_rows,
     summarise,
 )
+from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.evaluation.steps_file import StepsFile, prepare
 from shop_env.metrics import StepRecord, estimate_metric
 from shop_env.observation import Observation
@@ -203,7 +205,20 @@ def test_the_observation_never_holds_the_action_to_be_predicted(planted_store: S
 
 
 def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
-    assert {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", max_sessions=1)} == {"one"}
+    drawn = [
+        {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", seed=seed, max_sessions=1)}
+        for seed in range(20)
+    ]
+    assert all(len(sessions) == 1 for sessions in drawn) and len(set().union(*drawn)) > 1
+
+
+def test_drawn_sessions_are_random_and_in_order_and_more_of_them_hold_fewer() -> None:
+    ids = [f"s{number:03}" for number in range(300)]
+    few, many, other = draw_sessions(ids, 30, 0), draw_sessions(ids, 100, 0), draw_sessions(ids, 100, 1)
+    assert few == sorted(few) and set(few) < set(many)
+    assert 20 <= len({*many} & {*other}) <= 50
+    assert 0.3 < np.mean([ids.index(one) < 150 for one in many]) < 0.7
+    assert draw_sessions(ids, None, 0) == draw_sessions(ids, 1000, 0) == ids
 
 
 def test_an_empty_split_is_a_bad_call(planted_store: SessionStore) -> None:

@@ -1,0 +1,57 @@
+"""The sessions that an evaluation is made on, as its tables name them.
+
+SessionStore, EvaluationConfig ─► describe_sample ─► Sample ─► results.json, the line above a table, notes below it
+"""
+
+import re
+from collections import Counter
+
+import msgspec
+
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
+
+LARGE_SESSION = 0.05  # of the steps
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The sessions with a scored step.
+
+    Attributes:
+        sessions: How many.
+        drawn_from: From how many sessions of the split they were drawn; None: all were taken.
+        days: On which the first and the last of them begins; None where the store has no dates.
+        longest: The largest share of the steps in one session.
+    """
+
+    sessions: int
+    drawn_from: int | None = None
+    days: tuple[str, str] | None = None
+    longest: float
+
+    @property
+    def text(self) -> str:
+        drawn = f"all {self.sessions:,}" if self.drawn_from is None else f"{self.sessions:,} of {self.drawn_from:,}"
+        how = "" if self.drawn_from is None else " drawn at random"
+        return f"{drawn} sessions{how}" + (f", {' to '.join(self.days)}" if self.days else "")
+
+    @property
+    def warnings(self) -> list[str]:
+        if self.longest <= LARGE_SESSION:
+            return []
+        return [f"One session has {self.longest:.0%} of the steps: much in this table depends on it alone."]
+
+
+def describe_sample(store: SessionStore, config: EvaluationConfig) -> Sample:
+    """Reads the sessions of an evaluation for what its table must say of them."""
+    keys, split = config.keys(store), store.session_ids(config.split)
+    steps = Counter(session_id for session_id, _ in keys)
+    begins = [session.steps[0].timestamp or "" for session, _ in sessions_at(store, config.split, keys)]
+    days = [found[0] for begin in begins if (found := _DAY.match(begin))]
+    return Sample(
+        sessions=len(steps),
+        drawn_from=len(split) if config.sessions is not None and config.sessions < len(split) else None,
+        days=(min(days), max(days)) if days else None,
+        longest=max(steps.values()) / len(keys),
+    )

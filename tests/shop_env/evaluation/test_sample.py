@@ -1,0 +1,53 @@
+"""The line that names the sessions of an evaluation, and what a table warns of."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replay_sessions.schema import Terminate
+from replay_sessions.store import SessionStore, StoreWriter
+from shop_env.evaluation.results import results_table, summarise
+from shop_env.evaluation.sample import Sample, describe_sample
+from shop_env.evaluation.scored_steps import EvaluationConfig
+from tests.shop_env.planted import answer, random_sessions
+
+
+def store_of(path: Path, *, dated: bool) -> SessionStore:
+    """Thirty sessions, one on each day of June; that of the 30th is the first in the store."""
+    with StoreWriter(path, source="planted") as writer:
+        for day, session in zip(range(30, 0, -1), random_sessions(30, 1), strict=True):
+            time = f"2008-06-{day:02}T12:00:00+00:00" if dated else None
+            steps = tuple(msgspec.structs.replace(step, timestamp=time) for step in session.steps)
+            writer.write(msgspec.structs.replace(session, steps=steps))
+    return SessionStore.open(path)
+
+
+def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "dated", dated=True)
+    whole = describe_sample(store, EvaluationConfig(split="all"))
+    assert (whole.sessions, whole.drawn_from, whole.days) == (30, None, ("2008-06-01", "2008-06-30"))
+    assert whole.text == "all 30 sessions, 2008-06-01 to 2008-06-30"
+    config = EvaluationConfig(split="all", sessions=8, seed=3)
+    drawn = describe_sample(store, config)
+    begins = [store.session(one).steps[0].timestamp or "" for one in {one for one, _ in config.keys(store)}]
+    assert drawn.days == (min(begins)[:10], max(begins)[:10])
+    assert drawn.text.startswith("8 of 30 sessions drawn at random, 2008-06-")
+    assert (
+        describe_sample(store_of(tmp_path / "undated", dated=False), config).text == "8 of 30 sessions drawn at random"
+    )
+
+
+@pytest.mark.parametrize(("longest", "warnings"), [(0.05, 0), (0.051, 1)])
+def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warnings: int) -> None:
+    row = summarise(answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action), label="right")
+    sample = Sample(sessions=60, longest=longest)
+    assert len(results_table([row], sample=sample).notes) - len(results_table([row]).notes) == warnings
+
+
+def test_a_table_names_the_rows_whose_macro_f1_has_no_interval() -> None:
+    sessions = random_sessions(200, 1, users=12)
+    often = answer(sessions, lambda s, i: s.steps[i].action if i % 4 else "?")
+    never = answer(sessions, lambda s, i: "?" if s.steps[i].action == Terminate() or i % 4 == 0 else s.steps[i].action)
+    (note,) = results_table([summarise(often, label="often"), summarise(never, label="never")]).notes
+    assert "never" in note and "often" not in note
