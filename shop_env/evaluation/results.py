@@ -167,6 +167,7 @@ def results_table(
     own = {name: None for row in rows for name in row.figures if ":" in name}
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
+    inferred = {Column("inferred", "percent"): sample.inferred} if sample and sample.inferred else {}
     return Table(
         name="ranking",
         title=title,
@@ -174,12 +175,14 @@ def results_table(
             Column("agent"),
             *map(metric_column, names),
             *(Column(count.replace("_", " "), "count", count) for count in counts),
+            *inferred,
         ],
         rows=[
             [
                 row.label if row.ranked else f"{row.label} (not ranked)",
                 *(metric_cell(name, row.figures.get(name)) for name in names),
                 *(getattr(row, count) for count in counts),
+                *inferred.values(),
             ]
             for row in rows
         ],

@@ -5,6 +5,7 @@ SessionStore, EvaluationConfig ─► describe_sample ─► Sample ─► resul
 
 import re
 from collections import Counter
+from statistics import fmean
 
 import msgspec
 
@@ -12,7 +13,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
 
 LARGE_SESSION = 0.05  # of the steps
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,12 +24,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         drawn_from: From how many sessions of the split they were drawn; None: all were taken.
         days: On which the first and the last of them begins; None where the store has no dates.
         longest: The largest share of the steps in one session.
+        inferred: The share of their actions that the import inferred, scored or not.
     """
 
     sessions: int
     drawn_from: int | None = None
     days: tuple[str, str] | None = None
     longest: float
+    inferred: float = 0.0
 
     @property
     def text(self) -> str:
@@ -47,11 +50,14 @@ def describe_sample(store: SessionStore, config: EvaluationConfig) -> Sample:
     """Reads the sessions of an evaluation for what its table must say of them."""
     keys, split = config.keys(store), store.session_ids(config.split)
     steps = Counter(session_id for session_id, _ in keys)
-    begins = [session.steps[0].timestamp or "" for session, _ in sessions_at(store, config.split, keys)]
-    days = [found[0] for begin in begins if (found := _DAY.match(begin))]
+    days, inferred = [], []
+    for session, _ in sessions_at(store, config.split, msgspec.structs.replace(config, inferred=True).keys(store)):
+        days += _DAY.findall(session.steps[0].timestamp or "")
+        inferred += [step.is_inferred for step in session.steps[int(not config.first_action) :]]
     return Sample(
         sessions=len(steps),
         drawn_from=len(split) if config.sessions is not None and config.sessions < len(split) else None,
         days=(min(days), max(days)) if days else None,
         longest=max(steps.values()) / len(keys),
+        inferred=fmean(inferred),
     )

@@ -2,9 +2,9 @@
 
     step_record.py ─► step_table.py ─► exact_match, f1, click_types, likelihood, stopping ─► all_metrics ─► intervals
 
-choices.py has what the papers leave open, metric.py what a metric is. Statistics: clustered_errors.py (intervals, the test),
-between_users.py (how alike one person's steps are), over_seeds.py. Beyond single steps: populations.py (distances of
-sessions and visits), people.py (does an agent differ between people as people do?), calibration.py.
+choices.py has what the papers leave open, metric.py what a metric is. Statistics: clustered_errors.py (intervals, the
+test), between_users.py (how alike one person's steps are), over_seeds.py. Beyond single steps: populations.py
+(distances of sessions and visits), people.py (does an agent differ between people as people do?), calibration.py.
 """
 
 from shop_env.metrics.all_metrics import step_metrics

@@ -158,7 +158,7 @@ def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
     assert [edit for edit in missed if not is_listed(edit)] == []
 
 
-@pytest.mark.parametrize("figure", ["calibration_error", "brier", "nll"])
+@pytest.mark.parametrize("figure", ["calibration_error", "top1_calibration_error", "brier", "nll"])
 def test_a_figure_that_was_taken_away_is_missed(folder: Path, store_path: Path, tmp_path: Path, figure: str) -> None:
     copied = Path(shutil.copytree(folder, tmp_path / "copied"))
     log = json.loads((copied / LOG_FILE).read_text(encoding="utf-8"))

@@ -73,14 +73,14 @@ def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
     rows, others = ([entry.row for entry in read_log(folder).entries] for folder in (run, board))
     for row, other in zip(rows, others, strict=True):
         by_action = row.label.endswith("most probable action")
-        likelihood = {"nll", "calibration_error", "brier"} & row.figures.keys()
-        assert len(likelihood) == (3 if by_action else 0), row.label
+        likelihood = {"nll", "calibration_error", "top1_calibration_error", "brier"} & row.figures.keys()
+        assert len(likelihood) == (4 if by_action else 0), row.label
         compared = [name for name in row.figures if by_action or not name.startswith("stop_")]
         of_run, of_board = ({name: figures[name] for name in compared} for figures in (row.figures, other.figures))
         assert msgspec.structs.replace(row, figures=of_run) == msgspec.structs.replace(
             other, label=row.label, figures=of_board
         )
-    assert "| NLL | top-1 | top-3 | ECE | Brier |" in (run / "results.md").read_text()
+    assert "| NLL | top-1 | top-3 | ECE | top-1 ECE | Brier |" in (run / "results.md").read_text()
     assert read_log(run).ceilings == read_log(board).ceilings != []
 
 

@@ -45,6 +45,23 @@ def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warni
     assert len(results_table([row], sample=sample).notes) - len(results_table([row]).notes) == warnings
 
 
+def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "store", source="planted") as writer:
+        for number, session in enumerate(random_sessions(30, 1)):
+            first, second, *others = session.steps
+            marked = msgspec.structs.replace(second, is_inferred=number % 2 == 0)
+            writer.write(msgspec.structs.replace(session, steps=(first, marked, *others)))
+    store = SessionStore.open(tmp_path / "store")
+    scored = sum(map(store.step_count, store.session_ids())) - 30
+    shares = [
+        describe_sample(store, EvaluationConfig(split="all", inferred=inferred)).inferred for inferred in (True, False)
+    ]
+    assert shares == [pytest.approx(15 / scored)] * 2
+    row = summarise(answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action), label="right")
+    (cells,) = results_table([row], sample=Sample(sessions=60, longest=0.01, inferred=0.4)).texts()
+    assert cells[-1] == "40.0" and len(results_table([row]).columns) == len(cells) - 1
+
+
 def test_a_table_names_the_rows_whose_macro_f1_has_no_interval() -> None:
     sessions = random_sessions(200, 1, users=12)
     often = answer(sessions, lambda s, i: s.steps[i].action if i % 4 else "?")
