@@ -219,7 +219,7 @@ def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) ->
         (f"{phase.label}, {how}", f"{config.phases[other].label}, {how}")
         for phase in config.phases.values()
         for other in phase.against
-        for how in ("T 0.6", "greedy")
+        for how in ("T 0.6", "greedy", "most probable action")
     }
 
 
