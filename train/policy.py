@@ -237,11 +237,15 @@ class Policy(nn.Module):
                 # `index_select` sums their gradients in order; that of indexing sums them as its threads finish, and no
                 # two runs on a busy machine would be alike.
                 states = states.index_select(0, positions)
-            weight = self.model.get_output_embeddings().weight
-            if self._autocast is None or not self._float32_head:
-                return head(states, weight)
-            with torch.autocast(self.device.type, enabled=False):
-                return head(states.float(), weight.float())
+            return self.apply_head(states, head)
+
+    def apply_head(self, states: Tensor, head: Callable[[Tensor, Tensor], T]) -> T:
+        """Applies `head` to states (N, H) and the weight (V, H) in the precision of the head; in `forward_context`."""
+        weight = self.model.get_output_embeddings().weight
+        if self._autocast is None or not self._float32_head:
+            return head(states, weight)
+        with torch.autocast(self.device.type, enabled=False):
+            return head(states.float(), weight.float())
 
     def forward_chunks(self, packed: PackedTrees, head: Head[T]) -> Iterator[ChunkOutput[T]]:
         """Yields the head's output of a pack's reply tokens, for training: all at once, or chunk by chunk, depth-first.
