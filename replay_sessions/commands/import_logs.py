@@ -126,6 +126,8 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     print_contents(SessionStore.open(options.out))
     for line in importer.report:
         print(f"  {line}")
+    for line in importer.warnings:
+        print(f"  warning: {line}")
     return 0
 
 

@@ -110,6 +110,7 @@ class Importer(ABC):
         settings: How they are read (manifest).
         notes: What to tell the user before reading, such as a choice that was guessed.
         report: What to tell the user when all is read, in lines.
+        warnings: What is doubtful about it, once all is read; the store keeps them.
         size: The size of the source in units of `Part.size`; None where it is not known.
         batch_size: Parts are read together up to this size: pages that they share are kept, and processes are handed
             less often.
@@ -128,6 +129,7 @@ class Importer(ABC):
         self.size: int | None = None
         self.notes: list[str] = []
         self.report: list[str] = []
+        self.warnings: list[str] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """An importer as other processes get it: without cached pages and its table, whose rows come with parts."""
@@ -137,7 +139,7 @@ class Importer(ABC):
     def help(cls) -> str:
         return cls.help_text
 
-    def split(self) -> Iterator[Part | Rejected]:
+    def split(self) -> Iterator[Part | Rejected | LeftOut]:
         """Cuts the source into parts, and says what of it is none; here it is a part as a whole."""
         yield Part(self.source)
 

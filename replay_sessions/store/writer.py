@@ -51,6 +51,7 @@ class StoreWriter:
 
     Attributes:
         rejected: How many records were rejected so far.
+        warnings: What is doubtful about the sessions (manifest).
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class StoreWriter:
         self.splits = splits or SplitPlan()
         self.options = dict(options or {})
         self.rejected = 0
+        self.warnings: list[str] = []
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
         self._shards: list[Shard] = []  # those that are finished
@@ -124,6 +126,7 @@ class StoreWriter:
             without: Records in which one of these ids stands are not taken over.
         """
         self._left_out_steps.update(manifest.left_out_steps)
+        self.warnings += manifest.warnings
         if manifest.rejected:
             with (store / REJECTED_FILE).open("rb") as file:
                 for line in file:
@@ -156,6 +159,7 @@ class StoreWriter:
             options=self.options,
             rejected=self.rejected,
             left_out_steps=dict(sorted(self._left_out_steps.items(), key=lambda item: (-item[1], item[0]))),
+            warnings=tuple(self.warnings),
             shards=tuple(self._shards),
         )
         with writing(self._work.new):

@@ -50,6 +50,7 @@ def run_import(
                     writer.reject(rejected.where, rejected.reason)
                 count += rejected is None and isinstance(item, Session)
             on_progress(batch.size)
+        writer.warnings = importer.warnings
         if not count:
             raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")
 

@@ -84,6 +84,7 @@ def audit_store(
             *(finding for finding, is_fault in weighed_findings if is_fault),
         ),
         warnings=(
+            *(Finding("import", message) for message in manifest.warnings),
             *(finding for finding, is_fault in weighed_findings if not is_fault),
             *_coincidences(find_exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
