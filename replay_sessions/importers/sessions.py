@@ -41,6 +41,15 @@ def number_actions(rows: list[Row]) -> list[Row]:
     return rows
 
 
+def numbered_session(rows: list[Row], number: int) -> list[Row]:
+    """The rows of the session of a number, of those that one session of the log is: "v1", then "v1 (2)"."""
+    if number == 1:
+        return rows
+    first_id = rows[0]["session_id"]
+    about = {"session_id": f"{first_id} ({number})", "user_id": rows[0].get("user_id") or first_id}
+    return [row | about for row in rows]
+
+
 def rows_of_session(session: Session) -> list[Row]:
     """The rows that a session would be built from; what it calls the names of elements may be their texts."""
     about = {name: getattr(session, name) for name in ("session_id", "user_id", "goal")}

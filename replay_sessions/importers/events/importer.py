@@ -2,34 +2,43 @@
 
     shop-r1 import events export.jsonl --mapping ga4_ecommerce --out STORE
 
-    records -> events (mapping.py) -> the shop: menu and catalogue, counted over all events
-            -> rows of a session, by its screens (visits.py) -> pages (screens.py) -> session (importers/sessions.py)
+    records -> rows of events (event_reader.py) -> the shop: menu, kinds of pages, counted over all events (shop.py)
+            -> a session's page views (page_views.py) -> rows of actions, each with its screen (visits.py)
+            -> pages (screens.py) -> session (importers/sessions.py)
 
-The log is read once and held packed, because the menu follows from all of it; pages are written part by part.
+The log is read once and held packed. Visits are read twice: what pages must have follows from all actions of the log.
+Pages are written part by part.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from replay_sessions.foundation.config_errors import toml_names
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
-from replay_sessions.importers.events.mapping import MAPPINGS, Event, Offer, load_event_mapping
-from replay_sessions.importers.events.screens import RenderedPages, Shop
+from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
+from replay_sessions.importers.events.mapping import MAPPINGS, Event, load_event_mapping
+from replay_sessions.importers.events.page_views import Entry
+from replay_sessions.importers.events.screens import RenderedPages
+from replay_sessions.importers.events.shares import LogCounts
+from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, Part, find_files, table_of_names
-from replay_sessions.importers.sessions import build_session
+from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files, table_of_names
+from replay_sessions.importers.raw.endings import split_at_pauses
+from replay_sessions.importers.sessions import build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
-from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
+from replay_sessions.importers.sources.row_tables import ROW, Row, build_table
+from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.store.manifest import Rejected
 
 _HELP = """\
-SOURCE is a table of events, CSV, TSV, JSON lines or parquet, or a folder of
-them. No pages are needed: they are rendered from the products that the events
-list. The mapping says where the fields stand:
+SOURCE is a table of events, CSV, TSV, JSON or parquet, or a folder of them. No
+pages are needed: they are rendered from the products that the events list. The
+mapping says where the fields stand:
 
 {mappings}
 
@@ -41,13 +50,19 @@ A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
 
 class EventsOptions(Record):
-    """Options of reading events.
+    """How events are read.
 
     Attributes:
         mapping: Where the fields stand: one of those above, or a FILE.toml of your own.
+        idle_minutes: A longer pause begins another session; None: as the mapping says.
     """
 
     mapping: str
+    idle_minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.idle_minutes is not None and not self.idle_minutes > 0:
+            raise BadConfig(f"--idle-minutes is {self.idle_minutes:g}, and more than 0 was expected")
 
 
 class EventsImporter(Importer):
@@ -59,97 +74,74 @@ class EventsImporter(Importer):
     def __init__(self, source: Path, options: EventsOptions) -> None:
         super().__init__(source, options)
         self._mapping = load_event_mapping(options.mapping)
+        self._idle_minutes = options.idle_minutes or self._mapping.idle_minutes
         self.name = self._mapping.source
         self.settings["mapping"] = options.mapping
+        if self._idle_minutes:
+            self.settings["idle_minutes"] = f"{self._idle_minutes:g}"
         files = find_files(source, RECORD_ENDINGS)
         records = (record for file in files for record in read_records(file, self._mapping.delimiter))
-        self._table = build_table(records, source, self._mapping.rows)
+        reader = EventReader(self._mapping)
+        self._table = build_table(records, source, reader.rows)
         self.size = len(self._table)
-        self._shop = self._build_shop(self._table)
+        events = (event for texts in self._table.values("events") for event in _decode(texts))
+        self._counts = LogCounts(reader, self._mapping)
+        self._shop = build_shop(map(self._counts.add_event, events), self._mapping)
 
     @classmethod
     def help(cls) -> str:
         mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
         return _HELP.format(mappings=table_of_names(mappings))
 
-    def split(self) -> Iterator[Part | Rejected]:
+    def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected
-        counts: Counter[str] = Counter()
-        for session in self._table.sessions():
-            if isinstance(rows := self._visit(session), Rejected):
-                yield rows
+        controls = set()
+        for rows in self._table.sessions():
+            for visit in self._read_visits(_ordered(rows)):
+                controls |= visit.controls
+                self._counts.add_visit(visit)
+        self._shop = replace(self._shop, controls=frozenset(controls))
+        menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
+        self.report = [menu, *self._counts.report()]
+        self.warnings = list(self._counts.warnings())
+        for rows in self._table.sessions():
+            session, least = _ordered(rows), self._mapping.min_events
+            for _ in range(len(rows) - len(session)):
+                yield LeftOut(action_type="duplicate")
+            if len(session) >= least:
+                yield Part(session, len(rows))
             else:
-                counts.update(name for row in rows for name in _counted(row))
-                yield Part(rows, len(session))
-        self.report = _format_counts(counts, self._shop)
+                reason = f"{len(session)} events, and at least {least} were expected (min_events)"
+                yield Rejected(where=rows[0]["session_id"], reason=reason)
 
-    def _visit(self, session: list[Row]) -> list[Row] | Rejected:
-        """The actions of a session's events, each with its screen."""
-        about = {name: session[0][name] for name in ("session_id", "user_id")}
+    def _read_visits(self, session: list[Row]) -> Iterator[Visit]:
+        """The visits that a session of the log is, each with the actions of its events."""
         if len(session) < self._mapping.min_events:
-            reason = f"{len(session)} events, and at least {self._mapping.min_events} were expected (min_events)"
-            return Rejected(where=about["session_id"], reason=reason)
-        events = ((row[ROW], row["timestamp"], event) for row in session for event in _decode(row["events"]))
-        return Visit(self._shop, about).read(events)
+            return
+        for rows in split_at_pauses(session, self._idle_minutes):
+            visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")})
+            visit.read(Entry(row[ROW], row["timestamp"], event) for row in rows for event in _decode(row["events"]))
+            yield visit
 
     @cached_property
     def _pages(self) -> RenderedPages:
         return RenderedPages(self._shop)
 
     def read(self, source: list[Row], options: EventsOptions) -> Iterator[Imported]:
-        return build_session(
-            source,
-            self._pages,
-            source=self.name,
-        )
-
-    def _build_shop(self, table: RowTable) -> Shop:
-        """The menu, of the most frequent pages, and where events list no offers, what was clicked on each page."""
-        titles: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        clicks: defaultdict[str, Counter[Offer]] = defaultdict(Counter)
-        for event in (event for events in table.values("events") for event in _decode(events)):
-            if event.kind in ("page", "listing") and event.path:
-                titles[event.path][event.title or event.path] += 1
-            elif event.kind == "select_item" and self._mapping.event.items is None:
-                clicks[event.path].update(event.offers)
-        frequent = sorted(titles, key=lambda path: -titles[path].total())[: self._mapping.menu_links]
-        return Shop(
-            menu={path: titles[path].most_common(1)[0][0] for path in sorted(frequent)},
-            catalogue={path: _most_clicked(offers, self._mapping.min_clicks) for path, offers in clicks.items()},
-            has_quickview=any("quickview" in kinds for kinds in self._mapping.types.values()),
-        )
+        sessions = (session for visit in self._read_visits(source) for session in visit.sessions)
+        for number, rows in enumerate(sessions, start=1):
+            yield from build_session(numbered_session(rows, number), self._pages, source=self.name)
 
 
-def _most_clicked(offers: Counter[Offer], min_clicks: int) -> tuple[Offer, ...]:
-    """The offers with enough clicks by their places, each as it was seen most often."""
-    by_id: dict[str, Offer] = {}
-    totals: Counter[str] = Counter()
-    for offer, count in offers.most_common():
-        by_id.setdefault(offer.id, offer)
-        totals[offer.id] += count
-    shown = [offer for offer in by_id.values() if totals[offer.id] >= min_clicks]
-    return tuple(sorted(shown, key=lambda offer: (offer.position or 0, offer.id)))
+def _ordered(rows: list[Row]) -> list[Row]:
+    """The events of a session by their order or else by time, and one of those that are equal in all fields."""
+    if rows[0][ORDER]:
+        rows = sorted(rows, key=lambda row: [*map(float, row[ORDER].split())])
+    else:
+        rows = in_time_order(rows, lambda row: row["timestamp"])
+    return list({row[DIGEST] or number: row for number, row in enumerate(rows)}.values())
 
 
 @lru_cache(4096)
 def _decode(events: str) -> tuple[Event, ...]:
     return msgspec.json.decode(events, type=tuple[Event, ...])
-
-
-def _counted(row: Row) -> Iterator[str]:
-    """Yields what the report counts of a row."""
-    if row["kind"] in ("select_item", "quickview"):
-        yield "clicks on the page" if row["type"] else "clicks elsewhere"
-    if row["type"]:
-        yield "inferred" if row.get("is_inferred") else "logged"
-
-
-def _format_counts(counts: Counter[str], shop: Shop) -> list[str]:
-    on_page, inferred = counts["clicks on the page"], counts["inferred"]
-    clicks, actions = on_page + counts["clicks elsewhere"], inferred + counts["logged"]
-    share = f" ({on_page / clicks:.1%})" if clicks else ""
-    return [
-        f"pages: written from the events, with a menu of {len(shop.menu)} links",
-        f"clicks on products: {on_page:,} of {clicks:,}{share} are on the page before them; the rest is left out",
-        f"inferred: {inferred:,} of {actions:,} actions are not in the log; the page after them is",
-    ]

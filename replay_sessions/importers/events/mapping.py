@@ -1,38 +1,25 @@
-"""A log's own fields -> e-commerce events, declared in a TOML file (docs/your_logs.md explains each key).
-
-    record -> events of one kind each, with the offers that they list (`EventMapping.events`)
+"""A log's own fields, declared in a TOML file (docs/your_logs.md explains each key), and the events that they become.
 
 Paths are those of the field mappings (mapped/record_paths.py): dotted, several to choose from, or text with values.
+event_reader.py reads records by them.
 """
 
-from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
-from msgspec.structs import replace
 
 from replay_sessions.foundation import records
 from replay_sessions.foundation.config_errors import load_toml
-from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.importer import reason_of
-from replay_sessions.importers.mapped.record_paths import (
-    OptionalPath,
-    RecordPath,
-    decoded,
-    optional_at,
-    optional_text_at,
-    text_at,
-)
-from replay_sessions.importers.sources.record_files import Record
-from replay_sessions.importers.sources.row_tables import ORDER, ROW, Row
-from replay_sessions.importers.sources.times import iso_time
-from replay_sessions.store.manifest import Rejected
+from replay_sessions.importers.mapped.record_paths import OptionalPath, RecordPath
 
 # Views show a page; actions are done on the page that is shown.
-View = Literal["page", "listing", "product", "cart", "checkout"]
-Kind = Literal[View, "select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
+View = Literal["page", "listing", "search", "product", "cart", "checkout", "thank_you", "error"]
+ActionKind = Literal["select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
+Kind = Literal[View, ActionKind]
 VIEWS = get_args(View)
+ACTION_KINDS = get_args(ActionKind)
+LISTS = ("listing", "search")
 
 
 class Offer(records.Record):
@@ -55,8 +42,9 @@ class Event(records.Record):
 
     Attributes:
         kind: None: the log's own word, which is no event of the mapping.
-        path: The address or key of the page.
+        path: The address or key of the page; "" where the log has none.
         query: What was searched for, on a page of results.
+        order_id: Of a purchase.
         links: Texts of the links that the page shows, such as promotions; of an action the one that was followed.
         offers: Those that the event lists; of an action the one that was acted on.
     """
@@ -66,8 +54,14 @@ class Event(records.Record):
     path: str = ""
     title: str = ""
     query: str | None = None
+    order_id: str | None = None
     links: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
+
+    @property
+    def item(self) -> Offer | None:
+        """The first of its offers."""
+        return self.offers[0] if self.offers else None
 
 
 class SessionFields(records.Config):
@@ -82,20 +76,23 @@ class EventFields(records.Config):
     """Fields of an event.
 
     Attributes:
-        items: The list of its offers; None: the event itself is one.
-        links: A list of links beside the menu, such as promotions; `link` is the text of one.
-        order: Numbers that sort the events of a session; without them they stand in the order of the log.
+        items: The lists of its offers, or single ones, of which the first that has any counts; "." is the event itself,
+            which also is the offer where no path is given.
+        links: Lists of links beside the menu, such as promotions; `link` is the text of one that is an object.
+        order: Numbers or times that sort the events of a session; without them they are sorted by their times.
     """
 
     type: RecordPath
     path: OptionalPath = None
     title: OptionalPath = None
     query: OptionalPath = None
-    links: str | None = None
+    order_id: OptionalPath = None
+    links: OptionalPath = None
     link: OptionalPath = None
     timestamp: OptionalPath = None
+    currency: OptionalPath = None
     order: tuple[str, ...] = ()
-    items: str | None = None
+    items: OptionalPath = None
 
 
 class ItemFields(records.Config):
@@ -104,6 +101,7 @@ class ItemFields(records.Config):
     id: RecordPath
     name: OptionalPath = None
     price: OptionalPath = None
+    currency: OptionalPath = None
     position: OptionalPath = None
     impression: OptionalPath = None
     details: tuple[str, ...] = ()
@@ -115,9 +113,12 @@ class EventMapping(records.Config):
     Attributes:
         delimiter: Of a CSV file.
         min_events: Sessions of fewer events are rejected.
+        idle_minutes: A longer pause begins another session.
         menu_links: So many of the most frequent pages are linked from every page.
         min_clicks: Where events list no offers: a page offers what was clicked on it at least so often.
+        currency: Of prices whose event names none: a symbol or a code of three letters.
         price_unit: What a price is divided by, such as 1000000 for micros.
+        decimal_comma: A comma stands before the decimals, and points before thousands.
         words: Column -> code -> what it means, applied before anything is read.
         types: The log's words for events -> kinds; several where one event of the log stands for several.
         pages: The address of a page -> what it is, where the log's word for the event does not tell.
@@ -127,10 +128,12 @@ class EventMapping(records.Config):
     source: str
     delimiter: str = ","
     min_events: int = 1
+    idle_minutes: float | None = None
     menu_links: int = 60
     min_clicks: int = 5
-    currency: str = "$"
+    currency: str = ""
     price_unit: float = 1
+    decimal_comma: bool = False
     session: SessionFields
     event: EventFields
     item: ItemFields
@@ -138,105 +141,10 @@ class EventMapping(records.Config):
     pages: dict[str, View] = msgspec.field(default_factory=dict)
     words: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
-    def rows(self, record: Record) -> Iterator[Row | Rejected]:
-        """Yields the events of a record as rows of text, or which field of one is missing or of the wrong kind.
-
-        Raises:
-            BadSession: The record is no JSON, or its list of events is none.
-        """
-        value = record.decode()
-        events = [(record.location, value)]
-        if self.session.events:
-            items = enumerate(_list_at(value, self.session.events), start=1)
-            events = [(f"{record.location}, event {number}", event) for number, event in items]
-        for location, event in events:
-            try:
-                yield {**self._row(value, event), ROW: location}
-            except BadSession as error:
-                yield Rejected(where=location, reason=reason_of(error))
-
-    def _row(self, about: Any, event: Any) -> Row:
-        """An event as a row; `about` is the record that says of which session it is."""
-        if not isinstance(event, dict):
-            raise BadSession("the record is no JSON object")
-        fields, worded = self.event, self._worded(event)
-        return {
-            "session_id": _filled_at(about, self.session.session_id),
-            "user_id": optional_text_at(about, self.session.user_id),
-            "events": msgspec.json.encode(list(self._events(worded))).decode(),
-            "timestamp": iso_time(optional_text_at(worded, fields.timestamp)),
-            ORDER: " ".join(str(_sort_key(optional_at(event, path))) for path in fields.order),
-        }
-
-    def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
-        return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in self.words.items()}
-
-    def _events(self, record: dict[str, Any]) -> Iterator[Event]:
-        """The events that a record of the log stands for."""
-        fields = self.event
-        word = _filled_at(record, fields.type)
-        path = optional_text_at(record, fields.path) or ""
-        title = optional_text_at(record, fields.title) or ""
-        links = (optional_text_at(link, fields.link) for link in _list_at(record, fields.links))
-        event = Event(
-            word=word,
-            kind=None,
-            path=path,
-            title=title.partition(" | ")[0],  # what follows is the site's name
-            query=optional_text_at(record, fields.query),
-            links=tuple(dict.fromkeys(filter(None, links))),
-        )
-        kinds = self.types.get(word)
-        if kinds in VIEWS:
-            kinds = self.pages.get(path, kinds)
-        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            yield replace(event, kind=kind, offers=tuple(self._offers(record, kind)))
-
-    def _offers(self, record: Any, kind: Kind | None) -> Iterator[Offer]:
-        """Those that a listing shows, or that anything else is about; where events list none, the event itself."""
-        fields, is_listing = self.item, kind == "listing"
-        items = _list_at(record, self.event.items) if self.event.items else [] if is_listing else [record]
-        for item in items:
-            is_impression = optional_at(item, fields.impression) is True if fields.impression else is_listing
-            if is_impression == is_listing:
-                item_id, price = _filled_at(item, fields.id), _number_at(item, fields.price)
-                yield Offer(
-                    id=item_id,
-                    name=optional_text_at(item, fields.name) or item_id,
-                    price=f"{self.currency}{price / self.price_unit:,.2f}" if price else None,
-                    position=_number_at(item, fields.position),
-                    details=tuple(text for path in fields.details if (text := optional_text_at(item, path))),
-                )
-
-
-def _list_at(record: Any, path: str | None) -> list[Any]:
-    items = decoded(optional_at(record, path))
-    if items is not None and not isinstance(items, list):
-        raise BadSession(f"field {path!r} is {type(items).__name__}, and a list was expected")
-    return items or []
-
-
-def _filled_at(record: Any, path: RecordPath) -> str:
-    """A text that identifies something: an empty cell of a table would be one product or session of many."""
-    if text := text_at(record, path):
-        return text
-    raise BadSession(f"field {path!r} is empty")
-
-
-def _number_at(record: Any, path: OptionalPath) -> float | None:
-    text = optional_text_at(record, path)
-    try:
-        return float(text) if text else None
-    except ValueError as error:
-        raise BadSession(f"field {path!r} is {text!r}, and a number was expected") from error
-
-
-def _sort_key(value: Any) -> float:
-    """A number by which rows are sorted; what is none comes first."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("-inf")
+    def kinds_of(self, word: str) -> tuple[Kind, ...]:
+        """The kinds of events that a word of the log stands for."""
+        kinds = self.types.get(word, ())
+        return kinds if isinstance(kinds, tuple) else (kinds,)
 
 
 MAPPINGS = files(__package__) / "mappings"

@@ -1,7 +1,7 @@
 """Pages of a shop whose log holds none: what was on the screen, the names of its elements, and the page as HTML.
 
-A `Screen` says what a page offers; visits.py infers from it how a shopper came from one page to the next. A `Shop`
-knows the menu and writes pages by the templates in layout.toml.
+A `Screen` says what a page offers; visits.py infers from it how a shopper came from one page to the next. Pages are
+written by the templates in layout.toml.
 """
 
 from functools import lru_cache
@@ -13,17 +13,17 @@ import msgspec
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import Offer, View
+from replay_sessions.importers.events.shop import Shop, build_names, name_offers
 from replay_sessions.importers.logged_pages import Pages, Target, Unresolved
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.simplify import SimplifiedPage
-from replay_sessions.simplify.names import slug
 
 SEARCH_INPUT = "search_input"
+SEARCH_BUTTON = "search_button"
 CART_LINK = "nav_bar.cart"
 ADD_TO_CART = "product.add_to_cart"
 CHECKOUT = "cart.checkout"
 CONTINUE = "checkout.continue"
-PLACE_ORDER = "checkout.place_order"
 
 
 class Screen(Record):
@@ -61,86 +61,65 @@ class Screen(Record):
         return build_names("promotions", tuple((text, text) for text in self.links))
 
 
-@lru_cache(64)
-def name_offers(prefix: str, offers: tuple[Offer, ...]) -> dict[str, str]:
-    """Id -> name of each offer."""
-    return build_names(prefix, tuple((offer.id, offer.name) for offer in offers))
+class PageWriter:
+    """Writes the pages of a shop as simplified HTML."""
 
-
-@lru_cache(64)
-def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Keys -> names that differ, made of texts.
-
-    >>> build_names("menu", (("/a", "Apparel"), ("/b", "Apparel")))
-    {'/a': 'menu.apparel', '/b': 'menu.apparel_2'}
-    """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for key, text in texts:
-        base = name = f"{prefix}.{slug(text) or slug(key) or 'item'}"
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        taken.add(name)
-        names.setdefault(key, name)
-    return names
-
-
-class Shop(Record):
-    """The parts that all pages of a shop have in common.
-
-    Attributes:
-        menu: Address -> title of the pages that every page links to.
-        catalogue: Address -> what a page offers, where the events themselves do not list it.
-        has_quickview: Each offer has a button that opens it over the list.
-    """
-
-    menu: dict[str, str]
-    catalogue: dict[str, tuple[Offer, ...]]
-    has_quickview: bool
-
-    @property
-    def menu_names(self) -> dict[str, str]:
-        """Address -> name of each link of the menu."""
-        return build_names("menu", tuple(self.menu.items()))
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._menu = [(name, shop.menu[path]) for path, name in shop.menu_names.items()]
+        self._has_search = any(control == "search" for _, control in shop.controls)
 
     def write(self, screen: Screen) -> str:
-        """The page as simplified HTML."""
-        links = [(name, self.menu[path]) for path, name in self.menu_names.items()]
-        links += [(name, text) for text, name in screen.link_names.items()]
+        links = self._menu + [(name, text) for text, name in screen.link_names.items()]
+        menu = "".join(_fill("link", name=name, text=text) for name, text in links)
         cart = screen.cart if screen.cart_names else ()
-        main = self._fill(
-            "listing" if screen.kind in ("page", "product") else screen.kind,
-            detail=self._offer("detail", screen.detail) if screen.detail else "",
-            offers="".join(self._offer("offer", offer, screen.offer_names[offer.id]) for offer in screen.offers),
-            rows="".join(self._offer("cart_row", offer, screen.cart_names[offer.id]) for offer in cart),
+        offers = "".join(self._offer("offer", offer, screen, screen.offer_names[offer.id]) for offer in screen.offers)
+        main = _fill(
+            screen.kind if screen.kind in ("cart", "checkout") else "other",
+            detail=self._offer("detail", screen.detail, screen) if screen.detail else "",
+            rows="".join(self._offer("cart_row", offer, screen, screen.cart_names[offer.id]) for offer in cart),
         )
-        return self._fill(
+        return _fill(
             "page",
             title=screen.title or screen.path,
             query=screen.query or "",
-            menu="".join(self._fill("link", name=name, text=text) for name, text in links),
+            search=_fill("button", name=SEARCH_BUTTON, text="Search") if self._has_search else "",
+            menu=_fill("menu", links=menu) if menu else "",
             cart_count=str(len(screen.cart)),
             main=main,
+            offers=_fill("offers", items=offers) if offers or screen.kind not in ("cart", "checkout") else "",
+            buttons=self._buttons(screen.kind),
         )
 
-    def _offer(self, template: str, offer: Offer, name: str = "") -> str:
-        price = self._fill("price", text=offer.price) if offer.price else ""
-        facts = price + "".join(self._fill("fact", text=text) for text in offer.details)
-        buttons = self._fill("button", name=f"{name}.quickview", text="Quick view") if self.has_quickview else ""
-        return self._fill(template, name=name, text=offer.name, facts=facts, buttons=buttons)
+    def _buttons(self, kind: View) -> str:
+        """What every page of a kind has because a logged action needs it."""
+        names = {
+            "add_to_cart": ("other.add_to_cart", "Add another product to the cart"),
+            "remove_from_cart": ("other.remove_from_cart", "Remove from the cart"),
+            "place_order": (f"{kind}.place_order", "Place order"),
+        }
+        controls = (names[control] for control in names if (kind, control) in self._shop.controls)
+        return "".join(_fill("button", name=name, text=text) for name, text in controls)
 
-    def _fill(self, template: str, **values: str) -> str:
-        """A template with values in it: HTML where the template's own parts are meant, else text."""
-        return _TEMPLATES[template].format(
-            **{name: value if name in _HTML else escape(value) for name, value in values.items()}
-        )
+    def _offer(self, template: str, offer: Offer, screen: Screen, name: str = "") -> str:
+        price = _fill("price", text=offer.price) if offer.price else ""
+        facts = price + "".join(_fill("fact", text=text) for text in offer.details)
+        quickview = _fill("button", name=f"{name}.quickview", text="Quick view") if self._shop.has_quickview else ""
+        is_sold = (screen.kind, "offer.add_to_cart") in self._shop.controls
+        add = _fill("button", name=f"{name}.add_to_cart", text="Add to cart") if is_sold else ""
+        return _fill(template, name=name, text=offer.name, facts=facts, buttons=quickview + add)
 
 
 _CACHED_PAGES = 512
 _TEMPLATES: dict[str, str] = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes())
-_HTML = ("menu", "main", "detail", "offers", "rows", "facts", "buttons")
+_HTML = ("search", "menu", "links", "main", "detail", "offers", "items", "rows", "facts", "buttons")
+
+
+def _fill(template: str, **values: str) -> str:
+    """A template with values in it: HTML where the template's own parts are meant, else text."""
+    return _TEMPLATES[template].format(
+        **{name: value if name in _HTML else escape(value) for name, value in values.items()}
+    )
 
 
 class RenderedPages(Pages):
@@ -149,7 +128,8 @@ class RenderedPages(Pages):
     removes_private_data = False
 
     def __init__(self, shop: Shop) -> None:
-        self._page = lru_cache(_CACHED_PAGES)(lambda screen: _RenderedPage(shop.write(screen)))
+        writer = PageWriter(shop)
+        self._page = lru_cache(_CACHED_PAGES)(lambda screen: _RenderedPage(writer.write(screen)))
 
     def page(self, row: Row) -> "_RenderedPage":
         return self._page(row["page"])

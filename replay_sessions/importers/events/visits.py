@@ -1,195 +1,318 @@
 """The events of a session -> rows of actions, each with the screen that it was done on.
 
-    view     shows a screen. If no action led to it, the shopper came by an element of the screen before: the search
-             field, a link of the menu, an offer, the cart, the checkout. That action is inferred: its step says so.
-             Where no element leads there, the navigation is left out and counted.
-    action   acts on an element of the screen; where the screen does not have it, it is left out and counted
+    page view  shows a screen. If no action led to it, the shopper came by an element of the screen before: the search
+               field, a link of the menu, an offer, the cart, the checkout. That action is inferred: its step says so.
+               Where no element leads there, the navigation is left out and counted.
+    action     is done on the screen that is shown. What a cart's action or a purchase needs and the screen lacks, every
+               page of that kind gets (`Shop.controls`), whether used or not. A click on what an earlier page showed
+               goes back to that page; it counts as inferred, because the page is there only for the click's sake.
 
-A session that ends on a known screen, without a purchase, ends in a terminate.
+A purchase ends a session, and what follows begins another; any other session ends in a terminate. The page of an order
+that was placed is not shown: the purchase was done on the page before.
 """
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from replay_sessions.importers.events.mapping import VIEWS, Event
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, View
+from replay_sessions.importers.events.page_views import Entry, PageView, split_page_views
 from replay_sessions.importers.events.screens import (
     ADD_TO_CART,
     CART_LINK,
     CHECKOUT,
     CONTINUE,
-    PLACE_ORDER,
+    SEARCH_BUTTON,
     SEARCH_INPUT,
     Screen,
-    Shop,
 )
+from replay_sessions.importers.events.shop import Control, Shop
 from replay_sessions.importers.sessions import PURCHASE
 from replay_sessions.importers.sources.row_tables import Row
 
 _NOWHERE = Screen(kind="page", path="", title="")  # before the first page
 
 
+class _Target(NamedTuple):
+    """The element that an action was done on, and what the page must have because of it."""
+
+    name: str
+    control: Control | None = None
+
+
 class Visit:
-    """One session as it is read; `rows` are its rows so far.
+    """The events of one session as they are read.
 
     Args:
         about: What all rows have: the ids of session and user.
+
+    Attributes:
+        sessions: The rows of each session so far.
+        controls: What pages need so that every action has its element.
+        actions: How many events there were, by kind and by whether they became actions.
     """
 
     def __init__(self, shop: Shop, about: Row) -> None:
-        self.rows: list[Row] = []
+        self.sessions: list[list[Row]] = []
+        self.controls: set[tuple[View, Control]] = set()
+        self.actions: Counter[tuple[str | None, bool]] = Counter()
         self._shop = shop
         self._about = about
+        self._entry: Entry
+        self._order_ids: set[str | None] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: list[Row] = []
         self._screen = _NOWHERE
-        self._seen: dict[str, Screen] = {}  # by address: a browser goes back to them without an event
-        self._location = ""
-        self._timestamp: str | None = None
+        self._seen: dict[str, Screen] = {}  # by address
         self._leading: Event | None = None  # an action whose page was not shown yet
+        self._order: Entry | None = None  # it ended the session
 
-    def read(self, events: Iterable[tuple[str, str | None, Event]]) -> list[Row]:
-        """The rows of all events of the session, in the order of time, each with where it stands in the log and when
-        it was."""
-        is_over = False
-        for self._location, self._timestamp, event in events:
-            if is_over:
-                self._leave_out(event, "")  # counted as what comes after the purchase (importers/sessions.py)
-                continue
-            (self._show if event.kind in VIEWS else self._act)(event)
-            is_over = event.kind == PURCHASE and self.rows[-1]["type"] == PURCHASE
-        if not is_over and self._screen is not _NOWHERE and self._leading is None:
-            self._add(event, "terminate")
-        return self.rows
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Reads all events of the session, in the order of time."""
+        for page_view in split_page_views(entries, self._shop):
+            self._entry = page_view.entries[0]
+            if self._order and not self._is_of_order(page_view, self._order):
+                self._begin()
+            if page_view.views and not self._order:
+                self._show(page_view)
+            for self._entry in page_view.entries:
+                if not self._entry.is_view:
+                    self._act(self._entry.event)
+        if not self._order:
+            self._end()
 
-    def _go_back(self, event: Event, path: str) -> None:
-        """Shows a page again where an event was on another page than the one that was shown last."""
-        former = self._seen.get(path)
-        if former and path != self._screen.path:
-            self._add(event, None, kind=None, event="back to an earlier page")
-            self._screen, self._leading = replace(former, cart=self._screen.cart), None
-
-    def _show(self, event: Event) -> None:
-        if event.kind == "product":
-            self._go_back(event, event.path.rpartition("/")[0])
-        before, leading, self._leading = self._screen, self._leading, None
-        after = self._product(event) if event.kind == "product" else self._page(event, leading)
-        if before is not _NOWHERE and not leading:
-            if (after.path, after.query) == (before.path, before.query):
-                self._screen = _merge(before, after)
-                return
-            self._infer(event, before, after)
-        self._screen = self._seen[after.path] = after
-
-    def _product(self, event: Event) -> Screen:
-        before, path, title = self._screen, event.path, event.title
-        detail = next(iter(event.offers), None)
-        if before.offers and path.startswith(f"{before.path}/"):  # open over the list
-            return replace(before, detail=detail)
-        if detail:
-            is_list = before.offers and path == before.path  # the log calls it by the page where it was clicked
-            path = f"product/{detail.id}" if is_list or not path else path
-            title = title or detail.name
-        return Screen(kind="product", path=path, title=title, detail=detail, cart=before.cart)
-
-    def _page(self, event: Event, leading: Event | None) -> Screen:
-        """Any other page.
-
-        Args:
-            leading: The action that led there.
-        """
-        offers = event.offers or self._shop.catalogue.get(event.path, ())
-        opened = leading.offers if leading and leading.kind == "select_item" else ()
-        return Screen(
-            kind=event.kind,  # type: ignore[arg-type]  # a view
-            path=event.path, title=event.title, query=event.query, cart=self._screen.cart, links=event.links,
-            offers=tuple({offer.id: offer for offer in offers}.values()) if event.kind == "listing" else (),
-            detail=next(iter(opened), None) if event.kind in ("page", "listing") else None,
-        )  # fmt: skip
-
-    def _infer(self, event: Event, before: Screen, after: Screen) -> None:
-        """Infers how the shopper came from a page to the next one without an action in the log."""
-        if after.query and after.query != before.query:
-            self._add(event, "type_and_submit", SEARCH_INPUT, text=after.query)
+    def _show(self, page_view: PageView) -> None:
+        """Shows the page of a page view, and infers how the shopper came there."""
+        kind, before = page_view.kind, self._screen
+        is_confirmation = kind == "thank_you" or (kind in ("page", "error") and before is not _NOWHERE)
+        if PURCHASE in page_view.kinds and is_confirmation:
             return
-        name = self._shop.menu_names.get(after.path)
+        screen = self._read_screen(page_view)
+        if not self._search(page_view, screen) and not self._leading and before is not _NOWHERE:
+            self._navigate(page_view.views[0], screen)
+        self._screen = self._seen[screen.path] = screen
+        self._leading = None
+
+    def _read_screen(self, page_view: PageView) -> Screen:
+        kind, address, detail, views = page_view.kind, page_view.address, page_view.product, page_view.views
+        seen = self._seen.get(address, _NOWHERE)
+        path = kind if page_view.is_over_page else address or kind
+        if kind == "page" and self._leading and self._leading.item:  # the page of what was clicked
+            kind, detail = "product", self._leading.item
+        elif detail and kind == "product":
+            is_other = seen.detail is not None and seen.detail.id != detail.id
+            path = f"product/{detail.id}" if page_view.is_opened or is_other or not address else address
+        offers = tuple(page_view.offers.values())
+        if kind != "product" and not page_view.is_over_page:
+            offers = offers or self._shop.catalogue.get(address, ()) or seen.offers
+        links = [link for event in views for link in event.links]
+        in_cart = (event.offers for event in views if event.kind in ("cart", "checkout") and event.offers)
+        return Screen(
+            kind=kind,
+            path=path,
+            title=next((event.title for event in views if event.title), detail.name if detail else ""),
+            query=next((event.query for event in views if event.query), None),
+            offers=offers,
+            detail=detail,
+            cart=next(in_cart, self._screen.cart),
+            links=tuple(dict.fromkeys([*links, *self._shop.promotions.get(address, ())])),
+        )
+
+    def _search(self, page_view: PageView, after: Screen) -> bool:
+        """Adds the search that a page of results tells of: one that the log calls so, or words on a page that is not
+        shown again."""
+        before, seen = self._screen, self._seen.get(after.path)
+        is_logged = any(event.word in self._shop.search_words for event in page_view.views)
+        is_page = "search" in page_view.kinds or after.query is not None
+        if not is_page or (seen and seen.query == after.query and not is_logged):
+            return False
+        self.actions["search", self._leading is None] += 1
+        is_same = after.query == before.query and (after.query is not None or after.path == before.path)
+        if self._leading or is_same:
+            return False
+        if after.query is None:
+            self._click(page_view.views[0], _Target(SEARCH_BUTTON, "search"))
+        else:
+            self._add(page_view.views[0], "type_and_submit", SEARCH_INPUT, text=after.query)
+        return True
+
+    def _navigate(self, event: Event, after: Screen) -> None:
+        """Infers how the shopper came from the page before to the next one without an action in the log."""
+        before = self._screen
+        is_same_page = (after.path, after.query) == (before.path, before.query)
+        if is_same_page or before.path == after.kind or (before.path == "search" and after.kind in ("page", *LISTS)):
+            return  # it was shown already, or had opened over another page
+        name = self._shop.menu_name(after.path)
         if after.kind == "cart":
             name = CART_LINK
         elif after.kind == "checkout":
             name = {"cart": CHECKOUT, "checkout": CONTINUE}.get(before.kind)
         elif after.detail and (offer := before.offer_names.get(after.detail.id)):
-            is_over_list = after.offers == before.offers and self._shop.has_quickview
-            name = f"{offer}.quickview" if is_over_list else f"{offer}.view_product"
+            name = f"{offer}.view_product"
         if name:
             self._add(event, "click", name, is_inferred=True)
         else:
             self._leave_out(event, "came from a page without a link to it")
 
     def _act(self, event: Event) -> None:
-        self._go_back(event, event.path)
-        screen = self._screen
-        name = _name_on(screen, event)
-        if name is None:
-            self._leave_out(event, "not on its page" if event.kind else "")
-            return
-        last = self.rows[-1] if self.rows else {}
-        if last.get("is_inferred") and last["name"] == name:
-            last["is_inferred"] = False  # the log has the page before the click that led to it
-            return
-        self._add(event, PURCHASE if event.kind == "purchase" else "click", name)
-        item = event.offers[:1]
-        rest = tuple(offer for offer in screen.cart if offer.id not in [other.id for other in item])
+        if event.kind is None or (self._order and event.kind != PURCHASE):
+            self._leave_out(event)
+        elif event.kind in VIEWS:
+            self._open_over_list(event)
+        elif event.kind == PURCHASE:
+            self._buy(event)
+        elif self._rows and self._rows[-1].get("is_inferred") and _is_done(self._rows[-1], event):
+            self._rows[-1]["is_inferred"] = False  # the log has what the click opened before the click
+            self.actions[event.kind, True] += 1
+        else:
+            if self._screen is _NOWHERE:
+                self._screen = self._first_screen(event)
+            target, seen = _find_on(self._screen, event), self._seen.get(event.path)
+            is_back = target is None and seen is not None
+            if seen and is_back:
+                target = _find_on(seen, event)
+            self.actions[event.kind, target is not None] += 1
+            if target is None:
+                self._leave_out(event, "not on its page")
+                return
+            if seen and is_back:
+                self._add(event, None, event="back to an earlier page")
+                self._screen = replace(seen, cart=self._screen.cart)
+            self._click(event, target, is_inferred=is_back)
+            self._change(event)
+
+    def _open_over_list(self, event: Event) -> None:
+        """Shows a product over the list, by its quick view if no action did."""
+        name = self._screen.offer_names.get(event.item.id) if event.item else None
+        if name and self._screen.detail != event.item:
+            self._add(event, "click", f"{name}.quickview", is_inferred=True)
+        self._screen = replace(self._screen, detail=event.item or self._screen.detail)
+
+    def _first_screen(self, event: Event) -> Screen:
+        """The page on which a session begins with an action that needs no other page."""
+        kind = self._shop.kind_of(event.path)
+        if event.kind == "remove_from_cart":
+            return Screen(kind="cart", path="cart", title="", cart=event.offers)
+        if event.kind == PURCHASE and (kind in ("cart", "checkout", "thank_you") or not event.item):
+            return Screen(kind="checkout", path="checkout", title="", cart=event.offers)
+        if event.item and event.kind in ("add_to_cart", PURCHASE):
+            return Screen(kind="product", path=event.path, title=event.item.name, detail=event.item)
+        return _NOWHERE
+
+    def _change(self, event: Event) -> None:
+        """What an action changes on the screen, before the next page is shown."""
+        screen, item = self._screen, event.item or self._screen.detail
+        rest = tuple(offer for offer in screen.cart if not item or offer.id != item.id)
         match event.kind:
-            case "select_item" | "follow_link":  # the next page follows from them
+            case "select_item" | "follow_link":
                 self._leading = event
             case "quickview":
-                self._screen = replace(screen, detail=item[0])
+                self._screen = replace(screen, detail=item)
             case "add_to_cart":
-                self._screen = replace(screen, cart=(*rest, *item))
+                self._screen = replace(screen, cart=(*rest, item) if item else rest)
             case "remove_from_cart":
                 self._screen = replace(screen, cart=rest)
 
-    def _leave_out(self, event: Event, why: str) -> None:
+    def _buy(self, event: Event) -> None:
+        self.actions[PURCHASE, True] += 1
+        if self._order or event.order_id in self._order_ids:
+            self._leave_out(event, "of the same order")
+            return
+        if self._screen is _NOWHERE:
+            self._screen = self._first_screen(event)
+        kind = self._screen.kind
+        self._click(event, _Target(f"{kind}.place_order", None if kind == "checkout" else "place_order"))
+        self._order = self._entry
+        self._order_ids |= {event.order_id} - {None}
+        self.sessions.append(self._rows)
+
+    def _is_of_order(self, page_view: PageView, order: Entry) -> bool:
+        """Whether all that happened on a page still belongs to the order: it was confirmed, or logged item by item."""
+        is_its_page = page_view.kind == "thank_you" or page_view.address == order.event.path
+        expected = {None, PURCHASE, "page", "listing", "thank_you"} if is_its_page else {None, PURCHASE}
+        return page_view.kinds <= expected and all(
+            entry.event.order_id in self._order_ids or _is_same_order(entry, order)
+            for entry in page_view.entries
+            if entry.event.kind == PURCHASE
+        )
+
+    def _end(self) -> None:
+        """Ends a session without a purchase."""
+        event, leading = self._entry.event, self._leading
+        if leading and leading.item:  # its page was not logged
+            self._screen = Screen(
+                kind="product",
+                path=f"product/{leading.item.id}",
+                title=leading.item.name,
+                detail=leading.item,
+                cart=self._screen.cart,
+            )
+        if self._screen is not _NOWHERE:
+            self._add(event, "terminate", is_inferred=leading is not None)
+        self.sessions.append(self._rows)
+
+    def _click(self, event: Event, target: _Target, *, is_inferred: bool = False) -> None:
+        if target.control:
+            self.controls.add((self._screen.kind, target.control))
+        self._add(event, PURCHASE if event.kind == PURCHASE else "click", target.name, is_inferred=is_inferred)
+
+    def _leave_out(self, event: Event, why: str = "") -> None:
         self._add(event, None, event=f"{event.word} {why}".strip())
 
     def _add(self, event: Event, action: str | None, name: str | None = None, /, **columns: object) -> None:
         row = {
             **self._about,
-            "row": self._location,
-            "kind": event.kind,
+            "row": self._entry.location,
             "type": action,
             "event": event.word,
             "page": self._screen,
             "name": name,
-            "timestamp": self._timestamp,
+            "timestamp": self._entry.timestamp,
             "url": self._screen.path,
         }
-        self.rows.append(row | columns)
+        self._rows.append(row | columns)
 
 
-def _name_on(screen: Screen, event: Event) -> str | None:
-    """The name of the element of a screen that an action was done on."""
-    match event:
-        case Event(kind="select_item", offers=(item, *_)) if name := screen.offer_names.get(item.id):
-            return f"{name}.view_product"
-        case Event(kind="quickview", offers=(item, *_)) if name := screen.offer_names.get(item.id):
-            return f"{name}.quickview"
-        case Event(kind="remove_from_cart", offers=(item, *_)) if name := screen.cart_names.get(item.id):
-            return f"{name}.remove"
-        case Event(kind="add_to_cart", offers=(item, *_)) if screen.detail and item.name == screen.detail.name:
-            return ADD_TO_CART
-        case Event(kind="follow_link", links=(link, *_)):
-            return screen.link_names.get(link)
-        case Event(kind="purchase") if screen.kind == "checkout":
-            return PLACE_ORDER
+def _find_on(screen: Screen, event: Event) -> _Target | None:
+    """The element of a screen that an action was done on."""
+    item, detail = event.item, screen.detail
+    name = screen.offer_names.get(item.id) if item else None
+    match event.kind:
+        case "select_item" if name:
+            return _Target(f"{name}.view_product")
+        case "quickview" if name:
+            return _Target(f"{name}.quickview")
+        case "follow_link" if event.links and (link := screen.link_names.get(event.links[0])):
+            return _Target(link)
+        case "add_to_cart" if detail and (not item or item.id == detail.id or item.name == detail.name):
+            return _Target(ADD_TO_CART)
+        case "add_to_cart":
+            return _Target(f"{name}.add_to_cart", "offer.add_to_cart") if name else _OTHER["add_to_cart"]
+        case "remove_from_cart":
+            in_cart = screen.cart_names.get(item.id) if item else None
+            return _Target(f"{in_cart}.remove") if in_cart else _OTHER["remove_from_cart"]
     return None
 
 
-def _merge(before: Screen, after: Screen) -> Screen:
-    """A page that several events describe: what each of them knows of it."""
-    return replace(
-        before,
-        kind=before.kind if after.kind == "page" else after.kind,
-        title=before.title or after.title,
-        offers=after.offers or before.offers,
-        detail=after.detail or before.detail,
-        links=(*dict.fromkeys((*before.links, *after.links)),),
-    )
+_OTHER = {
+    "add_to_cart": _Target("other.add_to_cart", "add_to_cart"),
+    "remove_from_cart": _Target("other.remove_from_cart", "remove_from_cart"),
+}
+
+
+def _is_done(row: Row, event: Event) -> bool:
+    """Whether an event is the action of a row."""
+    target = _find_on(row["page"], event)
+    return target is not None and target.name == row["name"]
+
+
+def _is_same_order(entry: Entry, order: Entry) -> bool:
+    """Whether a purchase that follows another is of the same order, which some logs tell of item by item."""
+    event, first = entry.event, order.event
+    if event.order_id and first.order_id:
+        return event.order_id == first.order_id
+    return event.path == first.path or (entry.timestamp is not None and entry.timestamp == order.timestamp)

@@ -4,6 +4,7 @@
     {"items": [{"id": "k7"}, {"id": "k9"}]}                     items.1.id is "k9"
     {"params": [{"key": "q", "value": {"int_value": null, "string_value": "red"}}]}     params.q is "red"
     {"terms": ["red", "kettle"]}                                terms.* is "red kettle"
+    {"lines": [{"variant": {"id": "k7"}}]}                      lines.*.variant is [{"id": "k7"}]
     ["typed", "query"]                                          the first of them that is there and not null
     "=[data-sku='{items.0.id}'] button"                         text of its own, with values in the places of paths
 
@@ -73,8 +74,13 @@ def value_at(record: Any, path: RecordPath) -> Any:
     if path.startswith(_TEXT):
         return _PLACEHOLDER.sub(lambda match: text_at(record, match[1]), path.removeprefix(_TEXT))
     value = record
-    for key in path.split("."):
-        value = _below(decoded(value), key, path)
+    keys = path.split(".")
+    for number, key in enumerate(keys, start=1):
+        value = decoded(value)
+        if key == _ALL and isinstance(value, list) and number < len(keys):
+            below = ".".join(keys[number:])
+            return [item_value for item in value if (item_value := optional_at(item, below)) is not None]
+        value = _below(value, key, path)
     return value
 
 

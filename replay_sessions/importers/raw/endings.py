@@ -23,7 +23,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW
+from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW, numbered_session
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.importers.sources.times import seconds
 
@@ -60,7 +60,7 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
 
     A purchase by address keeps the rows behind it, which are left out later: they are counted there.
     """
-    recordings = list(_without_pauses(rows, endings.idle_minutes))
+    recordings = list(split_at_pauses(rows, endings.idle_minutes))
     for number, recording in enumerate(recordings, start=1):
         session = _mark_purchase(recording, endings.purchase_url)
         if any(row["type"] == PURCHASE for row in session):
@@ -72,21 +72,16 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
                 session = [*session, _terminate(page_row)]
         elif endings.terminate_at_end and session[-1]["type"] not in ACTION_ROWS and session[-1].get("page"):
             session = [*session, _terminate(session[-1])]
-        if number > 1:
-            first_id = session[0]["session_id"]
-            session = [
-                {**row, "session_id": f"{first_id} ({number})", "user_id": row.get("user_id") or first_id}
-                for row in session
-            ]
-        yield session
+        yield numbered_session(session, number)
 
 
-def _without_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row]]:
+def split_at_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row]]:
+    """The rows, in the order of time, between pauses of more than so many minutes; None: all of them."""
     start = 0
     times = [seconds(row.get("timestamp")) for row in rows]
     for index, (before, after) in enumerate(pairwise(times), start=1):
         is_pause = minutes is not None and before is not None and after is not None and after - before > 60 * minutes
-        if is_pause and rows[index - 1]["type"] != "terminate":
+        if is_pause and rows[index - 1].get("type") != "terminate":
             yield rows[start:index]
             start = index
     yield rows[start:]

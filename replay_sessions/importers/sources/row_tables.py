@@ -19,7 +19,6 @@ from replay_sessions.store.manifest import Rejected
 
 Row = dict[str, Any]
 ROW = "row"  # where it stands in the log
-ORDER = "order"  # numbers that tell which of two rows of one time came first
 _BATCH_ROWS = 4096
 _MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter or the mapping is wrong
 
@@ -48,10 +47,7 @@ class RowTable:
         table = self._table.take(pa.array(np.argsort(np.asarray(ids.indices), kind="stable")))
         rows = (row for batch in table.to_batches(_BATCH_ROWS) for row in batch.to_pylist())
         for _, group in itertools.groupby(rows, key=itemgetter("session_id")):
-            session = list(group)
-            if ORDER in session[0]:
-                session.sort(key=lambda row: [*map(float, row[ORDER].split())])
-            yield session
+            yield list(group)
 
 
 def build_table(

@@ -18,6 +18,8 @@ def seconds(time: str | float | None) -> float | None:
 
     >>> seconds("2025-04-14T21:52:57.792Z") == seconds("2025-04-14 23:52:57.792+02:00")
     True
+    >>> seconds("2019-10-01 00:00:00 UTC") == seconds("2019-10-01")
+    True
     >>> seconds("17.5"), seconds("yesterday"), seconds(None)
     (17.5, None, None)
     """
@@ -29,7 +31,7 @@ def seconds(time: str | float | None) -> float | None:
     except ValueError:
         pass
     try:
-        point = datetime.fromisoformat(str(time).strip())
+        point = datetime.fromisoformat(str(time).strip().removesuffix(" UTC"))
         return (point if point.tzinfo else point.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -24,6 +24,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig
 DATA = Path(os.environ.get("SHOP_R1_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
 CLOTHING = DATA / "clothing_shop" / "clicks_april_june.csv.gz"
 MERCHANDISE = DATA / "merchandise_store" / "sessions.jsonl.gz"
+PLACE_ORDER = Click(name="checkout.place_order", click_type="purchase")
 KETTLE = {"item_id": "k1", "item_name": "Red kettle", "price": 39.5}
 POT = {"item_id": "p1", "item_name": "Tea pot", "price": 12}
 
@@ -122,6 +123,30 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     assert SessionStore.open(tmp_path / "other").fingerprint == expected
 
 
+def test_what_follows_a_purchase_begins_another_session(tmp_path: Path) -> None:
+    after = [
+        ga4("page_view", "/thanks", 10),
+        ga4("page_view", "/", 11),
+        ga4("view_item", "/pot", 12, [POT]),
+        ga4("add_to_cart", "/pot", 13, [POT]),
+    ]
+    store = imported(tmp_path, [*PURCHASE, *after])
+    first, second = store.sessions()
+    assert first.steps[-1].action == Click(name="checkout.place_order", click_type="purchase")
+    assert second.session_id == f"{first.session_id} (2)" and second.user_id == first.user_id
+    assert [step.action for step in second.steps] == [Click(name="product.add_to_cart"), Terminate()]
+    assert "Cart (0)" in second.steps[0].page
+
+
+@pytest.mark.parametrize("number", range(len(PURCHASE)))
+def test_a_purchase_ends_its_session_whatever_else_the_log_lacks(tmp_path: Path, number: int) -> None:
+    events = [event for event in PURCHASE if event is not PURCHASE[number]] if number < 9 else PURCHASE[9:]
+    for session in imported(tmp_path, events).sessions():
+        last = session.steps[-1].action
+        assert isinstance(last, Click) and last.click_type == "purchase"
+        assert last.name in {element.name for element in find_elements(session.steps[-1].page)}
+
+
 def test_every_logged_action_stands_on_the_page_before_it(tmp_path: Path) -> None:
     for step in steps_of(imported(tmp_path, PURCHASE)):
         if not isinstance(step.action, Terminate):
@@ -144,7 +169,10 @@ def test_what_is_not_on_the_page_is_left_out_and_counted(tmp_path: Path) -> None
         ga4("select_item", "/list", 3, [KETTLE]),
     ]
     store = imported(tmp_path, events)
-    assert [(step.action, step.gap) for step in steps_of(store)] == [(Click(name="results.red_kettle.view_product"), 2)]
+    assert [(step.action, step.gap) for step in steps_of(store)] == [
+        (Click(name="results.red_kettle.view_product"), 2),
+        (Terminate(), 0),
+    ]
     assert store.manifest.left_out_steps == {"select_item not on its page": 1, "scroll": 1}
 
 
@@ -160,21 +188,191 @@ def test_going_back_shows_the_earlier_page_again(tmp_path: Path) -> None:
     kettle, pot, last = steps_of(store)
     assert kettle.page == pot.page and pot.gap == 1 and store.manifest.left_out_steps == {"back to an earlier page": 1}
     assert last.action == Terminate() and "Tea pot" in last.page
+    assert [step.is_inferred for step in (kettle, pot, last)] == [False, True, False]  # only the click shows the list
 
 
-def test_a_terminate_needs_a_page_that_was_shown(tmp_path: Path) -> None:
+def test_who_leaves_on_a_page_that_was_not_logged_is_inferred(tmp_path: Path) -> None:
     events = [ga4("view_item_list", "/list", 0, [KETTLE]), ga4("select_item", "/list", 1, [KETTLE])]
-    assert [type(step.action) for step in steps_of(imported(tmp_path, events))] == [Click]
+    steps = steps_of(imported(tmp_path, events))
+    assert [(type(step.action), step.is_inferred) for step in steps] == [(Click, False), (Terminate, True)]
 
 
-def test_a_bad_field_is_named_with_its_row(tmp_path: Path) -> None:
-    events = [*PURCHASE, ga4("view_item", "/red", 10, [{**KETTLE, "price": "cheap"}])]
+def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else(tmp_path: Path) -> None:
+    bad = {**KETTLE, "price": "cheap", "item_list_index": "(not set)", "index": "top"}
+    source = tmp_path / "export.jsonl"
+    source.write_text(
+        "".join(f"{json.dumps(event)}\n" for event in [*PURCHASE[:5], ga4("view_item", "/red", 5, [bad])])
+    )
+    importer = EventsImporter(source, EventsOptions(mapping="ga4_ecommerce"))
+    run_import(importer, tmp_path / "store")
+    page = steps_of(SessionStore.open(tmp_path / "store"))[-1].page
+    assert "Red kettle" in page and "$" not in page
+    assert any("1 price" in line and "1 position" in line for line in importer.report)
+
+
+def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
+    events = [*PURCHASE, {**ga4("scroll", "/red", 10), "batch_page_id": "first"}]
     store = imported(tmp_path, events)
-    assert store.manifest.rejected == 1
-    assert json.loads((store.path / REJECTED_FILE).read_text()) == {
-        "where": "export.jsonl:11",
-        "reason": "field ('price', 'price_in_usd') is 'cheap', and a number was expected",
-    }
+    (rejected,) = map(json.loads, (store.path / REJECTED_FILE).read_text().splitlines())
+    assert rejected["where"] == "export.jsonl:11" and "batch_page_id" in rejected["reason"]
+
+
+MAPPING = """
+description = "d"
+source = "s"
+[session]
+session_id = "visit"
+[event]
+type = "what"
+path = "where"
+timestamp = "when"
+query = "words"
+links = "links"
+link = "text"
+currency = "money"
+[item]
+id = "sku"
+price = "price"
+[types]
+see = "page"
+list = "listing"
+look = "product"
+find = "search"
+add = "add_to_cart"
+drop = "remove_from_cart"
+show_cart = "cart"
+follow = "follow_link"
+buy = "purchase"
+"""
+
+
+def flat(folder: Path, *rows: dict[str, Any], **options: Any) -> tuple[SessionStore, EventsImporter]:
+    """Rows of a log of one's own, a session unless they say otherwise."""
+    (folder / "mine.toml").write_text(MAPPING)
+    (folder / "log.jsonl").write_text("".join(json.dumps({"visit": "v", **row}) + "\n" for row in rows))
+    importer = EventsImporter(folder / "log.jsonl", EventsOptions(mapping=str(folder / "mine.toml"), **options))
+    run_import(importer, folder / "store", overwrite=True)
+    return SessionStore.open(folder / "store"), importer
+
+
+def names_of(store: SessionStore) -> list[str]:
+    """What was done in the first session, in short."""
+    actions = [step.action for step in steps_of(store)]
+    return [getattr(action, "text", None) or getattr(action, "name", "terminate") for action in actions]
+
+
+def test_events_are_read_in_the_order_of_time_whatever_the_file_s(tmp_path: Path) -> None:
+    rows = [
+        {"what": "add", "sku": "a", "where": "/a", "when": "2024-05-01T10:02:00Z"},
+        {"what": "look", "sku": "b", "where": "/b", "when": "2024-05-01 10:03:00 UTC"},
+        {"what": "look", "sku": "a", "where": "/a", "when": "2024-05-01T10:01:00Z"},
+    ]
+    store, _ = flat(tmp_path, *rows)
+    assert names_of(store) == ["product.add_to_cart", "terminate"]
+    times = [step.timestamp for step in steps_of(store)]
+    assert times == sorted(times, key=str)
+
+
+def test_searches_are_kept_with_and_without_words(tmp_path: Path) -> None:
+    rows = [
+        {"what": "see", "where": "/"},
+        {"what": "find", "where": "/s", "words": "red"},
+        {"what": "see", "where": "/x"},
+    ]
+    store, _ = flat(tmp_path, *rows, {"what": "find", "where": "/s2"})
+    assert names_of(store) == ["red", "menu.x", "search_button", "terminate"]
+    assert all("search_button" in step.page for step in steps_of(store))
+    store, _ = flat(tmp_path, *rows[1:])
+    assert names_of(store)[0] == "red"  # it is the first that the log has
+
+
+def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path: Path) -> None:
+    words = ["look", "add", "drop", "show_cart", "drop", "buy"]
+    rows = [{"what": word, "where": "/cart" if word == "show_cart" else "/a"} for word in words]
+    store, importer = flat(tmp_path, *rows)
+    assert names_of(store) == [
+        "other.add_to_cart",
+        "other.remove_from_cart",
+        "nav_bar.cart",
+        "other.remove_from_cart",
+        "cart.place_order",
+    ]
+    assert not importer.warnings[1:]
+
+
+def test_what_a_cart_s_action_needs_is_on_every_page_of_that_kind(tmp_path: Path) -> None:
+    looks = [{"visit": str(n), "what": "look", "sku": "a", "where": "/a"} for n in range(5)]
+    store, _ = flat(tmp_path, *looks, {"visit": "0", "what": "buy"}, {"visit": "1", "what": "add", "sku": "b"})
+    pages = [session.steps[0].page for session in store.sessions()]
+    assert len({tuple(element.name for element in find_elements(page)) for page in pages}) == 1
+    assert all(name in pages[4] for name in ("product.place_order", "other.add_to_cart", "product.add_to_cart"))
+
+
+@pytest.mark.parametrize("links", [["Sale"], [{"text": "Sale"}], {"text": "Sale"}, "Sale"], ids=str)
+def test_promotions_are_texts_or_objects(tmp_path: Path, links: Any) -> None:
+    store, _ = flat(tmp_path, {"what": "see", "where": "/"}, {"what": "follow", "where": "/", "links": links})
+    assert names_of(store)[0] == "promotions.sale"
+
+
+def test_no_step_leads_back_to_the_page_that_is_shown(tmp_path: Path) -> None:
+    rows = [
+        {"what": "see", "where": "/c/mugs/2?utm_source=x"},
+        {"what": "look", "where": "/c/mugs/2", "sku": "m2"},
+        {"what": "see", "where": "/c/mugs/2"},
+        {"what": "add", "where": "/c/mugs", "sku": "m2"},
+    ]
+    store, _ = flat(tmp_path, {"what": "see", "where": "/c/mugs"}, *rows)
+    assert names_of(store) == ["product.add_to_cart", "terminate"]
+
+
+def test_cart_checkout_confirmation_and_error_pages_are_no_links_of_the_menu(tmp_path: Path) -> None:
+    paths = ["/", "/warenkorb", "/checkout/payment", "/order-confirmation/17", "/404.html", "/c/cart-bags", "/Danke"]
+    _, importer = flat(tmp_path, *({"what": "see", "where": path} for path in paths))
+    assert importer.report[0].endswith("a menu of 2 links")
+
+
+@pytest.mark.parametrize(
+    ("price", "money", "shown"),
+    [
+        ("12,90", None, "12.90"),
+        ("1.299,00 €", None, "€1,299.00"),
+        ("$1,299", None, "$1,299.00"),
+        (13620, "JPY", "¥13,620"),
+        ("9.5", "SEK", "SEK 9.50"),
+    ],
+)
+def test_prices_in_any_notation_have_their_event_s_currency(
+    tmp_path: Path, price: object, money: str | None, shown: str
+) -> None:
+    store, _ = flat(tmp_path, {"what": "look", "sku": "a", "where": "/a", "price": price, "money": money})
+    assert f">{shown}<" in steps_of(store)[0].page
+
+
+def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = [{"what": "look", "sku": sign, "where": f"/{sign}", "price": 5, "money": sign} for sign in ("EUR", "USD")]
+    store, importer = flat(tmp_path, *prices, {"what": "follow", "where": "/EUR"})
+    assert store.manifest.warnings == tuple(importer.warnings)
+    capsys.readouterr()
+    assert main(["check", str(store.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "1 €, 1 $" in shown and "not one of 1 follow_link" in shown
+    _, importer = flat(tmp_path, prices[0])
+    assert "views alone" in importer.warnings[0]
+
+
+def test_an_import_ends_with_the_reasons_of_rejection_and_what_they_cost(tmp_path: Path) -> None:
+    rows = [{"what": "look", "sku": "a", "where": "/a"}, *[{"visit": None, "what": "add", "sku": "a"}] * 3]
+    _, importer = flat(tmp_path, *rows, {"visit": None, "what": "buy"})
+    assert any("4" in line and "(3 add, 1 buy)" in line for line in importer.report)
+    assert any("not one of 3 add_to_cart" in line for line in importer.warnings)
+
+
+def test_a_pause_begins_another_session_where_the_user_says_so(tmp_path: Path) -> None:
+    rows = [{"what": "look", "sku": str(n), "where": f"/{n}", "when": 1_700_000_000 + 600 * n * n} for n in range(4)]
+    assert len(flat(tmp_path, *rows)[0]) == 1
+    assert len(flat(tmp_path, *rows, idle_minutes=25)[0]) == 3
+    with pytest.raises(BadConfig, match="idle"):
+        EventsOptions(mapping="otto", idle_minutes=0)
 
 
 @pytest.mark.parametrize(("test_from", "split"), [("2023-11-14", "test"), ("2023-11-15", "train")])
@@ -234,7 +432,16 @@ def test_product_clicks_of_the_merchandise_store_are_on_the_page(tmp_path: Path)
     importer = EventsImporter(MERCHANDISE, EventsOptions(mapping="merchandise"))
     run_import(importer, tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
-    assert len(store) + store.manifest.rejected == 1_381
-    assert importer.report[1] == (
-        "clicks on products: 1,264 of 1,273 (99.3%) are on the page before them; the rest is left out"
-    )
+    first = [session_id for session_id in store.session_ids("all") if "(" not in session_id]
+    assert len(first) + store.manifest.rejected == 1_381
+    assert importer.report[1:8] == [
+        "select_item: 279 of 280 became actions (99.6%)",
+        "quickview: 977 of 987 became actions (99.0%)",
+        "follow_link: 88 of 88 became actions (100.0%)",
+        "add_to_cart: 257 of 257 became actions (100.0%)",
+        "remove_from_cart: 31 of 31 became actions (100.0%)",
+        "purchase: 54 of 54 became actions (100.0%)",
+        "search: 51 of 51 became actions (100.0%)",
+    ]
+    bought = [session for session in store.sessions() if session.steps[-1].action == PLACE_ORDER]
+    assert len(bought) == 27  # of each order the confirmation was logged twice; one visit has fewer events

@@ -1,0 +1,254 @@
+"""Records of a log -> rows of events, by a mapping: what identifies an event must be there, all else may be missing.
+
+"(not set)", empty cells and their like are missing values: the next path of a field counts. An optional field that
+cannot be read is counted and costs its event nothing else.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadSession
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer
+from replay_sessions.importers.events.prices import format_price, parse_price
+from replay_sessions.importers.importer import reason_of
+from replay_sessions.importers.mapped.record_paths import OptionalPath, RecordPath, decoded, optional_at, plain_paths
+from replay_sessions.importers.sources.addresses import plain_address
+from replay_sessions.importers.sources.record_files import Record
+from replay_sessions.importers.sources.row_tables import ROW, Row
+from replay_sessions.importers.sources.times import iso_time, seconds
+from replay_sessions.store.manifest import Rejected
+
+ORDER = "order"  # numbers that sort the events of a session
+DIGEST = "digest"  # equal in events that are equal in all fields; "" where two of them may well be two events
+_MISSING = ("", "(not set)", "(not provided)", "(none)", "null", "undefined", "nan", "\\n")
+_HOST = "http://shop.invalid"
+
+
+class EventReader:
+    """Reads the records of a log.
+
+    Attributes:
+        unread: How often a field could not be read, by its name in the mapping.
+        rejected: How often a record was rejected, by reason and by its word for the event.
+    """
+
+    def __init__(self, mapping: EventMapping) -> None:
+        self.unread: Counter[str] = Counter()
+        self.rejected: Counter[tuple[str, str]] = Counter()
+        self._mapping = mapping
+
+    def rows(self, record: Record) -> Iterator[Row | Rejected]:
+        """Yields the events of a record as rows of text, or why one is none."""
+        path = self._mapping.session.events
+        try:
+            value = record.decode()
+            events = _list_at(value, path) if path else [value]
+        except BadSession as error:
+            yield self._reject(record.location, None, error)
+            return
+        for number, event in enumerate(events, start=1):
+            location = f"{record.location}, event {number}" if path else record.location
+            try:
+                yield {**self._row(value, event), ROW: location}
+            except BadSession as error:
+                yield self._reject(location, event, error)
+
+    def _reject(self, location: str, event: Any, error: BadSession) -> Rejected:
+        reason, word = reason_of(error), _text(_value_at(event, self._mapping.event.type))
+        self.rejected[reason, word or "of no type"] += 1
+        return Rejected(where=location, reason=reason)
+
+    def _row(self, about: Any, event: Any) -> Row:
+        """An event as a row; `about` is the record that says of which session it is."""
+        if not isinstance(event, dict):
+            raise BadSession("the record is no JSON object")
+        fields = self._mapping.event
+        worded = self._worded(event)
+        time = self._text_at(worded, "timestamp")
+        if time is not None and seconds(time) is None:
+            self.unread["timestamp"] += 1
+            time = None
+        is_dated = fields.order or time is not None
+        return {
+            "session_id": _filled_at(about, self._mapping.session.session_id),
+            "user_id": _text(_value_at(about, self._mapping.session.user_id)),
+            "events": msgspec.json.encode(list(self._events(worded))).decode(),
+            "timestamp": iso_time(time),
+            ORDER: " ".join(str(_sort_key(event, path)) for path in fields.order),
+            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if is_dated else "",
+        }
+
+    def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
+        words = self._mapping.words
+        return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in words.items()}
+
+    def _events(self, record: dict[str, Any]) -> Iterator[Event]:
+        """The events that a record of the log stands for."""
+        mapping, fields = self._mapping, self._mapping.event
+        word = _filled_at(record, fields.type)
+        title = self._text_at(record, "title") or ""
+        event = Event(
+            word=word,
+            kind=None,
+            path=_page_address(self._text_at(record, "path") or ""),
+            title=title.partition(" | ")[0],  # what follows is the site's name
+            query=self._text_at(record, "query"),
+            order_id=self._text_at(record, "order_id"),
+            links=self._links(record),
+        )
+        offers = list(self._offers(record))
+        for kind in mapping.kinds_of(word) or (None,):
+            if kind in VIEWS:
+                kind = mapping.pages.get(event.path, kind)
+            yield msgspec.structs.replace(event, kind=kind, offers=self._offers_of(kind, offers))
+
+    def _offers_of(self, kind: Kind | None, offers: list[tuple[Offer, bool]]) -> tuple[Offer, ...]:
+        """Those that a page lists, or those that anything else is about."""
+        mapping = self._mapping
+        if mapping.item.impression:
+            return tuple(offer for offer, is_impression in offers if is_impression == (kind in LISTS))
+        if kind in LISTS and mapping.event.items is None:
+            return ()  # the event itself is no list
+        return tuple(offer for offer, _ in offers)
+
+    def _offers(self, record: Any) -> Iterator[tuple[Offer, bool]]:
+        """The offers of an event, each with whether the page showed it rather than that it was acted on."""
+        fields = self._mapping.item
+        currency = self._text_at(record, "currency")
+        for path in _paths(self._mapping.event.items or "."):
+            items = [record] if path == "." else _list_at(record, path)
+            offers = [
+                (offer, _value_at(item, fields.impression) is True)
+                for item in items
+                if (offer := self._offer(item, currency))
+            ]
+            if offers:
+                yield from offers
+                return
+
+    def _offer(self, item: Any, currency: str | None) -> Offer | None:
+        """None: it has no id."""
+        fields = self._mapping.item
+        item_id = _text(_value_at(item, fields.id))
+        if item_id is None:
+            return None
+        position = _text(_value_at(item, fields.position))
+        number = parse_price(position) if position else None
+        if position and number is None:
+            self.unread["position"] += 1
+        return Offer(
+            id=item_id,
+            name=_text(_value_at(item, fields.name)) or item_id,
+            price=self._price(item, currency),
+            position=number[0] if number else None,
+            details=tuple(text for path in fields.details if (text := _text(_value_at(item, path)))),
+        )
+
+    def _price(self, item: Any, currency: str | None) -> str | None:
+        mapping = self._mapping
+        text = _text(_value_at(item, mapping.item.price))
+        if text is None:
+            return None
+        price = parse_price(text, decimal_comma=mapping.decimal_comma)
+        if price is None:
+            self.unread["price"] += 1
+            return None
+        number, sign = price
+        currency = _text(_value_at(item, mapping.item.currency)) or currency or sign or mapping.currency
+        return format_price(number / mapping.price_unit, currency) if number else None
+
+    def _links(self, record: Any) -> tuple[str, ...]:
+        fields = self._mapping.event
+        for path in _paths(fields.links):
+            links = (_text(_value_at(link, fields.link)) if isinstance(link, dict) else _text(link)
+                     for link in _list_at(record, path))  # fmt: skip
+            if texts := tuple(dict.fromkeys(filter(None, links))):
+                return texts
+        return ()
+
+    def _text_at(self, record: Any, field: str) -> str | None:
+        """An optional field of an event."""
+        value = _value_at(record, getattr(self._mapping.event, field))
+        text = _text(value)
+        if value is not None and text is None:
+            self.unread[field] += 1
+        return text
+
+
+def _paths(path: OptionalPath) -> tuple[str, ...]:
+    return (path,) if isinstance(path, str) else path or ()
+
+
+@lru_cache(1024)
+def _template(path: str) -> tuple[str, tuple[str, ...]] | None:
+    """The text of a path that is text with values, and the paths of its values."""
+    paths = tuple(plain_paths(path))
+    form = path.removeprefix("=")
+    for below in paths:
+        form = form.replace(f"{{{below}}}", "{}")
+    return (form, paths) if path.startswith("=") else None
+
+
+def _value_at(record: Any, path: OptionalPath) -> Any:
+    """The first value that is not missing, of several paths; text with values needs all of them."""
+    for option in _paths(path):
+        if template := _template(option):
+            values = [_text(_value_at(record, below)) for below in template[1]]
+            value = None if None in values else template[0].format(*values)
+        elif isinstance(record, dict) and option in record:
+            value = record[option]
+        else:
+            value = optional_at(record, option)
+        if value is not None and not (isinstance(value, str) and value.strip().lower() in _MISSING):
+            return value
+    return None
+
+
+def _text(value: Any) -> str | None:
+    """A text or number as text; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def _filled_at(record: Any, path: RecordPath) -> str:
+    """A text that identifies something: an empty cell of a table would be one session of many."""
+    if text := _text(_value_at(record, path)):
+        return text
+    raise BadSession(f"field {path!r} is empty")
+
+
+def _list_at(record: Any, path: str) -> list[Any]:
+    """The items of a list, or a single one."""
+    items = decoded(_value_at(record, path))
+    return items if isinstance(items, list) else [] if items is None else [items]
+
+
+@lru_cache(10_000)
+def _page_address(path: str) -> str:
+    """An address without what only says where a visitor came from, and what else tells no pages apart.
+
+    >>> _page_address("https://Shop.example/c?utm_source=mail"), _page_address("/c?q=red&gclid=x"), _page_address("a/1")
+    ('https://shop.example/c', '/c?q=red', 'a/1')
+    """
+    if not any(sign in path for sign in ("?", "#", "://")):
+        return path
+    return (plain_address(path, base=_HOST) or path).removeprefix(_HOST)
+
+
+def _sort_key(record: Any, path: str) -> float:
+    """A number by which events are sorted; one that is missing comes first.
+
+    Raises:
+        BadSession: It is no number and no time.
+    """
+    text = _text(_value_at(record, path))
+    key = float("-inf") if text is None else seconds(text)
+    if key is None:
+        raise BadSession(f"field {path!r} of order is {text!r}, and a number or a time of ISO 8601 was expected")
+    return key

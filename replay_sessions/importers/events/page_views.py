@@ -1,0 +1,143 @@
+"""The events of a session -> page views: all events of one are looked at before it is decided what page it was.
+
+A page view is a run of events at one address. Within a run another page begins where a view follows an action that
+leads away or a purchase, where another product is viewed, and where the cart, the checkout or results open over the
+page, or go.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, Offer, View
+from replay_sessions.importers.events.shop import Shop
+from replay_sessions.importers.sessions import PURCHASE
+
+LEADING = ("select_item", "follow_link")  # actions that the next page follows from
+_STAGES = {"search": 0, "cart": 1, "checkout": 2}  # pages that may open over others
+
+
+class Entry(NamedTuple):
+    """An event, with where it stands in the log and when it was.
+
+    Attributes:
+        is_over_list: A product that is opened over the list, whose page stays.
+    """
+
+    location: str
+    timestamp: str | None
+    event: Event
+    is_over_list: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        return self.event.kind in VIEWS and not self.is_over_list
+
+
+class PageView:
+    """What happened on one page.
+
+    Args:
+        own_kind: What the page at the address is; the page view may be of a cart that opened over it.
+        is_opened: It is a product's that was clicked, at the address of the list.
+
+    Attributes:
+        views: The events that tell what page it was.
+        product: The product that it is about.
+        offers: What its lists show, by id.
+        kinds: Of all its events.
+    """
+
+    def __init__(self, address: str, own_kind: View, *, is_opened: bool = False) -> None:
+        self.address = address
+        self.own_kind = own_kind
+        self.is_opened = is_opened
+        self.entries: list[Entry] = []
+        self.views: list[Event] = []
+        self.product: Offer | None = None
+        self.offers: dict[str, Offer] = {}
+        self.kinds: set[str | None] = set()
+
+    def add(self, entry: Entry) -> None:
+        event = entry.event
+        self.entries.append(entry)
+        self.kinds.add(event.kind)
+        if entry.is_view:
+            self.views.append(event)
+            if event.kind == "product":
+                self.product = self.product or event.item
+            if event.kind in LISTS:
+                self.offers.update((offer.id, offer) for offer in event.offers)
+
+    @property
+    def kind(self) -> View:
+        kinds, own = self.kinds, self.own_kind
+        if "checkout" in kinds or own == "checkout":
+            return "checkout"
+        if "cart" in kinds or own == "cart":
+            return "cart"
+        if "search" in kinds:
+            return "search"
+        if "product" in kinds and any(event.kind == "product" for event in self.views):
+            return "product"
+        return "listing" if self.offers or (own == "page" and "listing" in kinds) else own
+
+    @property
+    def is_over_page(self) -> bool:
+        """The cart, the checkout or results opened over another page."""
+        return self.kind in _STAGES and self.kind != self.own_kind
+
+
+def split_page_views(entries: Iterable[Entry], shop: Shop) -> Iterator[PageView]:
+    """Yields the page views of a session; one without a view is of actions on whatever page was on the screen."""
+    for address, group in groupby(_addressed(entries, shop), key=attrgetter("event.path")):
+        run = list(group)
+        if not run[0].is_view:  # tags may tell of an action before they tell of its page
+            number = next((number for number, entry in enumerate(run) if entry.is_view), 0)
+            run.insert(0, run.pop(number))
+        page_view = PageView(address, shop.kind_of(address))
+        for entry in run:
+            if page_view.entries and _is_another(page_view, entry):
+                yield page_view
+                is_opened = entry.event.kind == "product"
+                page_view = PageView(address, page_view.own_kind, is_opened=is_opened)
+            page_view.add(entry)
+        yield page_view
+
+
+def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
+    """The entries, each with an address: that of the list over which it opens a product, or of the page before."""
+    address, before = "", None
+    for entry in entries:
+        event = entry.event
+        is_below = bool(address) and event.path.startswith(f"{address}/")
+        is_over_list = shop.has_quickview and event.kind == "product" and (is_below or before == "quickview")
+        if not event.path or is_over_list:
+            event = replace(event, path=address)
+        address, before = event.path, event.kind or before
+        yield Entry(entry.location, entry.timestamp, event, is_over_list)
+
+
+def _is_another(page_view: PageView, entry: Entry) -> bool:
+    """Whether an event at the same address is of another page."""
+    event, before, own = entry.event, page_view.kind, page_view.own_kind
+    kind = event.kind
+    if PURCHASE in page_view.kinds and kind not in (None, PURCHASE):
+        return True
+    if not entry.is_view or not page_view.views:
+        return False
+    if not page_view.kinds.isdisjoint(LEADING):
+        return True
+    if kind in _STAGES:
+        return _STAGES[kind] > max(_STAGES.get(known, -1) for known in (before, own))
+    if page_view.is_over_page or (page_view.is_opened and kind in LISTS):
+        return True
+    if not page_view.address and kind != "page" and before not in ("page", kind):
+        return True  # nothing but their kinds tells pages apart
+    if kind != "product" or event.item is None:
+        return False
+    product, item = page_view.product, event.item
+    return product.id != item.id if product else own in LISTS and item.id in page_view.offers

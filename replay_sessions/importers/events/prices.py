@@ -1,0 +1,46 @@
+"""Prices of a log, in whatever notation, as a page writes them."""
+
+import re
+
+_SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "TRY": "₺", "ILS": "₪", "UAH": "₴"}
+_WITHOUT_CENTS = ("JPY", "KRW", "¥", "₩")
+_NUMBER = re.compile(r"-?\d(?:[\d.,'’\s]*\d)?")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[float, str] | None:
+    """Returns the number in a text and the sign of a currency beside it; None where there is no number, or several.
+
+    Where points and commas both occur, the last one stands before the decimals; so does a single one, but for a comma
+    before three digits.
+
+    Args:
+        decimal_comma: Points stand before thousands, whatever follows them.
+
+    >>> parse_price("1.299,00 €"), parse_price("$1,299"), parse_price("12,90"), parse_price("9.5")
+    ((1299.0, '€'), (1299.0, '$'), (12.9, ''), (9.5, ''))
+    >>> parse_price("1.299 zł", decimal_comma=True), parse_price("cheap")
+    ((1299.0, 'zł'), None)
+    """
+    numbers = _NUMBER.findall(text)
+    if len(numbers) != 1:
+        return None
+    digits = re.sub(r"['’\s]", "", numbers[0])
+    if decimal_comma or (digits.rfind(",") > digits.rfind(".") and not _THOUSANDS.fullmatch(digits)):
+        digits = digits.replace(".", "").replace(",", ".")
+    elif digits.count(".") > 1:
+        digits = digits.replace(".", "")
+    try:
+        return float(digits.replace(",", "")), text.replace(numbers[0], "").strip()
+    except ValueError:
+        return None
+
+
+def format_price(number: float, currency: str) -> str:
+    """
+    >>> format_price(1299.5, "EUR"), format_price(13620, "JPY"), format_price(3, "$"), format_price(12, "PLN")
+    ('€1,299.50', '¥13,620', '$3.00', 'PLN 12.00')
+    """
+    decimals = 0 if currency.upper() in _WITHOUT_CENTS else 2
+    symbol = _SYMBOLS.get(currency.upper(), currency)
+    return f"{symbol}{' ' if len(symbol) > 1 else ''}{number:,.{decimals}f}"

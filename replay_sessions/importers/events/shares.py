@@ -1,0 +1,84 @@
+"""What became of the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from replay_sessions.importers.events.event_reader import EventReader
+from replay_sessions.importers.events.mapping import ACTION_KINDS, VIEWS, Event, EventMapping
+from replay_sessions.importers.events.visits import Visit
+from replay_sessions.store.manifest import format_counts
+
+LEAST_SHARE = 0.95  # of the events of a kind that become actions; a smaller one is warned of
+_KINDS = (*ACTION_KINDS, "search")
+_REASONS = 3
+
+
+class LogCounts:
+    """Counts over all events and visits of a log."""
+
+    def __init__(self, reader: EventReader, mapping: EventMapping) -> None:
+        self._reader = reader
+        self._mapping = mapping
+        self._events: Counter[str | None] = Counter()
+        self._currencies: Counter[str] = Counter()
+        self._actions: Counter[tuple[str | None, bool]] = Counter()
+        self._inferred: Counter[bool] = Counter()
+
+    def add_event(self, event: Event) -> Event:
+        """Counts an event, and returns it."""
+        self._events[event.kind] += 1
+        self._currencies.update(_currency(offer.price) for offer in event.offers if offer.price)
+        return event
+
+    def add_visit(self, visit: Visit) -> None:
+        self._actions += visit.actions
+        rows = (row for session in visit.sessions for row in session if row["type"])
+        self._inferred.update(bool(row.get("is_inferred")) for row in rows)
+
+    def report(self) -> Iterator[str]:
+        """What an import ends with, in lines."""
+        for kind, became, count in self._shares():
+            yield f"{kind}: {became:,} of {count:,} became actions ({became / count:.1%})"
+        inferred = self._inferred[True]
+        yield f"inferred: {inferred:,} of {self._inferred.total():,} actions are not in the log; the page after them is"
+        if unread := self._reader.unread:
+            yield f"passed over, because they cannot be read: {format_counts(unread)}"
+        totals: Counter[str] = Counter()
+        for (reason, _), count in self._reader.rejected.items():
+            totals[reason] += count
+        for reason, total in totals.most_common(_REASONS):
+            words = {
+                word or "of no type": count for (why, word), count in self._reader.rejected.items() if why == reason
+            }
+            yield f"rejected: {total:,} because {reason} ({format_counts(words)})"
+
+    def warnings(self) -> Iterator[str]:
+        """What a user should know before the log is trusted."""
+        for kind, became, count in self._shares():
+            if became < LEAST_SHARE * count:
+                share = f"only {became / count:.0%}" if became else "not one"
+                yield f"{share} of {count:,} {kind} events became an action; what was left out and rejected says why"
+        if not any(self._events[kind] for kind in _KINDS):
+            yield "the log has views alone: every action is inferred"
+        if not any(self._events[kind] for kind in VIEWS):
+            yield "the log has no views: pages are written from the actions alone"
+        if len(self._currencies) > 1:
+            counts = format_counts({name or "no currency": count for name, count in self._currencies.most_common()})
+            yield f"prices are in several currencies ({counts}), and models compare them as numbers"
+
+    def _shares(self) -> Iterator[tuple[str, int, int]]:
+        """For each kind that the log has, how many events became actions and how many there were."""
+        lost: Counter[str] = Counter()
+        for (_, word), count in self._reader.rejected.items():
+            lost.update(dict.fromkeys(self._mapping.kinds_of(word), count))
+        for kind in _KINDS:
+            became = self._actions[kind, True]
+            if count := became + self._actions[kind, False] + lost[kind]:
+                yield kind, became, count
+
+
+@lru_cache(10_000)
+def _currency(price: str) -> str:
+    return re.sub(r"[-\d.,\s]", "", price)
