@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.times import iso_time, seconds
 from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer
 from replay_sessions.importers.events.prices import format_price, parse_price
 from replay_sessions.importers.importer import reason_of
@@ -20,7 +21,6 @@ from replay_sessions.importers.mapped.record_paths import OptionalPath, RecordPa
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.importers.sources.row_tables import ROW, Row
-from replay_sessions.importers.sources.times import iso_time, seconds
 from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # numbers that sort the events of a session

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
+from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
 from replay_sessions.importers.events.mapping import MAPPINGS, Event, load_event_mapping
 from replay_sessions.importers.events.page_views import Entry
@@ -32,7 +33,6 @@ from replay_sessions.importers.raw.endings import split_at_pauses
 from replay_sessions.importers.sessions import build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
 from replay_sessions.importers.sources.row_tables import ROW, Row, build_table
-from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.store.manifest import Rejected
 
 _HELP = """\

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
 from replay_sessions.importers.importer import TOO_LONG, Imported, SessionRows
 from replay_sessions.importers.logged_pages import PageReading
@@ -29,7 +30,6 @@ from replay_sessions.importers.mapped.field_mapping import FieldMapping, load_ma
 from replay_sessions.importers.mapped.jsonl import MappedImporter
 from replay_sessions.importers.mapped.record_paths import optional_text_at, text_at
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
-from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.schema import Session
 from replay_sessions.store.audit.findings import MOST_SHIFT
 from replay_sessions.store.audit.scan import OFFSETS, add_counts, count_matches

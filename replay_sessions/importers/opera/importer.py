@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
 from replay_sessions.importers.importer import TOO_LONG, Imported, Importer, Part, SessionRows
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
@@ -36,7 +37,6 @@ from replay_sessions.importers.opera.tables import (
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.store.manifest import Rejected
 
 ActionRow = dict[str, str | None]

@@ -23,9 +23,9 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.times import seconds
 from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW, numbered_session
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.importers.sources.times import seconds
 
 
 class Endings(msgspec.Struct, frozen=True, kw_only=True):

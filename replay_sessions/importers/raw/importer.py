@@ -18,13 +18,13 @@ from pathlib import Path
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, table_of_names
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.importers.sources.times import in_time_order
 from replay_sessions.simplify import Recipe, load_recipe
 from replay_sessions.simplify.media import ViewportName
 from replay_sessions.store.manifest import Rejected

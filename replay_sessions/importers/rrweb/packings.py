@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.importer import reason_of
 from replay_sessions.importers.rrweb.events import (
     Event,
@@ -27,7 +28,6 @@ from replay_sessions.importers.rrweb.events import (
     Unread,
     replace_lone_surrogates,
 )
-from replay_sessions.importers.sources.times import in_time_order
 
 _WRAPPERS = ("result", "snapshots", "events", "data")
 _GZIP = b"\x1f\x8b"
