@@ -50,7 +50,7 @@ A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
 
 class EventsOptions(Record):
-    """How events are read.
+    """Options of reading events.
 
     Attributes:
         mapping: Where the fields stand: one of those above, or a FILE.toml of your own.

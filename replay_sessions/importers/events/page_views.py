@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 class PageView:
-    """What happened on one page.
+    """The events of one page.
 
     Args:
         own_kind: What the page at the address is; the page view may be of a cart that opened over it.
@@ -122,7 +122,7 @@ def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
 
 
 def _is_another(page_view: PageView, entry: Entry) -> bool:
-    """Whether an event at the same address is of another page."""
+    """Returns whether an event at the same address is of another page."""
     event, before, own = entry.event, page_view.kind, page_view.own_kind
     kind = event.kind
     if PURCHASE in page_view.kinds and kind not in (None, PURCHASE):

@@ -92,7 +92,7 @@ class PageWriter:
         )
 
     def _buttons(self, kind: View) -> str:
-        """What every page of a kind has because a logged action needs it."""
+        """Writes what every page of a kind has because a logged action needs it."""
         names = {
             "add_to_cart": ("other.add_to_cart", "Add another product to the cart"),
             "remove_from_cart": ("other.remove_from_cart", "Remove from the cart"),

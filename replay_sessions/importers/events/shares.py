@@ -1,7 +1,7 @@
 """What became of the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -38,24 +38,21 @@ class LogCounts:
         self._inferred.update(bool(row.get("is_inferred")) for row in rows)
 
     def report(self) -> Iterator[str]:
-        """What an import ends with, in lines."""
+        """Yields the lines that an import ends with."""
         for kind, became, count in self._shares():
             yield f"{kind}: {became:,} of {count:,} became actions ({became / count:.1%})"
         inferred = self._inferred[True]
         yield f"inferred: {inferred:,} of {self._inferred.total():,} actions are not in the log; the page after them is"
         if unread := self._reader.unread:
             yield f"passed over, because they cannot be read: {format_counts(unread)}"
-        totals: Counter[str] = Counter()
-        for (reason, _), count in self._reader.rejected.items():
-            totals[reason] += count
-        for reason, total in totals.most_common(_REASONS):
-            words = {
-                word or "of no type": count for (why, word), count in self._reader.rejected.items() if why == reason
-            }
-            yield f"rejected: {total:,} because {reason} ({format_counts(words)})"
+        rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for (reason, word), count in self._reader.rejected.items():
+            rejected[reason][word] += count
+        for reason, words in sorted(rejected.items(), key=lambda item: -item[1].total())[:_REASONS]:
+            yield f"rejected: {words.total():,} because {reason} ({format_counts(words)})"
 
     def warnings(self) -> Iterator[str]:
-        """What a user should know before the log is trusted."""
+        """Yields what a user should know before the log is trusted."""
         for kind, became, count in self._shares():
             if became < LEAST_SHARE * count:
                 share = f"only {became / count:.0%}" if became else "not one"

@@ -22,7 +22,7 @@ _RECOGNIZED: tuple[View, ...] = ("thank_you", "checkout", "cart", "error")  # th
 
 
 class Shop(Record):
-    """What all pages of a shop have in common.
+    """The parts that all pages of a shop have in common.
 
     Attributes:
         menu: Address -> title of the pages that every page links to.
@@ -45,7 +45,7 @@ class Shop(Record):
     controls: frozenset[tuple[View, Control]] = frozenset()
 
     def kind_of(self, path: str) -> View:
-        """What the page at an address is; "page" where nothing says more."""
+        """Returns what the page at an address is; "page" where nothing says more."""
         return self.kinds.get(path) or kind_by_address(path)
 
     def menu_name(self, path: str) -> str | None:
@@ -59,7 +59,7 @@ class Shop(Record):
 
 
 class _PageFacts:
-    """What the events say of one address."""
+    """The counts of the events at one address."""
 
     def __init__(self) -> None:
         self.titles: Counter[str] = Counter()

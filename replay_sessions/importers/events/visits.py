@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, View
+from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, Offer, View
 from replay_sessions.importers.events.page_views import Entry, PageView, split_page_views
 from replay_sessions.importers.events.screens import (
     ADD_TO_CART,
@@ -171,19 +171,23 @@ class Visit:
         else:
             if self._screen is _NOWHERE:
                 self._screen = self._first_screen(event)
-            target, seen = _find_on(self._screen, event), self._seen.get(event.path)
-            is_back = target is None and seen is not None
-            if seen and is_back:
-                target = _find_on(seen, event)
-            self.actions[event.kind, target is not None] += 1
-            if target is None:
-                self._leave_out(event, "not on its page")
-                return
-            if seen and is_back:
-                self._add(event, None, event="back to an earlier page")
-                self._screen = replace(seen, cart=self._screen.cart)
-            self._click(event, target, is_inferred=is_back)
-            self._change(event)
+            self._act_on_page(event)
+
+    def _act_on_page(self, event: Event) -> None:
+        """Adds an action on the screen, or on an earlier page at the address of the action."""
+        target = _find_on(self._screen, event)
+        earlier = None if target else self._seen.get(event.path)
+        if earlier:
+            target = _find_on(earlier, event)
+        self.actions[event.kind, target is not None] += 1
+        if target is None:
+            self._leave_out(event, "not on its page")
+            return
+        if earlier:
+            self._add(event, None, event="back to an earlier page")
+            self._screen = replace(earlier, cart=self._screen.cart)
+        self._click(event, target, is_inferred=earlier is not None)
+        self._change(event)
 
     def _open_over_list(self, event: Event) -> None:
         """Shows a product over the list, by its quick view if no action did."""
@@ -200,11 +204,11 @@ class Visit:
         if event.kind == PURCHASE and (kind in ("cart", "checkout", "thank_you") or not event.item):
             return Screen(kind="checkout", path="checkout", title="", cart=event.offers)
         if event.item and event.kind in ("add_to_cart", PURCHASE):
-            return Screen(kind="product", path=event.path, title=event.item.name, detail=event.item)
+            return _product_screen(event.item, event.path)
         return _NOWHERE
 
     def _change(self, event: Event) -> None:
-        """What an action changes on the screen, before the next page is shown."""
+        """Changes the screen as an action does before the next page is shown."""
         screen, item = self._screen, event.item or self._screen.detail
         rest = tuple(offer for offer in screen.cart if not item or offer.id != item.id)
         match event.kind:
@@ -231,7 +235,7 @@ class Visit:
         self.sessions.append(self._rows)
 
     def _is_of_order(self, page_view: PageView, order: Entry) -> bool:
-        """Whether all that happened on a page still belongs to the order: it was confirmed, or logged item by item."""
+        """Returns whether all events of a page belong to the order: it was confirmed there, or logged item by item."""
         is_its_page = page_view.kind == "thank_you" or page_view.address == order.event.path
         expected = {None, PURCHASE, "page", "listing", "thank_you"} if is_its_page else {None, PURCHASE}
         return page_view.kinds <= expected and all(
@@ -244,13 +248,8 @@ class Visit:
         """Ends a session without a purchase."""
         event, leading = self._entry.event, self._leading
         if leading and leading.item:  # its page was not logged
-            self._screen = Screen(
-                kind="product",
-                path=f"product/{leading.item.id}",
-                title=leading.item.name,
-                detail=leading.item,
-                cart=self._screen.cart,
-            )
+            screen = _product_screen(leading.item, f"product/{leading.item.id}")
+            self._screen = replace(screen, cart=self._screen.cart)
         if self._screen is not _NOWHERE:
             self._add(event, "terminate", is_inferred=leading is not None)
         self.sessions.append(self._rows)
@@ -275,6 +274,10 @@ class Visit:
             "url": self._screen.path,
         }
         self._rows.append(row | columns)
+
+
+def _product_screen(item: Offer, path: str) -> Screen:
+    return Screen(kind="product", path=path, title=item.name, detail=item)
 
 
 def _find_on(screen: Screen, event: Event) -> _Target | None:
@@ -305,13 +308,13 @@ _OTHER = {
 
 
 def _is_done(row: Row, event: Event) -> bool:
-    """Whether an event is the action of a row."""
+    """Returns whether an event is the action of a row."""
     target = _find_on(row["page"], event)
     return target is not None and target.name == row["name"]
 
 
 def _is_same_order(entry: Entry, order: Entry) -> bool:
-    """Whether a purchase that follows another is of the same order, which some logs tell of item by item."""
+    """Returns whether a purchase that follows another is of the same order, which some logs tell of item by item."""
     event, first = entry.event, order.event
     if event.order_id and first.order_id:
         return event.order_id == first.order_id

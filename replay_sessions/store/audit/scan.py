@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial, reduce
 from hashlib import blake2b
+from itertools import pairwise
 from multiprocessing import get_context
 from operator import xor
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
 from replay_sessions.store import SessionStore
@@ -186,6 +188,9 @@ def _doubts(session: Session) -> Iterator[str]:
         yield "an empty page"
     if any(not isinstance(step.action, Terminate) and not step.action.name for step in session.steps):
         yield "an action without a name"
+    times = [time for step in session.steps if (time := seconds(step.timestamp)) is not None]
+    if any(later < earlier for earlier, later in pairwise(times)):
+        yield "times that decrease: is the log's order that of the visit?"
 
 
 _LEAST_ACTIONS = 3

@@ -121,6 +121,13 @@ def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore) -> N
             walk(0, steps=(Step(page=page(0), action=Terminate()), *walk(0).steps)),
             walk(1, steps=(Step(page=" ", action=Terminate()),)),
             walk(2, steps=(*walk(2).steps, Step(page=page(2) + "x" * 5000, action=Click(name="")))),
+            walk(
+                3,
+                steps=tuple(
+                    msgspec.structs.replace(step, timestamp=str(time))
+                    for step, time in zip(walk(3).steps, (1, 3, 2), strict=False)
+                ),
+            ),
         ],
         splits=SplitPlan(by="session"),
     )
@@ -128,6 +135,7 @@ def test_doubtful_steps_and_long_pages_are_warned_of(make_store: MakeStore) -> N
     assert "1 session with steps after a terminate" in told
     assert "1 session with an empty page" in told
     assert "1 session with an action without a name" in told
+    assert "1 session with times that decrease" in told
     assert "about 1 page alone, and 1 session as a whole, would not fit a context of 1,000 tokens" in told
     assert "no session is in" in told
 
