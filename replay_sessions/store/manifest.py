@@ -102,7 +102,7 @@ def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:
 
 
 def fingerprint(rows: Iterable[IndexRow]) -> str:
-    """Returns Returns 32 hex digits over the sessions' contents and splits; the order of `rows` does not matter."""
+    """Returns 32 hex digits over the sessions' contents and splits; the order of `rows` does not matter."""
     content = blake2b(digest_size=16)
     for row in sorted(rows, key=lambda row: row.session_id):
         content.update(msgspec.json.encode((row.session_id, row.split)) + row.digest)

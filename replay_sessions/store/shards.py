@@ -78,13 +78,13 @@ class ShardWriter:
 
 
 def _file_digest(path: Path) -> str:
-    """Returns Returns 32 hex digits that change with any byte of a file."""
+    """Returns 32 hex digits that change with any byte of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def compute_session_digest(session: Session) -> bytes:
-    """Returns Returns 16 bytes that change with any content of the session."""
+    """Returns 16 bytes that change with any content of the session."""
     record, pages = _split_pages(session)
     digest = blake2b(record, digest_size=16)
     for page in pages:
