@@ -145,7 +145,6 @@ def render_page(
         rationales=sample_rationales(judged),
         labels=list(judged),
         users=len({record.user_id for record in records}),
-        sessions=len({record.session_id for record in records}),
         steps=len(records),
         data=data,
         no_sessions=no_sessions,

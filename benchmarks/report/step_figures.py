@@ -201,49 +201,55 @@ def differences(evidence: Evidence) -> list[Comparison]:
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
-    """Returns the best agent, how sure that is, and where it goes wrong: a sentence each."""
+    """Returns the page's title, then paragraphs: what was measured, what it is compared with, what the misses are."""
     best = leader(evidence)
     if best is None:
         return ["No agent answered every step, so none is ranked."]
     exact = best.figures.get("exact_accuracy")
     if exact is None:
         return ["The log knows no step's complete action, so nothing can match it exactly."]
-    against = [test for test in compared if test.second == best.label]
-    rivals = sorted(
-        (test for test in against if test.first not in evidence.references and test.metric == "exact_accuracy"),
-        key=lambda test: -test.difference,
-    )
-    verdict = "predicts best" if all(test.sign < 0 for test in rivals) else "is ahead, but not significantly"
-    if rivals and all(test.p_value is None for test in rivals):
-        verdict = f"is ahead ({rivals[0].verdict})"
-    names = {test.first for test in rivals}
-    above = [test.first for test in against if test.metric == "type_f1_macro" and test.sign > 0 and test.first in names]
-    others = f" and {len(above) - 1} more" if len(above) > 1 else ""
+    interval = f"; 95% interval {format_cell(exact, 'percent').partition(' ')[2]}" if exact.low is not None else ""
     return [
-        f"{best.label} {verdict}: {format_cell(exact.value, 'percent')}% exact match"
-        f"{f'; its macro-F1 is significantly below that of {above[0]}{others}' if above else ''}.",
-        " ".join(_certainty(evidence, best, exact, rivals, against)),
-        *_where_wrong(judged[best.label]),
+        _title(evidence, best, exact),
+        "Exact match is the share of steps at which every field of the prediction equals the logged action. "
+        f"Measured on {best.steps:,} steps{interval}.",
+        " ".join(_comparisons(evidence, best, [test for test in compared if test.second == best.label])),
+        *_misses(judged[best.label]),
         *list(training_sentences(evidence.log))[-1:],
     ]
 
 
-def _certainty(
-    evidence: Evidence, best: ResultRow, exact: Estimate, rivals: Sequence[Comparison], against: Sequence[Comparison]
-) -> Iterator[str]:
-    if exact.low is not None:
-        yield f"Over {best.steps:,} steps: {format_cell(exact, 'percent')}% with its 95% interval."
+def _title(evidence: Evidence, best: ResultRow, exact: Estimate) -> str:
+    value = f"{format_cell(exact.value, 'percent')}%"
+    baselines = evidence.baselines - evidence.references
+    if best.label in baselines:
+        role = "The baseline " if any(label not in evidence.baselines for label in evidence.labels) else ""
+        return f"{role}{best.label} has the highest exact match: {value}."
+    second = next((row for row in evidence.rows if row.ranked and row.label in baselines), None)
+    figure = second and second.figures.get("exact_accuracy")
+    beside = (
+        f"; the best baseline, {second.label}: {format_cell(figure.value, 'percent')}%" if second and figure else ""
+    )
+    return f"{best.label}: {value} exact match{beside}."
+
+
+def _comparisons(evidence: Evidence, best: ResultRow, against: Sequence[Comparison]) -> Iterator[str]:
+    """Yields the best agent minus the next one, agents level with it or above it in macro-F1, and the known policy."""
+    agents = [test for test in against if test.first not in evidence.references]
+    rivals = sorted((test for test in agents if test.metric == "exact_accuracy"), key=lambda test: -test.difference)
     if rivals:
         nearest, *others = rivals
-        tests = [test for test in against if test.first == nearest.first and test.metric in COMPARED]
-        yield f"Compared with {nearest.first}: {' and '.join(map(_ahead, tests))}."
+        tests = [test for test in agents if test.first == nearest.first]
+        yield f"{best.label} minus {nearest.first}: {' and '.join(map(_ahead, tests))}."
         if tied := [test.first for test in others if test.p_value is not None and not test.significant]:
-            yield f"Not significantly different from it either: {'; '.join(tied)}."
-    if references := [
-        test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"
-    ]:
-        most = max(references, key=lambda comparison: comparison.difference)
-        yield f"The shoppers' own policy compared with it ({most.first}): {most.text()}{_unless_significant(most)}."
+            yield f"Not significantly different either: {'; '.join(tied)}."
+    above = [test.first for test in agents if test.metric == "type_f1_macro" and test.sign > 0]
+    if above:
+        yield f"Significantly higher macro-F1: {'; '.join(above)}."
+    known = [test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"]
+    if known:
+        most = max(known, key=lambda comparison: comparison.difference)
+        yield f"The shoppers' own policy ({most.first}) minus {best.label}: {most.text()}{_unless_significant(most)}."
 
 
 def _ahead(test: Comparison) -> str:
@@ -256,13 +262,13 @@ def _unless_significant(comparison: Comparison) -> str:
     return "" if comparison.significant else f" ({comparison.verdict})"
 
 
-def _where_wrong(judged: Sequence[JudgedStep]) -> list[str]:
+def _misses(judged: Sequence[JudgedStep]) -> list[str]:
     wrong = Counter(step.outcome for step in judged if step.outcome not in (RIGHT, "unknown"))
     total = sum(wrong.values())
     if not total:
         return []
-    parts = [f"it {OUTCOMES[outcome]} in {100 * count / total:.0f}% of them" for outcome, count in wrong.most_common(3)]
-    return [f"It is wrong at {total:,} steps: {'; '.join(parts)}."]
+    parts = [f"{OUTCOMES[outcome]} {100 * count / total:.0f}%" for outcome, count in wrong.most_common(3)]
+    return [f"Of its {total:,} misses: {'; '.join(parts)}."]
 
 
 def differences_table(comparisons: Sequence[Comparison]) -> Table:

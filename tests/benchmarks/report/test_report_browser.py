@@ -115,7 +115,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
 
 def test_the_first_screen_says_who_predicts_best(report: Path, visit: Callable[..., Visit]) -> None:
     page = visit(report).page
-    assert page.inner_text("h1").startswith("copy_match predicts best")
+    assert page.inner_text("h1").startswith("copy_match has the highest exact match")
     assert not page.is_visible("#sessions")
     bottom = page.locator(".ranked").first.bounding_box()
     assert bottom["y"] + bottom["height"] < DESKTOP["height"]

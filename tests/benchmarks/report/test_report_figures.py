@@ -166,52 +166,63 @@ def compared(
     [
         (
             [compared(-0.05, -0.08, -0.02)],
-            ["first predicts best: 60.0%", "Compared with second: +5.0 [2.0, 8.0] points of exact match."],
+            ["first has the highest exact match: 60.0%.", "first minus second: +5.0 [2.0, 8.0] points of exact match."],
         ),
         (
             [compared(-0.01, -0.03, 0.01)],
-            [
-                "first is ahead, but not significantly",
-                "Compared with second: +1.0 [−1.0, 3.0] points of exact match (not significant).",
-            ],
+            ["first minus second: +1.0 [−1.0, 3.0] points of exact match (not significant)."],
         ),
         (
             [compared(-0.05, -0.08, -0.02), compared(0.04, 0.02, 0.06, metric="type_f1_macro")],
             [
-                "exact match; its macro-F1 is significantly below that of second.",
-                "with second: +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1.",
+                "minus second: +5.0 [2.0, 8.0] points of exact match and −4.0 [−6.0, −2.0] points of macro-F1.",
+                "Significantly higher macro-F1: second.",
             ],
         ),
         (
             [compared(-0.05, -0.08, -0.02), compared(0.2, 0.1, 0.3, "policy")],
-            ["first predicts best", "The shoppers' own policy compared with it (policy): +20.0 [10.0, 30.0]"],
+            ["The shoppers' own policy (policy) minus first: +20.0 [10.0, 30.0]"],
         ),
         (
             [msgspec.structs.replace(compared(-0.05, -0.08, -0.02), p_value=None)],
-            ["first is ahead (not tested: fewer than 8 users): 60.0%"],
+            ["points of exact match (not tested: fewer than 8 users)."],
         ),
     ],
 )
 def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said: list[str], board: Path) -> None:
+    sentences = " ".join(headline(*made_up(board, found)))
+    for part in [*said, "95% interval [58.0, 62.0]", "Of its 1 misses: clicked another element 100%."]:
+        assert part in sentences
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("prompting", "random", "first: 60.0% exact match; the best baseline, second: 55.0%."),
+        ("random", "prompting", "The baseline first has the highest exact match: 60.0%."),
+        ("prompting", "prompting", "first: 60.0% exact match."),
+    ],
+)
+def test_the_title_names_the_best_baseline(first: str, second: str, said: str, board: Path) -> None:
+    assert headline(*made_up(board, [], first, second))[0] == said
+
+
+def made_up(
+    board: Path, found: list[Comparison], first: str = "random", second: str = "random"
+) -> tuple[Evidence, list[Comparison], dict[str, list[JudgedStep]]]:
+    """A board of two agents and the shoppers' own policy."""
     log = read_log(board)
 
-    def entry(label: str, exact: float, target: str = "random") -> Entry:
+    def entry(label: str, exact: float, target: str) -> Entry:
         figures = {"exact_accuracy": Estimate(exact, exact - 0.02, exact + 0.02)}
         row = ResultRow(label=label, figures=figures, steps=100, sessions=10)
         return msgspec.structs.replace(log.entries[0], spec=AgentSpec(target=target, label=label), row=row)
 
-    entries = [entry("first", 0.6), entry("second", 0.55), entry("policy", 0.8, "oracle")]
+    entries = [entry("first", 0.6, first), entry("second", 0.55, second), entry("policy", 0.8, "oracle")]
     records = {label: [record(CLICK, OTHER)] for label in ("first", "second", "policy")}
     log = msgspec.structs.replace(log, entries=entries, ceilings=[])
     evidence = replace(read_evidence(board), log=log, records=records)
-    judged = {"first": [JudgedStep(record(CLICK, OTHER), "other_element", None)]}
-    sentences = " ".join(headline(evidence, found, judged))
-    for part in [
-        *said,
-        "60.0 [58.0, 62.0]% with its 95% interval",
-        "It is wrong at 1 steps: it clicked another element in 100% of them.",
-    ]:
-        assert part in sentences
+    return evidence, found, {"first": [JudgedStep(record(CLICK, OTHER), "other_element", None)]}
 
 
 def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_path: Path) -> None:
