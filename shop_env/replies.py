@@ -20,6 +20,8 @@ object in other text; for them there is `lenient`, which decides zero-shot figur
                  `</think>` that nothing opened. OPeRA's type `input` is `type_and_submit`. Two objects are ambiguous,
                  so such a reply stays malformed, as does thinking without an end.
 
+A reply with a special token of its model, other than the one that ends it, begins with SPECIAL_MARK and is malformed.
+
 JSON is read by Python's own decoder, made strict: a repeated key, NaN and half a surrogate pair are refused.
 """
 
@@ -34,6 +36,7 @@ import msgspec
 
 from replay_sessions.schema import ACTION_TYPES, Action, ActionType, Click, Terminate, TypeAndSubmit, reply_action
 
+SPECIAL_MARK = "\0"  # what decodes a reply writes it before one with special tokens; no text of a reply may hold it
 _WHITE_SPACE = " \t\n\r"
 _JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
@@ -192,7 +195,7 @@ class MalformedReply(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         problem: What is wrong, as a stable code: not_text, not_json, extra_text, not_an_object, several_objects,
             bad_unicode, too_deep, duplicate_key, missing_rationale, bad_rationale, missing_action, bad_action,
-            missing_type, unknown_type.
+            missing_type, unknown_type, special_token.
         detail: The same in words, with what was found.
     """
 
@@ -231,6 +234,8 @@ def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | Malform
     """
     if not isinstance(text, str):
         return MalformedReply("not_text", f"a reply is a str, not {type(text).__name__}")
+    if SPECIAL_MARK in text:
+        return MalformedReply("special_token", "the model wrote a special token within its reply, or a NUL character")
     if "\\" not in text:
         try:
             usual = _USUAL_DECODER.decode(text)

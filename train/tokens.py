@@ -3,8 +3,12 @@
     system · page_1 · reply_1 · page_2 · … · page_T · reply_T      one list of tokens (a trunk)
     └───────── prompt of step 1 ────┘└reply┘                        every prompt is a prefix of it (shop_env.prompts)
 
-The text between messages comes from rendering the template with placeholders; it and each message are tokenized
-separately, so that a prompt's tokens never depend on what follows, and a single past page can be dropped.
+The text between messages comes from rendering the template with placeholders. Each message is tokenized with what the
+template writes before it behind its last special token, as the whole conversation would be, and replies alone, as they
+are sampled: a prompt's tokens never depend on what follows, and a single past page can be dropped.
+
+Only the template writes special tokens. In pages, goals, personas and replies a text like `<|im_end|>` is split into
+ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
 Where a prompt is too long, as few as possible of the earliest pages are dropped; actions and rationales stay
 (Customer-R1, section 4). Training and evaluation both use `_Conversation`, so a step is trained on with the prompt that
@@ -18,14 +22,14 @@ but it is not among `replies`: it has no loss and no sampled replies.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import format_reply
+from shop_env.replies import SPECIAL_MARK, format_reply
 from shop_env.reward.matching import unlogged_fields
 
 
@@ -154,11 +158,10 @@ class _Conversation:
         pageless = [message["content"] for message in render_prompt(without_pages, prompt)]
         contents = [message["content"] for message in self._messages]
         roles = tuple(message["role"] for message in self._messages)
-        between = _template_text(tokenizer, tokenizer.chat_template, roles)
-        encoded = iter(_encode(tokenizer, [*between, *contents, *pageless]))
-        self._between = list(islice(encoded, len(between)))
-        self._contents = list(islice(encoded, len(contents)))
-        self._pageless = list(encoded)
+        self._between, beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
+        texts = [a + b for messages in (contents, pageless) for a, b in zip(beginnings, messages, strict=False)]
+        encoded = _encode(tokenizer, texts)
+        self._contents, self._pageless = encoded[: len(contents)], encoded[len(contents) :]
         self.last = len(observation["history"])  # the observation's own step
         pairs = zip(self._between, self._contents, strict=False)
         self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
@@ -196,9 +199,28 @@ def _without_pages(history: History) -> History:
     return History({**past, "page": ""} for past in history)
 
 
-def _encode(tokenizer: Any, texts: Iterable[str]) -> list[list[int]]:
-    ids: list[list[int]] = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+def _encode(tokenizer: Any, texts: Iterable[str], *, special: bool = False) -> list[list[int]]:
+    """The tokens of texts, those of the template with its `special` tokens."""
+    options = {"add_special_tokens": False, "split_special_tokens": not special}
+    ids: list[list[int]] = tokenizer(list(texts), **options)["input_ids"]
     return ids
+
+
+@lru_cache(maxsize=256)
+def _template_tokens(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> tuple[list[list[int]], list[str]]:
+    """The tokens before each message and after the last one, and the texts that are tokenized with the messages."""
+    between = _template_text(tokenizer, template, roles)
+    names = tokenizer.convert_ids_to_tokens(sorted(_special_tokens(tokenizer)))
+    beginnings = []
+    for role, text in zip(roles, between, strict=False):
+        end = max((text.rfind(name) + len(name) for name in names if name in text), default=0)
+        beginnings.append("" if role == "assistant" else text[end:])
+    heads = [text.removesuffix(beginning) for text, beginning in zip(between, [*beginnings, ""], strict=True)]
+    return _encode(tokenizer, heads, special=True), beginnings
+
+
+def _special_tokens(tokenizer: Any) -> set[int]:
+    return {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
 
 
 @lru_cache(maxsize=256)
@@ -246,9 +268,8 @@ def stop_token(tokenizer: Any) -> int:
     roles = ("system", "user", "assistant", "user")
     within = _template_text(tokenizer, tokenizer.chat_template, roles)[3]
     at_the_end = _template_text(tokenizer, tokenizer.chat_template, roles[:3])[3]
-    first, last = (next(iter(ids), None) for ids in _encode(tokenizer, [within, at_the_end]))
-    named = tokenizer.added_tokens_decoder.get(first)
-    if first is None or first != last or named is None or not named.special:
+    first, last = (next(iter(ids), None) for ids in _encode(tokenizer, [within, at_the_end], special=True))
+    if first is None or first != last or first not in _special_tokens(tokenizer):
         raise BadConfig(
             f"behind a reply its chat template writes {within!r} before another message and {at_the_end!r} at the end; "
             "both must begin with the same special token, or nothing can end a reply."
@@ -257,8 +278,13 @@ def stop_token(tokenizer: Any) -> int:
 
 
 def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:
-    """The texts of sampled replies, without the stop token."""
-    return [tokenizer.decode(reply, skip_special_tokens=True) for reply in replies]
+    """The texts of sampled replies, without the stop token; one with another special token cannot be parsed."""
+    special, stop = _special_tokens(tokenizer), stop_token(tokenizer)
+    texts = []
+    for reply in replies:
+        written = reply[:-1] if reply and reply[-1] == stop else reply
+        texts.append(SPECIAL_MARK * (not special.isdisjoint(written)) + tokenizer.decode(written))
+    return texts
 
 
 def rationale_tokens(tokenizer: Any, reply: Sequence[int], span: tuple[int, int]) -> tuple[int, int]:

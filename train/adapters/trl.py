@@ -10,7 +10,8 @@ apart what the text earns and what the rationale's self-certainty adds.
 
 Differences: replies are rows behind their whole prompt, not branches of a tree, and one more pass over them measures
 self-certainty; groups whose action rewards are all equal get no advantage, but contribute their KL; a step that occurs
-twice in a batch is used twice; 1e-4 is added to deviations; the KL is estimated by k3 only.
+twice in a batch is used twice; 1e-4 is added to deviations; the KL is estimated by k3 only; special tokens within a
+reply are dropped before it is parsed, and a page's text like `<|im_end|>` becomes one.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -6,7 +6,8 @@
 
 verl takes one ⟨context, next action⟩ pair at a time, as the papers count; the order of the pairs is that of our batches
 (train/sampler.py). Differences: replies are rows behind their whole prompt, not branches of a tree; groups whose
-rewards are all equal contribute their KL only; a step that occurs twice in a batch is used twice; and nothing measures
+rewards are all equal contribute their KL only; a step that occurs twice in a batch is used twice; special tokens within
+a reply are dropped before it is parsed, and a page's text like `<|im_end|>` becomes one; and nothing measures
 self-certainty, so the reward is the action's only.
 """
 
