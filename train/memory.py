@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig
 
 from train.config import LoraConfig
 from train.lora import add_adapter
-from train.session_tree import PackedTrees, enable_tree_attention, get_head_shape
+from train.session_tree import enable_tree_attention, get_head_shape
 
 ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
 LOGITS_BYTES = 256 << 20  # of float32 logits that exist at a time
@@ -43,7 +43,8 @@ class PassShape:
     Attributes:
         tokens: In the pack.
         targets: The reply tokens whose logits are computed.
-        copied_keys: Keys that are copied beside each step's replies: those of the trunk before them and their own.
+        copied_keys: Keys that are copied beside each step's replies: those of the trunk before them and their own
+            (train.attention.structured.Structured).
         branch_tokens: The most tokens of one step's replies.
     """
 
@@ -51,14 +52,6 @@ class PassShape:
     targets: int = 0
     copied_keys: int = 0
     branch_tokens: int = 0
-
-
-def get_pass_shape(packed: PackedTrees) -> PassShape:
-    """The size of a pass over a pack by the attention that copies keys (train.attention.structured.Structured)."""
-    groups = [group for span in packed.spans for group in span.groups]
-    sizes = [group.end - group.start for group in groups]
-    copied = sum(sizes) + sum(group.visible for group in groups)
-    return PassShape(packed.input_ids.numel(), len(packed.targets), copied, max(sizes, default=0))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import TinyModelConfig, TinyTokenizerConfig
-from train.session_tree import enable_tree_attention
+from train.memory import PassShape
+from train.session_tree import PackedTrees, enable_tree_attention
 from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
 
@@ -32,6 +33,14 @@ def checkpoint_info(**fields: Any) -> CheckpointInfo:
         own_tokenizer=True,
     )
     return msgspec.structs.replace(asked, **fields)
+
+
+def get_pass_shape(packed: PackedTrees) -> PassShape:
+    """Returns the size of a pass over a pack by the attention that copies keys."""
+    groups = [group for span in packed.spans for group in span.groups]
+    sizes = [group.end - group.start for group in groups]
+    copied = sum(sizes) + sum(group.visible for group in groups)
+    return PassShape(packed.input_ids.numel(), len(packed.targets), copied, max(sizes, default=0))
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ from transformers import Qwen2Config
 from replay_sessions.schema import Click
 from shop_env.reward import reward_preset
 from tests.oracles.fake_accelerator import DEVICE, FakeAccelerator
-from tests.train.conftest import Tiny, make_tiny
+from tests.train.conftest import Tiny, get_pass_shape, make_tiny
 from train import sft as sft_module
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
 from train.grpo.trainer import prompt_seeds
-from train.memory import Memory, Passes, build_on_meta, estimate_memory, get_pass_shape
+from train.memory import Memory, Passes, build_on_meta, estimate_memory
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.ranks import Ranks, ShardedPolicy

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from tests.train.conftest import get_pass_shape
 from train.attention.structured import Structured, merged_where_long
 from train.config import LoraConfig
-from train.memory import Memory, Passes, PassShape, build_on_meta, estimate_memory, get_pass_shape
+from train.memory import Memory, Passes, PassShape, build_on_meta, estimate_memory
 from train.policy import Policy, autocast_dtype, policy_stats
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
 
