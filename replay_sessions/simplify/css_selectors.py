@@ -234,6 +234,8 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
             compound.add(classes=1)
             is_simple = False
         elif isinstance(token, HashToken):
+            if compound.id not in ("", token.value):
+                return None  # no element has two ids
             compound.id = token.value
             compound.add(ids=1)
         elif isinstance(token, IdentToken) and is_class:

@@ -4,23 +4,66 @@ What styles hide is in `style_rules`. Style sheets in other files are not known:
 stays (as Amazon's `a-offscreen` must, since it carries the price); a recipe's `drop` takes out what a site hides by
 class.
 
-`aria-hidden` hides from screen readers, not from the eye: texts that are hidden so repeat what is said elsewhere and
-are left out, but what can be clicked there stays.
+`aria-hidden` hides from screen readers, not from the eye. Its texts stay, but for what is closed, signs without a word
+(`×`), and copies of what stands beside them, such as a price written once for the eye and once for screen readers.
 """
 
-from collections.abc import Iterable, Mapping
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from selectolax.lexbor import LexborNode
 
+Attributes = Mapping[str, str | None]
+_WORD = re.compile(r"[^\W_]+")
+_MAX_NODES = 100  # an element with more of them inside is no copy
+_SAYING = ("aria-label", "value", "title", "placeholder", "alt")
+_CLOSED = re.compile(r"(?:alert)?dialog|menu|listbox|tooltip|tabpanel")  # what is open is read
 
-def is_unread(attributes: Mapping[str, str | None]) -> bool:
-    """Returns whether an element is hidden from screen readers."""
-    return (attributes.get("aria-hidden") or "").strip().lower() == "true"
+
+def is_unread(node: LexborNode, attributes: Attributes, hide: Callable[[LexborNode, Attributes], bool]) -> bool:
+    """Returns whether an element is hidden from screen readers because it is closed, or says nothing of its own.
+
+    Args:
+        hide: Returns whether styles hide an element: a copy of what they hide is none.
+    """
+    if (attributes.get("aria-hidden") or "").strip().lower() != "true":
+        return False
+    if _CLOSED.fullmatch((attributes.get("role") or "").strip()) or (words := _words_in(node)) == "  ":
+        return True
+    if not words:
+        return False
+    neighbors = [beside for beside in _neighbors(node) if beside.is_text_node or not hide(beside, beside.attributes)]
+    saying = [beside for beside in (node.parent, *neighbors) if beside is not None and beside.is_element_node]
+    texts = [*map(_words_in, neighbors), *(_words(map(beside.attributes.get, _SAYING)) for beside in saying)]
+    return any(words in text for text in texts)
 
 
-def is_behind_dialog(node: LexborNode) -> bool:
-    """Returns whether what is hidden from screen readers is the page itself, as it is while a dialog is open."""
-    return node.tag in ("div", "main", "section") and node.css_first("h1") is not None
+def _neighbors(node: LexborNode) -> Iterator[LexborNode]:
+    """Yields what stands right before and behind an element, a text or an element."""
+    for step in ("prev", "next"):
+        beside = getattr(node, step)
+        while beside is not None and (beside.is_empty_text_node or beside.is_comment_node):
+            beside = getattr(beside, step)
+        # Of two equal ones, the first stays.
+        if beside is not None and (step == "prev" or "aria-hidden" not in beside.attributes):
+            yield beside
+
+
+def _words_in(node: LexborNode) -> str:
+    """Returns the words in a node and of its images between blanks; "" if it is too large."""
+    nodes = list(itertools.islice(node.traverse(include_text=True), _MAX_NODES + 1))
+    if len(nodes) > _MAX_NODES:
+        return ""
+    return _words(inner.text_content if inner.is_text_node else _alt(inner) for inner in nodes)
+
+
+def _alt(node: LexborNode) -> str | None:
+    return node.attributes.get("alt") if node.tag == "img" else None
+
+
+def _words(texts: Iterable[str | None]) -> str:
+    return f" {' '.join(_WORD.findall(' '.join(filter(None, texts)).lower()))} "
 
 
 def hide_closed_details(details: Iterable[LexborNode]) -> None:

@@ -12,6 +12,11 @@ _MOST_OPEN = 100_000  # also those that have no end tag
 _UNSEEN = re.compile(
     rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
 )
+_DOCTYPE = re.compile(rb"(?:\s|<!--.*?-->)*<!doctype[^>]*>", re.IGNORECASE | re.DOTALL)
+_DECLARED = re.compile(
+    rb"<script[\s>].*?</script|<style[\s>].*?</style|<!--.*?-->|<meta\s[^>]*?charset\s*=[\s\"']*([\w.:-]+)",
+    re.IGNORECASE | re.DOTALL,
+)
 # MHTML that Chrome saves says `shadowmode`.
 _LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
 
@@ -39,9 +44,10 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     # Lexbor's time grows with the square of the depth.
     if source.count(b"<") - 2 * source.count(b"</") > _MOST_OPEN:
         raise BadSession(f"a page with more than {_MOST_OPEN:,} tags left open: it is damaged; leave it out")
-    source = _without_noscript(source)
+    is_utf8 = _is_utf8(source)
+    source = _without_noscript(source if is_utf8 else _with_early_charset(source))
     try:
-        document = LexborHTMLParser(source, encoding=not _is_utf8(source))
+        document = LexborHTMLParser(source, encoding=not is_utf8)
     except UnicodeError:
         document = LexborHTMLParser(source, encoding=False)
     except SelectolaxError as error:
@@ -49,6 +55,16 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     while document.root is not None and (before := document.root.prev) is not None:
         before.remove()  # a doctype would count as the first child where selectors are matched
     return document
+
+
+def _with_early_charset(source: bytes) -> bytes:
+    """Returns a page that begins with the encoding that it declares: lexbor reads no further than 1,024 bytes."""
+    declared = (match[1] for match in _DECLARED.finditer(source))
+    if not (charset := next(filter(None, declared), None)):
+        return source
+    doctype = _DOCTYPE.match(source)
+    start = doctype.end() if doctype else 0
+    return source[:start] + b"<meta charset=%s>" % charset + source[start:]
 
 
 def _without_noscript(source: bytes) -> bytes:

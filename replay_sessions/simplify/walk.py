@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.card_tree import Part
 from replay_sessions.simplify.element_writer import UNLABELLED, ElementWriter, Opened
-from replay_sessions.simplify.hidden import is_behind_dialog, is_unread
+from replay_sessions.simplify.hidden import is_unread
 from replay_sessions.simplify.names import Scope, tidy
 from replay_sessions.simplify.recipes import NO_RULE, Rule
 from replay_sessions.simplify.style_rules import HIDING_ATTRIBUTES, StyleRules
@@ -22,8 +22,6 @@ from replay_sessions.simplify.targets import (
     acts_by_focus,
     acts_by_tag,
 )
-
-_MAX_BEHIND_DIALOG = 10  # parts of a page that a dialog hides; with a dialog open all of a page is one or a few
 
 
 class Walk(ElementWriter):
@@ -40,7 +38,6 @@ class Walk(ElementWriter):
         self.parts: list[Part] = []
         self.hidden: list[int] = []
         self._styles = styles
-        self._behind_dialog = 0  # how many parts of the page are
 
     def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
         """Walks a node, its later siblings, and all inside them."""
@@ -187,11 +184,8 @@ class Walk(ElementWriter):
         return opened
 
     def _is_unread(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Returns whether an element is hidden from screen readers, and not because a dialog is open in front of it."""
-        if not is_unread(attributes):
-            return False
-        if self._behind_dialog < _MAX_BEHIND_DIALOG and is_behind_dialog(node):
-            self._behind_dialog += 1
+        """Returns whether the texts of an element are left out; what is the label of others stays so."""
+        if not is_unread(node, attributes, self._styles.hide):
             return False
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))

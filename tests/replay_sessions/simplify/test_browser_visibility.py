@@ -102,6 +102,8 @@ def test_a_browser_still_says_what_the_cases_say(truth: dict[str, Any]) -> None:
 _COMPOUNDS = [
     ".a", ".b", ".c", "#i", "p", "div", "*", "[title]", ".a.b", "p.c", ":first-child", ":not(.a)", ":is(.b, p)",
     ":has(> .c)", ":nth-child(2n)", ":where(.a)", ".d\\:x", ":hover", ":empty", "[class~=b]", ":last-of-type",
+    "#i.a", "div#j", ".b#i", "#j.a.c", "#i[title]", "#j:not(.b)", "p#i", "#i#j", "*#j", ":is(#i.b, #j)",
+    "#i:first-child",
 ]  # fmt: skip
 _VALUES = [
     "display:none", "display:block", "visibility:hidden", "visibility:visible", "display:var(--x)", "--x:none",
@@ -144,7 +146,7 @@ def random_page(draw: Random) -> str:
         number = count
         classes = " ".join(name for name in ("a", "b", "c", "d:x") if draw.random() < 0.3)
         attributes = f' class="{classes}"' + draw.choice(
-            ["", "", "", " hidden", " title=t", " id=i", " style=display:flex"]
+            ["", "", "", " hidden", " title=t", " id=i", " id=j", " id=i title=t", " style=display:flex"]
         )
         inside = "".join(element(depth + 1) for _ in range(draw.randint(0, 3) if depth < 3 else 0))
         return f"<div{attributes}><p><a href=x>link {number}</a></p>{inside}</div>"
@@ -160,5 +162,5 @@ def random_page(draw: Random) -> str:
 def test_random_pages_are_read_as_a_browser_reads_them() -> None:
     draw = Random(30)
     with viewing(CASE_SCRIPT) as view:
-        for page, window in itertools.product([random_page(draw) for _ in range(200)], VIEWPORTS):
+        for page, window in itertools.product([random_page(draw) for _ in range(2_000)], VIEWPORTS):
             assert links(page, window) == sorted(view(page.encode(), window)), page
