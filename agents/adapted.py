@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,10 +29,11 @@ from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action, Session
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 from shop_env.replies import format_reply
 
 Floats = NDArray[np.float64]
+_DEFAULT_CONTEXT = ContextConfig()
 
 
 def answers_itself(build: Callable[..., Any]) -> bool:
@@ -66,12 +68,16 @@ class TrainView:
 
     Attributes:
         name, source, fingerprint: Of the whole store.
+        context: What of a session the agent will be shown, and should learn from; shuffled personas are not for
+            learning, so those who will see them learn from the shoppers' own.
     """
 
-    def __init__(self, store: SessionStore) -> None:
+    def __init__(self, store: SessionStore, context: ContextConfig = _DEFAULT_CONTEXT) -> None:
         self.name = store.path.name
         self.source = store.manifest.source
         self.fingerprint = store.fingerprint
+        is_shuffled = context.persona == "shuffled"
+        self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
         self._store = store
         self._ids = dict.fromkeys(store.session_ids("train"))
 

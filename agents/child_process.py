@@ -27,14 +27,16 @@ from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, Answer, Seeds, named_failure
 from shop_env.evaluation.protocol import Agent
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 
 Message = TypeVar("Message", bound=msgspec.Struct)
 START_LIMIT_S = STEP_LIMIT_S = 600.0
 MOST_STARTS = 4  # an agent whose process ended that often is not started again
 
 
-def build_agent(spec: AgentSpec, store: SessionStore | None, step_limit_s: float = STEP_LIMIT_S) -> Agent:
+def build_agent(
+    spec: AgentSpec, store: SessionStore | None, context: ContextConfig, step_limit_s: float = STEP_LIMIT_S
+) -> Agent:
     """Builds an agent of ours in this process, somebody else's in one of its own.
 
     Somebody else's agent that cannot be made fails at each step, at no other agent's cost.
@@ -43,8 +45,8 @@ def build_agent(spec: AgentSpec, store: SessionStore | None, step_limit_s: float
         step_limit_s: The most time for one reply; a call for several has as many times as long.
     """
     if is_own(spec):
-        return make_agent(spec, store=store)
-    worker = Worker(spec, store, step_limit_s)
+        return make_agent(spec, store=store, context=context)
+    worker = Worker(spec, store, context, step_limit_s)
     with suppress(AgentFailed):
         worker.start()
     return ForeignBatchAgent(worker) if worker.replies_in_batches else ForeignAgent(worker)
@@ -100,8 +102,10 @@ class Worker:
 
     replies_in_batches = False
 
-    def __init__(self, spec: AgentSpec, store: SessionStore | None, step_limit_s: float) -> None:
-        self._start = Start(spec, None if store is None else str(store.path.absolute()))
+    def __init__(
+        self, spec: AgentSpec, store: SessionStore | None, context: ContextConfig, step_limit_s: float
+    ) -> None:
+        self._start = Start(spec, None if store is None else str(store.path.absolute()), context)
         self._step_limit_s = step_limit_s
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0

@@ -30,6 +30,7 @@ from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
 from shop_env.evaluation.protocol import Agent
+from shop_env.observation import ContextConfig
 
 if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
     raise ImportError(
@@ -146,13 +147,20 @@ def format_spec(spec: AgentSpec) -> str:
     return spec.target + ("?" if pairs else "") + "&".join(pairs)
 
 
-def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **arguments: Any) -> Agent:
+def make_agent(
+    spec: str | AgentSpec,
+    *,
+    store: SessionStore | None = None,
+    context: ContextConfig | None = None,
+    **arguments: Any,
+) -> Agent:
     """Builds the agent that `spec` names.
 
     Args:
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
         store: What the agent will be evaluated on; a constructor with a parameter called `store` gets its train split
             (agents/adapted.py): the other splits hold the answers.
+        context: What of a session the agent will be shown: fitted baselines learn from that.
         arguments: For the constructor; they override those in the spec.
 
     Raises:
@@ -169,7 +177,7 @@ def make_agent(spec: str | AgentSpec, *, store: SessionStore | None = None, **ar
     parameters = inspect.signature(build).parameters
     if "store" in parameters and "store" not in merged:
         if store is not None:
-            merged["store"] = TrainView(store)
+            merged["store"] = TrainView(store, context or ContextConfig())
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
     check_arguments(f"Agent '{spec.target}'", build, leading, merged)

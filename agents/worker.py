@@ -24,14 +24,15 @@ from shop_env.evaluation.generate import (
     format_error,
 )
 from shop_env.evaluation.protocol import Agent, BatchAgent
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation
 
 
 class Start(msgspec.Struct, frozen=True):
-    """To the child: which agent to make, and the path of the store whose train split it may learn from."""
+    """To the child: which agent to make, the path of the store whose train split it may learn from, and what it will see."""
 
     spec: AgentSpec
     store: str | None
+    context: ContextConfig
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +71,8 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         start = msgspec.json.decode(requests.readline(), type=Start)
-        agent = make_agent(start.spec, store=None if start.store is None else SessionStore.open(start.store))
+        store = None if start.store is None else SessionStore.open(start.store)
+        agent = make_agent(start.spec, store=store, context=start.context)
     except BaseException as error:
         send(responses, Started(error=format_error(error)))
         return

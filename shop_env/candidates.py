@@ -2,7 +2,7 @@
 
 Stands between the observation and the discrete view (wrappers.py), and behind the likelihood metrics. The list is made
 from the observation alone, never from the logged action: terminate, a click on each element, and each phrase that the
-shopper has given (goal, earlier queries) typed into each input. What a shopper types freely is not always among them.
+shopper has given (goal, earlier queries) typed into each input; with the goal hidden, earlier queries alone. What a shopper types freely is not always among them.
 """
 
 from itertools import combinations
@@ -41,7 +41,7 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
 def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
     """Lists texts that might be typed: quoted parts of the goal, up to four of its words in order, old queries.
 
-    The goal's first clause with a content word is used, longest choices first.
+    The goal's first clause with a content word is used, longest choices first; without a goal, the latest query.
 
     >>> goal: Observation = {"page": "", "history": (), "persona": "", "goal": "Buy a red kettle, cheap.", "step": 0}
     >>> candidate_phrases(goal)
@@ -49,7 +49,7 @@ def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[s
     """
     goal = observation["goal"]
     typed = [action.get("text", "") for action in past_actions(observation["history"])]
-    words = content_words(goal)[:_PHRASE_WORDS]
+    words = content_words(goal or "".join(typed[-1:]))[:_PHRASE_WORDS]
     choices = (" ".join(choice) for length in range(len(words), 0, -1) for choice in combinations(words, length))
     phrases = [*quoted_parts(goal), *typed, *choices]
     return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]

@@ -25,6 +25,7 @@ pipes, so it pays only where much is computed inside the env's process, and it n
 A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
 """
 
+import dataclasses
 import inspect
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ from typing import Any, Literal, TypeVar, get_args
 import gymnasium
 import msgspec
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from msgspec.structs import asdict
 
@@ -247,7 +249,9 @@ class ReplayEnv(TextEnv):
 
 
 class RegisteredReplayEnv(ReplayEnv):
-    """ReplayEnv as gymnasium.make makes it: of JSON values alone, so that `env.spec.to_json()` has all of it."""
+    """ReplayEnv as gymnasium.make makes it: `env.spec.to_json()` has all of its options."""
+
+    _spec: EnvSpec | None = None
 
     def __init__(self, store: str = "demo", **options: Any) -> None:
         known = inspect.signature(ReplayEnv).parameters
@@ -259,6 +263,15 @@ class RegisteredReplayEnv(ReplayEnv):
                 "str(path), or put the opened store into shop_env.env.ReplayEnv(store, …) itself."
             )
         super().__init__(store, **options)
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of gymnasium.Env
+        """What gymnasium.make made it of, a ContextConfig or RewardConfig as its fields."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec) -> None:
+        self._spec = dataclasses.replace(spec, kwargs=msgspec.to_builtins(spec.kwargs))
 
 
 def named_session(options: Mapping[str, Any] | None) -> str | None:

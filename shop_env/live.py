@@ -46,6 +46,7 @@ from shop_env.rendering import StepView
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 
 LiveReward = Literal["none", "purchase", "shopper"]
+VISIT_CONTEXT = ContextConfig(goal="shown")
 
 _VISIT_ID = re.compile(r"live-(\d+)-(\d{6,})")
 
@@ -57,7 +58,8 @@ class LiveEnv(TextEnv):
         page_size: `small`: the shop that a tiny model can learn; `compact`: a shop with fixed prices, search and
             shoppers who compare; `realistic`: the same on pages of about 100 kB.
         variant: Fields of replay_sessions.demo_shop.ShopVariant: one change to the pages, of `compact` or `realistic`.
-        context: A ContextConfig or fields of one: how much of the visit so far is shown, and whose persona.
+        context: A ContextConfig or fields of one: how much of the visit so far is shown, and whose persona; None:
+            everything, the goal too, which a visitor needs (VISIT_CONTEXT).
         reward: What a reply earns; see the head of this module.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
     """
@@ -73,7 +75,7 @@ class LiveEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(
-            context,
+            VISIT_CONTEXT if context is None else context,
             extraction,
             render_mode,
             page_size=(page_size, get_args(PageSize)),
@@ -137,7 +139,7 @@ class LiveEnv(TextEnv):
         else:
             assert isinstance(reply, Reply)
             if self._reward == "shopper":
-                reward = action_probabilities(visit.observation(ContextConfig())).get(reply.action, 0.0)
+                reward = action_probabilities(visit.observation(VISIT_CONTEXT)).get(reply.action, 0.0)
             visit.act(reply)
             reward += self._reward == "purchase" and visit.shop.outcome == "purchase"
             info["action"] = reply_action(reply.action)

@@ -6,6 +6,9 @@ of the step itself is never part of it.
 
 Which pages, and rationales: Shop-R1, table 5 compares `whole_session` with `latest_step`.
 
+The goal is hidden unless asked for: neither paper's logs have one, and where a log knows it, it gives away most of what
+is typed next (docs/demo_shop.md).
+
 Whose persona: the shopper's own, nobody's, another user's, or a generic one (Customer-R1, sections 4.5 and 4.7).
 `shuffled` needs to know the other users, so code that observes sessions of a store calls `persona_texts` once and hands
 the result on.
@@ -25,6 +28,7 @@ from shop_env.replies import action_json
 
 Scope = Literal["whole_session", "latest_step"]
 PersonaArm = Literal["matched", "none", "shuffled", "generic"]
+GoalArm = Literal["hidden", "shown"]
 
 GENERIC_PERSONA = "A person who shops online now and then."
 
@@ -36,6 +40,7 @@ class ContextConfig(Config):
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
         rationales: False: the history has no past rationales.
+        goal: `hidden`, as in the papers, or `shown` where the log knows it.
         persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
             `generic` one sentence that fits everybody.
         persona_seed: Who gets whose persona when shuffled.
@@ -46,12 +51,14 @@ class ContextConfig(Config):
 
     scope: Scope = "whole_session"
     rationales: bool = True
+    goal: GoalArm = "hidden"
     persona: PersonaArm = "matched"
     persona_seed: int = 0
     budget: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("context.scope", self.scope, Scope)
+        check_choice("context.goal", self.goal, GoalArm)
         check_choice("context.persona", self.persona, PersonaArm)
         if self.budget is not None and self.budget < 1:
             raise BadConfig(f"context.budget is {self.budget}; it must be at least 1, or None for no limit.")
@@ -129,7 +136,7 @@ History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
-    """The view of an agent before it replies. `persona` and `goal` are "" where unknown; `step` counts from 0."""
+    """What an agent sees before it replies. `persona` and `goal` are "" where unknown or hidden; `step` counts from 0."""
 
     page: str
     history: History
@@ -157,7 +164,7 @@ class ObservedSession:
         self._pages = [*(step.page for step in session.steps), ""]
         self._past = [_past_step(step, context) for step in session.steps]
         self._persona = persona_of(session, context, personas)
-        self._goal = session.goal or ""
+        self._goal = (session.goal or "") if context.goal == "shown" else ""
         self._budget = context.budget
         self._seen: list[tuple[str, list[PastStep]] | None] = [None] * len(self._pages)
 

@@ -122,7 +122,7 @@ class Reader:
         steps = (
             (session.user_id, *pair)
             for session in sample_sessions(store, skip_first_action=skip_first_action, max_steps=max_steps)
-            for pair in [*zip(observe_session(session), session.steps, strict=True)][skip_first_action:]
+            for pair in [*zip(observe_session(session, store.context), session.steps, strict=True)][skip_first_action:]
         )
         for user_id, observation, step in islice(steps, max_steps):
             page, logged = self.read(observation), reply_action(step.action)

@@ -121,7 +121,7 @@ def evaluate_rows(
             context=context,
             # Of a checkpoint of its own the name within the run: the run may be moved.
             identity=reply_identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
-            build=partial(build_agent, runnable, store),
+            build=partial(build_agent, runnable, store, context),
             config=evaluation,
             store=store,
             folder=folder,

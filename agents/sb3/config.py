@@ -26,7 +26,7 @@ class Sb3Config(Config):
         envs: The number of sessions that are replayed side by side.
         max_candidates: The most candidates that a page may offer.
         reward: The reward preset.
-        persona: The persona arm.
+        persona, goal: The persona arm, and whether the goal is shown.
         arguments: The algorithm's own arguments as JSON, such as '{"learning_rate": 0.0003}'.
     """
 
@@ -39,6 +39,7 @@ class Sb3Config(Config):
     max_candidates: int = 32
     reward: str = "binary"
     persona: str = "matched"
+    goal: str = "hidden"
     arguments: str = "{}"
 
     def __post_init__(self) -> None:

@@ -25,6 +25,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
+from shop_env.live import VISIT_CONTEXT
 
 SHOPPERS, NO_EFFECT = "the shoppers", "no effect"
 LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
@@ -78,7 +79,7 @@ def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects)
         "logs": store.fingerprint,
         "max_steps": config.max_steps,
     }
-    build = cache(partial(make_agent, spec, store=store))
+    build = cache(partial(make_agent, spec, store=store, context=VISIT_CONTEXT))
     outcomes = _walk_all(config, spec.label, build, config.visits, decided_by, config.seeds)
     return LabRow(
         label=spec.label,

@@ -114,7 +114,7 @@ def agent_to_evaluate(
         name=spec.label,
         context=config.context,
         identity=identity,
-        build=partial(build_agent, spec, store, config.step_time_limit_s),
+        build=partial(build_agent, spec, store, config.context, config.step_time_limit_s),
         config=config.evaluation,
         store=store,
         folder=config.folder,

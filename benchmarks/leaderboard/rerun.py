@@ -44,7 +44,7 @@ def check_rerun(
         if decides != {name: entry.identity.get(name) for name in decides}:
             yield "not run again: the agent's source, its checkpoint or a file that it reads is another one now"
             return
-        lazy = LazyAgent(lambda: build_agent(spec, store))
+        lazy = LazyAgent(lambda: build_agent(spec, store, entry.context))
         agent = lazy.get()
     except ShopR1Error as error:
         yield f"not run again: {error}"

@@ -178,7 +178,7 @@ def _compute_entry(
             "scoring": SCORING_VERSION,
             **unproven,
         },
-        build=lambda: make_agent(spec, store=store),
+        build=lambda: make_agent(spec, store=store, context=context),
         config=config,
         store=store,
         folder=folder,

@@ -59,7 +59,7 @@ def ask_agent(
     spec: AgentSpec, config: PagesConfig, store: SessionStore, touched: TouchedSteps, kinds: Kinds
 ) -> Answers:
     """Generates what is not there yet."""
-    agent = LazyAgent(lambda: make_agent(spec, store=store))
+    agent = LazyAgent(lambda: make_agent(spec, store=store, context=config.context))
     weighed = not config.draws and gives_probabilities(spec)
 
     def run(draw: int) -> dict[PageVersion, Lines]:
