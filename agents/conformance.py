@@ -21,7 +21,7 @@ from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, ReplyOrError, Seeds, answer_batch, generate_batch
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
-from shop_env.observation import History, Observation, PastStep, observe_session
+from shop_env.observation import ContextConfig, History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
 
 Kind = Literal["ok", "note", "fault"]
@@ -113,7 +113,7 @@ class _Checks:
         self.observations = [
             observation
             for session in demo_shop.generate_sessions(sessions, seed=20_240_601)
-            for observation in observe_session(session)
+            for observation in observe_session(session, ContextConfig(goal="shown"))  # all that one may remember
         ]
         self.seeds = list(range(len(self.observations)))
 

@@ -28,7 +28,7 @@ from shop_env.observation import ContextConfig, Observation
 
 
 class Start(msgspec.Struct, frozen=True):
-    """To the child: which agent to make, the path of the store whose train split it may learn from, and what it will see."""
+    """To the child: which agent to make, the path of the store that it may learn from, and what it will see."""
 
     spec: AgentSpec
     store: str | None

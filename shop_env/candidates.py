@@ -2,7 +2,8 @@
 
 Stands between the observation and the discrete view (wrappers.py), and behind the likelihood metrics. The list is made
 from the observation alone, never from the logged action: terminate, a click on each element, and each phrase that the
-shopper has given (goal, earlier queries) typed into each input; with the goal hidden, earlier queries alone. What a shopper types freely is not always among them.
+shopper has given (goal, earlier queries) typed into each input; with the goal hidden, earlier queries alone. What a
+shopper types freely is not always among them.
 """
 
 from itertools import combinations

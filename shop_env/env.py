@@ -265,13 +265,13 @@ class RegisteredReplayEnv(ReplayEnv):
         super().__init__(store, **options)
 
     @property
-    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of gymnasium.Env
+    def spec(self) -> EnvSpec | None:
         """What gymnasium.make made it of, a ContextConfig or RewardConfig as its fields."""
         return self._spec
 
     @spec.setter
-    def spec(self, spec: EnvSpec) -> None:
-        self._spec = dataclasses.replace(spec, kwargs=msgspec.to_builtins(spec.kwargs))
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = spec and dataclasses.replace(spec, kwargs=msgspec.to_builtins(spec.kwargs))
 
 
 def named_session(options: Mapping[str, Any] | None) -> str | None:

@@ -136,7 +136,7 @@ History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
-    """What an agent sees before it replies. `persona` and `goal` are "" where unknown or hidden; `step` counts from 0."""
+    """What an agent sees before it replies. A persona or goal that is unknown or hidden is ""; `step` counts from 0."""
 
     page: str
     history: History

@@ -8,6 +8,8 @@ from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.scored_steps import AnySplit, ScoredStep, scored_keys, steps_at
 from shop_env.observation import ContextConfig
 
+GOAL_SHOWN = ContextConfig(goal="shown")
+
 
 def scored_steps(
     store: SessionStore, split: AnySplit, *, context: ContextConfig | None = None, max_sessions: int | None = None

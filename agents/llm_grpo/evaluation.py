@@ -24,12 +24,11 @@ from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
 from agents.registry import parse_spec
-from replay_sessions.demo_shop import SOURCE as DEMO_SHOP
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Table, print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
+from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
@@ -78,22 +77,22 @@ def evaluate_shared(
 
 
 def table_rows(
-    config: TrainConfig, agents: Sequence[AgentSpec], *, demo_shop: bool
+    config: TrainConfig, agents: Sequence[AgentSpec], *, oracle: tuple[ContextConfig, str] | None
 ) -> list[tuple[str, AgentSpec, ContextConfig]]:
     """The rows of the final table: the name of each one's folder, the agent, and what it is shown.
 
     Args:
         agents: Those of `evaluation.agents`.
-        demo_shop: Whether the shoppers' own policy, the oracle, is known.
+        oracle: What the demo shop's own policy is shown, and what its label says of it (shoppers_context).
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
     sampled = [
         (name, phase.label, phase.context, config.evaluation.get_decodings(phase.temperatures))
         for name, phase in config.phases.items()
     ]
-    if demo_shop:
+    if oracle is not None:
         by_tokens = [decoding for decoding in config.evaluation.get_decodings() if decoding.rationales is None]
-        sampled.append(("oracle", "oracle", config.context, by_tokens))
+        sampled.append(("oracle", f"oracle{oracle[1]}", oracle[0], by_tokens))
     for name, label, context, ways in sampled:
         for decoding in ways:
             spec = AgentSpec(target=name, arguments=decoding.arguments, label=decoding.label(label))
@@ -113,7 +112,7 @@ def evaluate_rows(
     own = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
     specs = [find_agent(text) for text in config.evaluation.agents]
     results = {}
-    for name, spec, context in table_rows(config, specs, demo_shop=store.manifest.source == DEMO_SHOP):
+    for name, spec, context in table_rows(config, specs, oracle=shoppers_context(store, config.context)):
         runnable = spec.within(folder)
         agent = AgentToEvaluate(
             spec=spec,

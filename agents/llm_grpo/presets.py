@@ -2,7 +2,7 @@
 
 preset   the learner: model, context, numbers of SFT and GRPO, validation, and default phases
 base     another preset, by name or by a file beside it, whose values a preset overrides
-rows     phases alone; a phase of the same name in the preset gives the numbers that the rows leave out
+rows     the context and the phases; a phase of the same name in the preset gives the numbers that the rows leave out
 
 A phase may override some of what phases share: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
 
@@ -65,7 +65,7 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
         name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
         for name, phase in own.get("phases", {}).items()
     }
-    return tables | own | {"phases": phases}
+    return merge(tables, own) | {"phases": phases}
 
 
 def build_config(tables: Tables, source: str, only: Collection[str] = ()) -> TrainConfig:

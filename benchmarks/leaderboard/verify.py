@@ -24,12 +24,11 @@ from agents.llm_grpo.config import TrainConfig
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels, markdown
 from benchmarks.leaderboard.rerun import check_rerun
-from replay_sessions import demo_shop
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
+from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
@@ -76,7 +75,7 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
         BadConfig: No finished evaluation of this version there.
     """
     log = read_log(folder)
-    settings = _settings(folder, log)
+    settings = _settings(folder, log, store)
     recorded = msgspec.json.decode((folder / LOG_FILE).read_bytes())
     if store.fingerprint != log.fingerprint:
         return {WHOLE_FOLDER: [f"provenance.store: it was not run on '{store.path}', {store.fingerprint}"]}
@@ -137,14 +136,14 @@ def submit(
     return mismatches
 
 
-def _settings(folder: Path, log: EvaluationLog) -> _Settings:
+def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Settings:
     """The settings of a log.
 
     Raises:
         BadConfig: Its provenance is not that of a run.
     """
     try:
-        described, source = log.provenance["config"], log.provenance["store"]["source"]
+        described = log.provenance["config"]
         if log.training is None:
             board = msgspec.convert(described, LeaderboardConfig)
             rows = [(spec.label, spec, board.context) for spec in agent_specs(board.agents)]
@@ -155,7 +154,7 @@ def _settings(folder: Path, log: EvaluationLog) -> _Settings:
     except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise BadConfig(f"the provenance in '{folder / LOG_FILE}' is not that of a run: {error!r}") from error
     specs = [parse_spec(text) for text in run.evaluation.agents]
-    rows = table_rows(run, specs, demo_shop=source == demo_shop.SOURCE)
+    rows = table_rows(run, specs, oracle=shoppers_context(store, run.context))
     return _Settings(run, run.evaluation_config, rows, run.evaluation.temperature)
 
 

@@ -18,6 +18,7 @@ The store called "demo" holds sessions of the small shop, generated on first use
 folder's name carries a hash of the shop's code and phrases, so another version of the shop makes another store.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
@@ -63,6 +64,9 @@ DEMO_SESSIONS = 8000
 DEMO_SEED = 0
 SOURCE = "demo_shop"
 MAX_STEPS = 10  # then a shopper gives up
+UNLIKELY = 1e-9  # an action that no shopper takes, in the history of somebody else's visit
+# The wanted product's words on a page of results.
+SHOWN_ON_RESULTS = (r"refinements\.brand\.(\w+)", r"refinements\.style\.(\w+)", r"[a-z]_([a-z]+)\.view_product")
 
 SMALL_PERSONAS = personas("small")
 RULES = {page: list(rules) for page, rules in groupby(POLICY["rule"], key=lambda rule: rule["when"]["page"])}
@@ -251,34 +255,73 @@ def generate_sessions(
 def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
     """Returns the shopper's policy: every possible next action and its probability, likeliest first; they sum to 1.
 
+    What is hidden is averaged over: a persona that is missing or from another shop over all kinds of shopper, the goal
+    over those that the pages leave open, each weighed by how likely it makes the history.
+
     Args:
-        observation: As the env gives it; `page`, `history`, `persona` and `goal` are read. A persona that is missing
-            or from another shop is averaged over all kinds of shopper.
+        observation: As the env gives it; `page`, `history`, `persona` and `goal` are read.
 
     Raises:
-        ValueError: The goal or page is not one of a demo shop.
+        ValueError: The goal or page is not one of a demo shop, or the goal is hidden and the pages do not tell it.
     """
-    if _is_realistic(observation):
-        options_of, shoppers = realistic.action_options(observation), realistic.PERSONAS
-    else:
-        options_of, shoppers = _small_options(observation), SMALL_PERSONAS
+    goals = _open_goals(observation)
+    shoppers = realistic.PERSONAS if _is_realistic(goals[0]) else SMALL_PERSONAS
     people = [persona for persona in shoppers if persona.text == observation["persona"]] or shoppers
+    is_known = len(goals) == len(people) == 1
+    past = [
+        ({**step, "history": observation["history"][:index]}, msgspec.json.decode(step["action"], type=Action))
+        for index, step in enumerate(observation["history"])
+        if not is_known and step["page"]  # a page that is not shown tells nothing
+    ]
+    policies: list[tuple[dict[Action, float], float]] = []
+    for goal in goals:
+        policy, before = _policy(observation, goal), [(_policy(seen, goal), action) for seen, action in past]
+        for persona in people:
+            likelihood = math.prod(seen(persona.traits).get(action, UNLIKELY) for seen, action in before)
+            policies.append((policy(persona.traits), likelihood))
+    total = sum(likelihood for _, likelihood in policies)
     probabilities: dict[Action, float] = {}
-    for persona in people:
-        weights = options_of(persona.traits)
-        total = sum(weight for _, weight in weights)
-        for action, weight in weights:
-            probabilities[action] = probabilities.get(action, 0.0) + weight / total / len(people)
+    for shares, likelihood in policies:
+        for action, share in shares.items():
+            probabilities[action] = probabilities.get(action, 0.0) + share * (likelihood / total)
     return dict(sorted(probabilities.items(), key=lambda item: -item[1]))
+
+
+def _policy(observation: Mapping[str, Any], goal: str) -> Callable[[Mapping[str, str]], dict[Action, float]]:
+    """Returns the policy of shoppers with this goal: a function of their traits."""
+    build = realistic.action_options if _is_realistic(goal) else _small_options
+    options_of = build({**observation, "goal": goal})
+
+    def shares(traits: Mapping[str, str]) -> dict[Action, float]:
+        weights = options_of(traits)
+        total = sum(weight for _, weight in weights)
+        return {action: weight / total for action, weight in weights}
+
+    return shares
+
+
+def _open_goals(observation: Mapping[str, Any]) -> list[str]:
+    """Returns the goal, or those that the small shop's pages leave open: results tell all but the size."""
+    if observation["goal"]:
+        return [observation["goal"]]
+    history = observation["history"]
+    pages = "".join([*(step["page"] for step in history), observation["page"]])
+    product = [re.search(pattern, pages) for pattern in SHOWN_ON_RESULTS]
+    words = [match[1] for match in product if match]
+    if len(words) < len(product):
+        raise ValueError("the goal is hidden and the pages do not tell it; show it by --context.goal shown")
+    chosen = re.findall(r"product\.options\.size\.(\w+)", "".join(step["action"] for step in history))
+    return [Goal(Product(*words), size).text() for size in chosen[:1] or SIZES]
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
     """Returns the one first-person sentence that the shopper would give for `action`."""
-    return (realistic.rationale_for if _is_realistic(observation) else _small_rationale)(observation, action)
+    goal = _open_goals(observation)[0]
+    return (realistic.rationale_for if _is_realistic(goal) else _small_rationale)({**observation, "goal": goal}, action)
 
 
-def _is_realistic(observation: Mapping[str, Any]) -> bool:
-    return str(observation["goal"]).startswith("Find ")
+def _is_realistic(goal: str) -> bool:
+    return goal.startswith("Find ")
 
 
 def demo_store_path() -> Path:

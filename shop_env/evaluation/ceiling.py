@@ -1,11 +1,16 @@
 """The ceiling: the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p.
 
-The likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q.
+The likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q. Of a hidden
+persona and goal p is averaged over those that fit what is shown (replay_sessions/demo_shop/visits.py), which makes it
+the best prediction. For the goals of the larger shops, and before the first page of results, that takes too long: there
+the policy knows the goal, and its rows say so.
 """
 
 import math
 from collections.abc import Mapping
 from statistics import fmean
+
+import msgspec
 
 from replay_sessions import demo_shop
 from replay_sessions.foundation.table import Estimate
@@ -13,6 +18,7 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
+from shop_env.observation import ContextConfig
 
 
 def is_demo_store(store: SessionStore) -> bool:
@@ -22,13 +28,18 @@ def is_demo_store(store: SessionStore) -> bool:
 def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
     """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
 
-    None where it is not known: the shoppers' policy needs the demo shop, their own persona, and complete pages.
+    None where it is not known: that needs the demo shop, no persona but the shoppers' own, and complete pages.
     """
-    if not is_demo_store(store) or config.context.persona != "matched" or config.context.budget is not None:
+    shown = shoppers_context(store, config.context, first_action=config.first_action)
+    if shown is None:
+        return []
+    context, knowing = shown
+    is_known = (context.goal, context.persona) == ("shown", "matched") and context.budget is None
+    if not is_known and not (context.persona in ("matched", "none") and context.grows_by_appending):
         return []
     greedy, sampled, types, entropies = [], [], [], []
     keys = config.keys(store)
-    for step in steps_at(store, config.split, keys, config.context):
+    for step in steps_at(store, config.split, keys, context):
         policy = demo_shop.action_probabilities(step.observation)
         best = max(policy, key=policy.__getitem__)
         shares = sharpened(policy, temperature)
@@ -43,8 +54,22 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     sessions = len({session_id for session_id, _ in keys})
     return [
         ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
-        for label, figures in (("ceiling", of_best), (f"ceiling at T = {temperature:g}", of_sampled))
+        for label, figures in ((f"ceiling{knowing}", of_best), (f"ceiling at T = {temperature:g}{knowing}", of_sampled))
     ]
+
+
+def shoppers_context(
+    store: SessionStore, context: ContextConfig, *, first_action: bool = False
+) -> tuple[ContextConfig, str] | None:
+    """What the demo shop's own policy has to be shown beside agents with this context, and what its label says of it;
+    None: the store is of another shop.
+    """
+    if not is_demo_store(store):
+        return None
+    is_small = store.manifest.options.get("page_size", "small") == "small"
+    if context.goal == "shown" or (is_small and not first_action):
+        return context, ""
+    return msgspec.structs.replace(context, goal="shown"), " (knows the goal)"
 
 
 def sharpened(probabilities: Mapping[Action, float], temperature: float) -> dict[Action, float]:

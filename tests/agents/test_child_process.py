@@ -14,6 +14,7 @@ from replay_sessions.foundation.errors import AgentFailed, UnknownAgent
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.log import read_log
+from shop_env.observation import ContextConfig
 
 AGENTS = """
 import os, time
@@ -107,7 +108,7 @@ def agents(tmp_path: Path) -> Path:
 
 
 def build(agents: Path, name: str, limit_s: float = 60.0) -> ForeignAgent:
-    agent = build_agent(parse_spec(f"{agents}:{name}"), None, limit_s)
+    agent = build_agent(parse_spec(f"{agents}:{name}"), None, ContextConfig(), limit_s)
     assert isinstance(agent, ForeignAgent)
     return agent
 
@@ -126,7 +127,7 @@ def test_records_are_those_of_the_same_agent_in_this_process(
 ) -> None:
     for name, module in (("RandomAgent", "rules"), ("Ngram", "fitted")):
         spec = parse_spec(f"agents.baselines.{module}:{name}")
-        there = build_agent(spec, demo_store)
+        there = build_agent(spec, demo_store, ContextConfig())
         assert isinstance(there, ForeignAgent)
         options: dict[str, Any] = {"likelihood": likelihood, "max_sessions": 4}
         here = evaluate(make_agent(spec, store=demo_store), demo_store, "test", **options)
@@ -211,7 +212,7 @@ def test_calls_at_once_are_in_the_order_of_the_steps(agents: Path, planted_store
 
 
 def test_it_gets_the_train_split_and_observations(agents: Path, demo_store: SessionStore) -> None:
-    agent = build_agent(parse_spec(f"{agents}:CountsSplits"), demo_store)
+    agent = build_agent(parse_spec(f"{agents}:CountsSplits"), demo_store, ContextConfig())
     record = evaluate(agent, demo_store, "test", max_sessions=1)[0]
     assert isinstance(agent, ForeignAgent)
     agent.close()

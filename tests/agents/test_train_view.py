@@ -11,6 +11,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
+from tests.scored_steps import GOAL_SHOWN
 
 LOOK_UP = """
 import json
@@ -37,7 +38,7 @@ def look_up(tmp_path: Path) -> str:
 
 
 def exact(agent: Any, store: SessionStore) -> float:
-    return summarise(evaluate(agent, store, "test"), label="").figures["exact_accuracy"].value
+    return summarise(evaluate(agent, store, "test", context=GOAL_SHOWN), label="").figures["exact_accuracy"].value
 
 
 def test_a_look_up_by_page_finds_no_test_answer(look_up: str, demo_store: SessionStore) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import msgspec
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from shop_env.env import ReplayEnv
 from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
 from shop_env.reward import REWARD_PRESETS, RewardConfig, best_breakdown, score_reply
+from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
 
 
@@ -225,6 +227,15 @@ def test_options_are_json_values_and_a_spec_survives_json(demo_store: Path) -> N
     assert again.reset(seed=1)[0] == env.reset(seed=1)[0]
 
 
+def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json(demo_store: Path) -> None:
+    store = str(demo_store)
+    assert gymnasium.make("ShopR1-v0", store=store).reset(seed=0)[0]["goal"] == ""
+    env = gymnasium.make("ShopR1-v0", store=store, context=GOAL_SHOWN, reward=RewardConfig(dars=1.0))
+    again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.unwrapped.context == GOAL_SHOWN and again.unwrapped.reward == RewardConfig(dars=1.0)
+    assert again.reset(seed=0)[0]["goal"].startswith("Buy a ")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -337,7 +348,7 @@ def test_a_bonus_for_the_session_is_a_wrapper(kettle_session: Session) -> None:
 
 
 def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", render_mode="ansi")
+    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=GOAL_SHOWN, render_mode="ansi")
     env.reset(seed=0)
     env.step("\x1b[31mred\x07")
     shown = env.render()

@@ -10,7 +10,7 @@ from replay_sessions.demo_shop import action_probabilities, generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
-from shop_env.live import LiveEnv, visit_id
+from shop_env.live import VISIT_CONTEXT, LiveEnv, visit_id
 from shop_env.observation import Observation, observe
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
@@ -61,7 +61,7 @@ def test_visits_are_those_of_the_generated_population() -> None:
     env = LiveEnv("realistic")
     for number, session in enumerate(generate_sessions(9, seed=42, page_size="realistic")):
         observation, info = env.reset(seed=42 if number == 0 else None)
-        assert observation == observe(session, 0)
+        assert observation == observe(session, 0, VISIT_CONTEXT)
         assert info["user_id"] == session.user_id
         again, named = env.reset(options={"session_id": info["session_id"]})
         assert (again, named) == (observation, info)

@@ -8,10 +8,11 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, reply_action
 from shop_env.observation import ContextConfig, observe, observe_session
+from tests.scored_steps import GOAL_SHOWN
 
 
 def test_first_step_has_no_history(kettle_session: Session) -> None:
-    assert observe(kettle_session, 0) == {
+    assert observe(kettle_session, 0, GOAL_SHOWN) == {
         "page": '<input name="search_input" type="text">',
         "history": (),
         "persona": "Ada, 36, counts her money.",

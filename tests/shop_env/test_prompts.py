@@ -13,6 +13,7 @@ from replay_sessions.schema import Click, Persona, Session, Step, Terminate, Typ
 from shop_env.observation import ContextConfig, observe
 from shop_env.prompts import INSTRUCTIONS, PAGE_LEFT_OUT, PERSONA_NOTE, PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
+from tests.scored_steps import GOAL_SHOWN
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -49,7 +50,7 @@ def test_the_prompt_of_a_step_and_its_logged_reply_begin_the_next_prompt(style: 
 
 
 def test_compact_prompt_is_persona_goal_and_pages(kettle_session: Session) -> None:
-    messages = render_prompt(observe(kettle_session, 1), PromptConfig(style="compact"))
+    messages = render_prompt(observe(kettle_session, 1, GOAL_SHOWN), PromptConfig(style="compact"))
     assert [message["content"] for message in messages] == [
         "Ada, 36, counts her money.\na red kettle",
         '<input name="search_input" type="text">',
@@ -59,12 +60,12 @@ def test_compact_prompt_is_persona_goal_and_pages(kettle_session: Session) -> No
 
 
 def test_compact_prompt_leaves_empty_parts_out(kettle_session: Session) -> None:
-    observation = observe(kettle_session, 0, ContextConfig(persona="none"))
+    observation = observe(kettle_session, 0, ContextConfig(persona="none", goal="shown"))
     assert render_prompt(observation, PromptConfig(style="compact"))[0]["content"] == "a red kettle"
 
 
 def test_full_prompt_equals_the_golden_file(kettle_session: Session) -> None:
-    messages = render_prompt(observe(kettle_session, 2, ContextConfig(scope="latest_step")))
+    messages = render_prompt(observe(kettle_session, 2, ContextConfig(scope="latest_step", goal="shown")))
     shown = "\n\n".join(f"=== {message['role']}\n{message['content']}" for message in messages) + "\n"
     assert shown == (GOLDEN / "full_prompt.txt").read_text(encoding="utf-8")
 

@@ -18,6 +18,7 @@ from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.observation import Observation, observe
 from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
+from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
 
 
@@ -55,7 +56,8 @@ def test_of_too_many_elements_those_that_match_the_goal_stay() -> None:
 def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session: Session) -> None:
     quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
     assert candidate_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
-    assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]
+    assert candidate_phrases(observe(kettle_session, 2, GOAL_SHOWN)) == ["red kettle", "red", "kettle"]
+    assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]  # of the query before
     assert candidate_phrases(see("", "")) == []
 
 
@@ -73,7 +75,9 @@ def test_check_env_passes(demo_store: Path, view: str) -> None:
 
 
 def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -> None:
-    env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(demo_store), split="all", reward="binary"))
+    env = DiscreteActions(
+        gymnasium.make("ShopR1-v0", store=str(demo_store), split="all", reward="binary", context=GOAL_SHOWN)
+    )
     found = scored = 0
     for _ in range(len(env.unwrapped.session_ids)):
         _, info = env.reset()

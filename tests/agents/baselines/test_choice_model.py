@@ -18,6 +18,7 @@ from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.splits import SplitPlan
 from shop_env.observation import Observation, observe_session
 from shop_env.replies import parse_reply
+from tests.scored_steps import GOAL_SHOWN
 
 GOAL = "Find a kettle for at most $100."
 PRICE, RATING = -4.0, 1.5  # planted: of a price relative to the budget, and of a star
@@ -56,7 +57,7 @@ def fit_to(path: Path, sessions: Iterable[Session]) -> ChoiceModel:
     with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
         for session in sessions:
             writer.write(session)
-    return ChoiceModel(TrainView(SessionStore.open(path)), skip_first_action=False)
+    return ChoiceModel(TrainView(SessionStore.open(path), GOAL_SHOWN), skip_first_action=False)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def observation(page: str, goal: str = GOAL, persona: str = "A hasty shopper") -
     session = Session(
         session_id="s", user_id="u", steps=(step,), source="test", goal=goal, persona=Persona(text=persona)
     )
-    return next(iter(observe_session(session)))
+    return next(iter(observe_session(session, GOAL_SHOWN)))
 
 
 def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float]:
@@ -83,7 +84,7 @@ def shares_on(model: ChoiceModel, page: str, **about: str) -> dict[Action, float
 
 
 def test_gradient_equals_finite_differences(model: ChoiceModel) -> None:
-    pages = model.pages([next(iter(observe_session(session))) for session in planted_sessions(12)])
+    pages = model.pages([next(iter(observe_session(session, GOAL_SHOWN))) for session in planted_sessions(12)])
     batches = model.batches([(page, number % len(page.choices)) for number, page in enumerate(pages)])
     random = np.random.default_rng(0)
     weights = random.normal(0, 0.1, len(model.weights))
@@ -237,7 +238,7 @@ def test_popular_offers_the_place_of_the_last_click_and_the_headings_link_are_le
     shares = shares_on(fitted, product("Pots"))
     assert max(shares, key=lambda action: shares[action]) == Click(name="menu.pots")
     seen = [Step(page=cards, action=Click(name=f"results.{name}.view")) for name in "eh"]
-    *_, after = observe_session(planted_session(0, tuple(seen)))
+    *_, after = observe_session(planted_session(0, tuple(seen)), GOAL_SHOWN)
     [(actions, likely)] = fitted.distributions([after])
     assert actions[likely.argmax()] == Click(name="results.f.view")
 
@@ -246,8 +247,10 @@ def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: Choic
     """Their log-ratios are the differences of log-probabilities; more users make them smaller."""
     spreads = []
     for users in (150, 600):
-        refitted = ChoiceModel(TrainView.of(str(planted)), skip_first_action=False, max_steps=users, refits=12)
-        pages = [next(iter(observe_session(session))) for session in planted_sessions(40)]
+        refitted = ChoiceModel(
+            TrainView(SessionStore.open(planted), GOAL_SHOWN), skip_first_action=False, max_steps=users, refits=12
+        )
+        pages = [next(iter(observe_session(session, GOAL_SHOWN))) for session in planted_sessions(40)]
         replies = refitted.act_batch(pages, seeds=range(40))
         ratios = refitted.log_ratios(pages, replies)
         assert ratios.shape == (40, 12)
@@ -267,7 +270,7 @@ def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypat
     few, many = [], []
     for iterations, distances in ((choice_model.REFIT_ITERATIONS, few), (1000, many)):
         monkeypatch.setattr(choice_model, "REFIT_ITERATIONS", iterations)
-        fitted = ChoiceModel(TrainView.of(str(planted)), skip_first_action=False, refits=2)
+        fitted = ChoiceModel(TrainView(SessionStore.open(planted), GOAL_SHOWN), skip_first_action=False, refits=2)
         distances += [np.linalg.norm(weights - fitted.weights) for weights in fitted.refitted]
     assert few == pytest.approx(many, rel=0.1)
 
@@ -292,7 +295,7 @@ def test_the_features_are_as_many_as_their_names(model: ChoiceModel) -> None:
 def test_a_very_long_visit_is_not_weighed_in_proportion_to_its_length(model: ChoiceModel) -> None:
     """Three visits of over 100 steps had a quarter of the merchandise store's test steps: terminate seemed certain."""
     step = Step(page=card("a", 20, 4.0), action=Click(name="results.a.view"))
-    after = [*observe_session(planted_session(0, (step,) * 201))]
+    after = [*observe_session(planted_session(0, (step,) * 201), GOAL_SHOWN)]
     few, many = (
         page.choices[0].facts[FEATURES.index("steps so far, log")] for page in model.pages([after[20], after[200]])
     )

@@ -25,7 +25,7 @@ from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
-from tests.scored_steps import scored_steps
+from tests.scored_steps import GOAL_SHOWN, scored_steps
 
 BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
 PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'
@@ -69,18 +69,21 @@ def ruled_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
 @cache
 def fitted(name: str, store: SessionStore) -> FittedBaseline:
     """A baseline, fitted once for all tests."""
-    baseline = make_agent(name, store=store)
+    baseline = make_agent(name, store=store, context=GOAL_SHOWN)
     assert isinstance(baseline, FittedBaseline)
     return baseline
 
 
 def observations(store: SessionStore) -> list[Observation]:
-    return [step.observation for step in scored_steps(store, "test")]
+    return [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN)]
 
 
 @pytest.mark.parametrize("name", ["nearest", "logistic", "boosting"])
 def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, ruled_store: SessionStore) -> None:
-    assert step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test"))["exact_accuracy"] == 1.0
+    assert (
+        step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test", context=GOAL_SHOWN))["exact_accuracy"]
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("name", ["context_majority", "ngram"])
@@ -114,7 +117,7 @@ def test_a_baseline_says_the_same_whatever_the_test_split_holds(
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_nothing_that_a_page_offers_is_impossible(name: str, demo_store: SessionStore) -> None:
-    steps = list(scored_steps(demo_store, "test"))
+    steps = list(scored_steps(demo_store, "test", context=GOAL_SHOWN))
     found = fitted(name, demo_store).probabilities([step.observation for step in steps])
     for step, probabilities in zip(steps, found, strict=True):
         given = checked_distribution(probabilities)
@@ -124,7 +127,7 @@ def test_nothing_that_a_page_offers_is_impossible(name: str, demo_store: Session
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_is_worth_more_than_uniform_chance(name: str, demo_store: SessionStore) -> None:
-    steps = list(scored_steps(demo_store, "test"))
+    steps = list(scored_steps(demo_store, "test", context=GOAL_SHOWN))
     found = fitted(name, demo_store).probabilities([step.observation for step in steps])
     own = uniform = 0.0
     for step, probabilities in zip(steps, found, strict=True):
@@ -214,8 +217,8 @@ def test_a_baseline_replies_with_what_it_holds_likeliest(name: str, demo_store: 
 def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_under_a_seed(
     name: str, demo_store: SessionStore
 ) -> None:
-    observation = next(iter(scored_steps(demo_store, "test"))).observation
-    sampled = make_agent(f"{name}?temperature=1", store=demo_store)
+    observation = next(iter(scored_steps(demo_store, "test", context=GOAL_SHOWN))).observation
+    sampled = make_agent(f"{name}?temperature=1", store=demo_store, context=GOAL_SHOWN)
     (expected,) = fitted(name, demo_store).probabilities([observation])
     seeds = list(range(500))
     replies = sampled.act_batch([observation] * len(seeds), seeds=seeds)  # type: ignore[attr-defined]

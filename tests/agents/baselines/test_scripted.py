@@ -1,19 +1,23 @@
 """What the agents without a model answer."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from agents.registry import make_agent
 from replay_sessions.demo_shop import action_probabilities
+from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import SplitPlan
 from shop_env.evaluation.ceiling import ceiling_rows, sharpened
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.observation import History, Observation, PastStep, observe
+from shop_env.observation import ContextConfig, History, Observation, PastStep, observe
 from shop_env.replies import Reply, parse_reply
 from shop_env.words import content_words, shopper_words
+from tests.scored_steps import GOAL_SHOWN
 
 PAGE = (
     '<input name="search_input" type="text"/><a name="results.red_kettle.view_product">kettle</a>'
@@ -111,11 +115,11 @@ def test_oracle_refuses_a_store_that_is_not_of_the_demo_shop(planted_store: Sess
 
 def test_ceiling_is_the_mean_of_the_likeliest_actions_probability(demo_store: SessionStore) -> None:
     policies = [
-        action_probabilities(observe(session, index))
+        action_probabilities(observe(session, index, GOAL_SHOWN))
         for session in demo_store.sessions("test")
         for index in range(1, len(session.steps))
     ]
-    best, drawn = ceiling_rows(demo_store, EvaluationConfig(), temperature=0.5)
+    best, drawn = ceiling_rows(demo_store, EvaluationConfig(context=GOAL_SHOWN), temperature=0.5)
     greedy, sampled = (row.figures["exact_accuracy"].value for row in (best, drawn))
     assert best.steps == drawn.steps == len(policies)
     assert greedy == pytest.approx(sum(max(policy.values()) for policy in policies) / len(policies))
@@ -134,3 +138,17 @@ def test_words_are_found_in_every_script() -> None:
     assert content_words("Find 红色水壶, please") == ["红色水壶"]
     past = ({"type": "type_and_submit", "name": "q", "text": "чайник"},)
     assert shopper_words(observation(past=past, goal="red")) == ["red", "чайник"]
+
+
+def test_the_policy_of_a_larger_shop_knows_the_goal_and_its_rows_say_so(
+    demo_store: SessionStore, tmp_path: Path
+) -> None:
+    write_demo_store(tmp_path / "compact", 12, 0, "compact", splits=SplitPlan(by="session", test=1.0, validation=0.0))
+    compact = SessionStore.open(tmp_path / "compact")
+    hidden, shown = (ceiling_rows(compact, EvaluationConfig(context=one)) for one in (ContextConfig(), GOAL_SHOWN))
+    assert [row.figures for row in hidden] == [row.figures for row in shown]
+    assert all(row.label.endswith(" (knows the goal)") for row in hidden)
+    rows = ceiling_rows(demo_store, EvaluationConfig(context=ContextConfig(persona="none")))
+    assert [row.label for row in rows] == ["ceiling", "ceiling at T = 0.6"]
+    for context in (ContextConfig(persona="shuffled"), ContextConfig(scope="latest_step")):
+        assert not ceiling_rows(demo_store, EvaluationConfig(context=context))

@@ -18,7 +18,7 @@ CONFIG = load_preset("tiny_cpu")
 
 
 def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none() -> None:
-    rows = {spec.label: spec for _, spec, _ in table_rows(CONFIG, [], demo_shop=True)}
+    rows = {spec.label: spec for _, spec, _ in table_rows(CONFIG, [], oracle=(CONFIG.context, ""))}
     spec = rows["SFT, most probable action"]
     assert spec.target == "sft" and spec.arguments["decode"] == "most_probable_action"
     assert "Shop-R1, most probable action" in rows and "oracle, greedy" in rows
@@ -32,7 +32,8 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
     )
     assert without.evaluation_config == msgspec.structs.replace(CONFIG.evaluation_config, likelihood=False)
     rows, fewer = (
-        {label.label: label for _, label, _ in table_rows(config, [], demo_shop=True)} for config in (CONFIG, without)
+        {label.label: label for _, label, _ in table_rows(config, [], oracle=(CONFIG.context, ""))}
+        for config in (CONFIG, without)
     )
     assert fewer == {label: spec for label, spec in rows.items() if "decode" not in spec.arguments}
 

@@ -14,6 +14,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from shop_env.observation import observe_session
 from shop_env.reward.similarity import rouge_l
+from tests.scored_steps import GOAL_SHOWN
 
 SESSIONS = list(generate_sessions(400, seed=11))
 WANTED = Product("kestrel", "teal", "kettle")
@@ -21,7 +22,7 @@ WANTED = Product("kestrel", "teal", "kettle")
 
 def steps(sessions: list[Session]) -> Iterator[tuple[Any, Action]]:
     for session in sessions:
-        for observation, step in zip(observe_session(session), session.steps, strict=True):
+        for observation, step in zip(observe_session(session, GOAL_SHOWN), session.steps, strict=True):
             yield observation, step.action
 
 
@@ -79,7 +80,7 @@ def test_shoppers_take_their_likeliest_action_as_often_as_their_policy_says() ->
 
 
 def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper() -> None:
-    observation = {**observe_session(SESSIONS[0])[0], "persona": ""}
+    observation = {**observe_session(SESSIONS[0], GOAL_SHOWN)[0], "persona": ""}
     policy = action_probabilities(observation)
     searching = sum(chance for action, chance in policy.items() if isinstance(action, TypeAndSubmit))
     assert searching == pytest.approx((0.8 + 0.3) / 2)
@@ -112,6 +113,27 @@ def test_the_shop_answers_any_action(actions: list[Action]) -> None:
 
 @pytest.mark.parametrize("field", ["page", "goal"])
 def test_a_page_or_goal_of_another_shop_is_a_clear_error(field: str) -> None:
-    observation = {**observe_session(SESSIONS[0])[0], field: "<p>something else</p>"}
+    observation = {**observe_session(SESSIONS[0], GOAL_SHOWN)[0], field: "<p>something else</p>"}
     with pytest.raises(ValueError, match="demo shop"):
         action_probabilities(observation)
+
+
+@pytest.mark.parametrize("hidden", [("goal",), ("persona",), ("goal", "persona")])
+def test_what_is_hidden_is_averaged_over_as_well_as_can_be_predicted(hidden: tuple[str, ...]) -> None:
+    """The likeliest action is right as often as its probability says, and less often than where all is shown."""
+    hits = expected = variance = known = 0.0
+    for session in SESSIONS:
+        for observation, step in [*zip(observe_session(session, GOAL_SHOWN), session.steps, strict=True)][1:]:
+            policy = action_probabilities(observation | dict.fromkeys(hidden, ""))
+            best, chance = next(iter(policy.items()))
+            hits += best == step.action
+            expected += chance
+            variance += chance * (1 - chance)
+            known += next(iter(action_probabilities(observation).values()))
+    assert abs(hits - expected) < 4 * variance**0.5
+    assert expected < known
+
+
+def test_a_goal_that_no_page_tells_is_a_clear_error() -> None:
+    with pytest.raises(ValueError, match="hidden"):
+        action_probabilities(observe_session(SESSIONS[0])[0])

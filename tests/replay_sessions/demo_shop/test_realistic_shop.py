@@ -19,6 +19,7 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from shop_env.observation import observe_session
+from tests.scored_steps import GOAL_SHOWN
 
 SESSIONS = list(generate_sessions(200, seed=5, page_size="compact"))
 SEARCH = "nav_bar.search_input"
@@ -170,7 +171,7 @@ def test_the_probabilities_are_those_of_the_formula_for_two_offers() -> None:
 
 def test_everything_that_a_shopper_may_do_can_be_done_on_the_page() -> None:
     for session in SESSIONS[:60]:
-        for observation, step in zip(observe_session(session), session.steps, strict=True):
+        for observation, step in zip(observe_session(session, GOAL_SHOWN), session.steps, strict=True):
             names = {element.name for element in find_elements(step.page)}
             probabilities = action_probabilities(observation)
             assert sum(probabilities.values()) == pytest.approx(1)
@@ -193,7 +194,7 @@ def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things(
 
 
 def test_unknown_persona_is_the_mean_of_all() -> None:
-    observation = dict(next(iter(observe_session(SESSIONS[0]))))
+    observation = dict(next(iter(observe_session(SESSIONS[0], GOAL_SHOWN))))
     of_each = [action_probabilities(observation | {"persona": persona.text}) for persona in PERSONAS]
     mean = action_probabilities(observation | {"persona": "somebody"})
     for action, probability in mean.items():
