@@ -47,6 +47,7 @@ REPLY_PARTS = [
     '"}}',
 ]
 WORD = re.compile(r"[^\W_]+")
+_DEFAULT_CONTEXT = ContextConfig()
 
 
 def build_model(tokenizer: Any, config: TinyModelConfig, seed: int) -> Any:
@@ -70,7 +71,12 @@ def build_model(tokenizer: Any, config: TinyModelConfig, seed: int) -> Any:
     )
 
 
-def train_tokenizer(sessions: Iterable[Session], config: TinyTokenizerConfig, prompt: PromptConfig) -> Any:
+def train_tokenizer(
+    sessions: Iterable[Session],
+    config: TinyTokenizerConfig,
+    prompt: PromptConfig,
+    context: ContextConfig = _DEFAULT_CONTEXT,
+) -> Any:
     """The tokenizer for a store's training sessions.
 
     Raises:
@@ -80,7 +86,8 @@ def train_tokenizer(sessions: Iterable[Session], config: TinyTokenizerConfig, pr
     if not sessions:
         raise BadConfig("no training sessions to build a tokenizer from: is the store's train split empty?")
     words = _words(sessions, config)
-    scaffolds, rest = _scaffolds(sessions, words, config, prompt)
+    texts = [list(_texts(session, prompt, context)) for session in sessions]
+    scaffolds, rest = _scaffolds(texts, words, config)
     bpe = Tokenizer(models.BPE(byte_fallback=False))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -120,15 +127,13 @@ def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
     return sorted(frequent, key=lambda word: (-counts[word], word))[: config.max_words]
 
 
-def _scaffolds(
-    sessions: list[Session], words: list[str], config: TinyTokenizerConfig, prompt: PromptConfig
-) -> tuple[list[str], list[str]]:
+def _scaffolds(texts: list[list[str]], words: list[str], config: TinyTokenizerConfig) -> tuple[list[str], list[str]]:
     """The frequent text between words and reply parts, and the rest, for BPE."""
     parts = sorted(["\n", *SPECIAL, *REPLY_PARTS, *words], key=lambda part: (-len(part), part))
     splitter = re.compile("|".join(map(re.escape, parts)))
     counts: Counter[str] = Counter()
-    for session in sessions:
-        counts.update({segment for text in _texts(session, prompt) for segment in splitter.split(text) if segment})
+    for of_session in texts:
+        counts.update({segment for text in of_session for segment in splitter.split(text) if segment})
     frequent = [segment for segment, count in counts.items() if len(segment) > 1 and count >= config.min_count]
     frequent.sort(key=lambda segment: (-counts[segment] * len(segment), segment))
     scaffolds = frequent[: config.max_scaffolds]
@@ -137,8 +142,8 @@ def _scaffolds(
     return scaffolds, rest or [" "]
 
 
-def _texts(session: Session, prompt: PromptConfig) -> Iterator[str]:
-    observation = observe_session(session, ContextConfig())[-1]
+def _texts(session: Session, prompt: PromptConfig, context: ContextConfig) -> Iterator[str]:
+    observation = observe_session(session, context)[-1]
     for message in render_prompt(observation, prompt):
         yield message["content"]
     yield format_reply(session.steps[-1].rationale or "", session.steps[-1].action)

@@ -189,5 +189,5 @@ def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, 
     """The configuration of the model, and its tokenizer; weights are not read."""
     if config.model.path is not None:
         return load_pretrained(AutoConfig, config.model.path), load_tokenizer(config.model.path)
-    tokenizer = train_tokenizer(sessions, config.model.tokenizer, config.prompt)
+    tokenizer = train_tokenizer(sessions, config.model.tokenizer, config.prompt, config.context)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer

@@ -217,7 +217,7 @@ class TrainingRun:
             precision=config.model.computed_in,
         )
         if config.model.path is None:
-            tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt)
+            tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt, config.context)
             model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
             enable_tree_attention(model)
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
