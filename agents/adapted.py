@@ -67,7 +67,7 @@ class TrainView:
     """The train split of a store, read as a store is.
 
     Attributes:
-        name, source, fingerprint: Of the whole store.
+        name, source, fingerprint, typing: Of the whole store.
         context: What of a session the agent will be shown, and should learn from; shuffled personas are not for
             learning, so those who will see them learn from the shoppers' own.
     """
@@ -76,6 +76,7 @@ class TrainView:
         self.name = store.path.name
         self.source = store.manifest.source
         self.fingerprint = store.fingerprint
+        self.typing = store.typing
         is_shuffled = context.persona == "shuffled"
         self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
         self._store = store

@@ -165,7 +165,7 @@ class _Checks:
         return self._show(observations, "act_batch", lambda copies: generate_batch(self.agent, copies, seeds))
 
     def _check_format(self, replies: Replies) -> None:
-        parsed = [parse_reply(str(reply)) for reply in replies]
+        parsed = [parse_reply(str(reply), "strict_input") for reply in replies]
         malformed = [f"{reply.problem} ({reply.detail})" for reply in parsed if isinstance(reply, MalformedReply)]
         problem = malformed and f"{len(malformed)} of {len(replies)} earn nothing; the first: {malformed[0]}"
         self.judge("replies parse", problem, "each is one JSON object with a rationale and an action", kind="note")

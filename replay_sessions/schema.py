@@ -6,8 +6,11 @@ fields are errors, so a misspelt key is found where it is read. Actions carry th
     {"type": "click", "name": "nav_bar.cart"}
     {"type": "type_and_submit", "name": "search_input", "text": "red kettle"}
     {"type": "terminate"}
+
+A text that is not known to be submitted is written as `input`, which is OPeRA's and Customer-R1's word.
 """
 
+from collections.abc import Mapping
 from html import escape
 from typing import Literal, assert_never, get_args
 
@@ -45,6 +48,8 @@ Action = Click | TypeAndSubmit | Terminate
 ActionType = Literal["click", "type_and_submit", "terminate"]
 ACTION_CLASSES: dict[ActionType, type[Action]] = {kind.__struct_config__.tag: kind for kind in get_args(Action)}
 ACTION_TYPES = tuple(ACTION_CLASSES)
+INPUT = "input"  # what OPeRA and Customer-R1 call a text that is typed and not known to be submitted
+Typing = Literal["type_and_submit", "input", "both"]  # which of the two words a log's typed texts need
 
 
 def action_type(action: Action) -> ActionType:
@@ -57,7 +62,7 @@ def action_type(action: Action) -> ActionType:
 
 
 def reply_action(action: Action) -> dict[str, str]:
-    """The JSON object that a perfect reply carries under `action`: the predicted fields and nothing else.
+    """The type and the predicted fields of an action, by which actions are compared.
 
     >>> reply_action(Click(name="nav_bar.cart", click_type="nav_bar"))
     {'type': 'click', 'name': 'nav_bar.cart'}
@@ -71,6 +76,26 @@ def reply_action(action: Action) -> dict[str, str]:
             return {"type": "terminate"}
         case _:
             assert_never(action)
+
+
+def written_action(action: Action) -> dict[str, str]:
+    """The JSON object that a perfect reply carries under `action`.
+
+    >>> written_action(TypeAndSubmit(name="search", text="kettle", submitted=False))
+    {'type': 'input', 'name': 'search', 'text': 'kettle'}
+    """
+    return reply_action(action) | ({} if getattr(action, "submitted", True) else {"type": INPUT})
+
+
+def read_action(written: Mapping[str, str]) -> Action:
+    """The action that `written_action` wrote.
+
+    >>> read_action({"type": "input", "name": "search", "text": "kettle"})
+    TypeAndSubmit(name='search', text='kettle', submitted=False)
+    """
+    as_input = {"type": "type_and_submit", "submitted": False} if written["type"] == INPUT else {}
+    action: Action = msgspec.convert({**written, **as_input}, Action)
+    return action
 
 
 def describe_action(action: Action) -> str:

@@ -16,15 +16,20 @@ from shop_env.words import content_words, past_actions, quoted_parts, shopper_wo
 _PHRASE_WORDS = 4
 
 
-def candidate_actions(observation: Observation, max_candidates: int = 64, max_phrases: int = 16) -> list[Action]:
+def candidate_actions(
+    observation: Observation, max_candidates: int = 64, max_phrases: int = 16, *, submitted: bool = True
+) -> list[Action]:
     """Lists the actions that a page offers: terminate first, then clicks in document order, then typing.
 
     Of more clicks than there is room for, those that share most words with the goal and the history stay.
+
+    Args:
+        submitted: False where typing is `input`.
     """
     elements = find_elements(observation["page"])
     inputs = [element.name for element in elements if element.accepts == "type"]
     typing: list[Action] = [
-        TypeAndSubmit(name=name, text=phrase)
+        TypeAndSubmit(name=name, text=phrase, submitted=submitted)
         for name in inputs
         for phrase in candidate_phrases(observation, max_phrases)
     ]
@@ -42,7 +47,7 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, max_ph
 def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
     """Lists texts that might be typed: quoted parts of the goal, up to four of its words in order, old queries.
 
-    The goal's first clause with a content word is used, longest choices first; without a goal, the latest query.
+    The goal's first clause with a content word is used, longest choices first.
 
     >>> goal: Observation = {"page": "", "history": (), "persona": "", "goal": "Buy a red kettle, cheap.", "step": 0}
     >>> candidate_phrases(goal)
@@ -50,7 +55,7 @@ def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[s
     """
     goal = observation["goal"]
     typed = [action.get("text", "") for action in past_actions(observation["history"])]
-    words = content_words(goal or "".join(typed[-1:]))[:_PHRASE_WORDS]
+    words = content_words(goal)[:_PHRASE_WORDS]
     choices = (" ".join(choice) for length in range(len(words), 0, -1) for choice in combinations(words, length))
     phrases = [*quoted_parts(goal), *typed, *choices]
     return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]

@@ -45,7 +45,7 @@ from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
-from shop_env.replies import Extraction, MalformedReply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, extraction_of, parse_reply
 from shop_env.reward.score import RewardConfig, reward_preset, score_reply
 from shop_env.spaces import observation_space, reply_space
 
@@ -141,6 +141,7 @@ class ReplayEnv(TextEnv):
             with_info=(with_info, (True, False)),
         )
         self.store = open_source(store)
+        self._extraction = extraction_of(self.store, extraction)
         self.reward = (
             reward_preset(reward) if isinstance(reward, str) else convert_option("reward", reward, RewardConfig)
         )

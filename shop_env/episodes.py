@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Session, Split, reply_action
+from replay_sessions.schema import Action, Session, Split, written_action
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.reward.score import RewardConfig, best_breakdown
@@ -58,7 +58,7 @@ class Episode:
         self.user_id = session.user_id
         self.observed = ObservedSession(session, context, personas)
         self.actions: list[Action] = [step.action for step in session.steps]
-        self.logged = [reply_action(step.action) for step in session.steps]
+        self.logged = [written_action(step.action) for step in session.steps]
         self.best_rewards = [best_breakdown(action, reward).total for action in self.actions]
         self.characters = sum(len(step.page) for step in session.steps)
 

@@ -22,7 +22,7 @@ from typing import Literal, Protocol, TypedDict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Session, Step, reply_action
+from replay_sessions.schema import Session, Step, written_action
 from shop_env.page_budget import first_page_kept, shorten_page
 from shop_env.replies import action_json
 
@@ -221,5 +221,5 @@ def _past_step(step: Step, context: ContextConfig) -> PastStep:
     return {
         "page": step.page if context.scope == "whole_session" else "",
         "rationale": (step.rationale or "") if context.rationales else "",
-        "action": action_json(reply_action(step.action)),
+        "action": action_json(written_action(step.action)),
     }

@@ -5,46 +5,32 @@ Stands between the observation and the model. The whole session is one conversat
     system · page_1 · reply_1 · page_2 · reply_2 · … · page_t
 
 so with the `whole_session` context the prompt of step t is a prefix of the prompt of step t+1; the session tree
-(train.session_tree) rests on that. The system message holds what is constant over a session: the instructions, in our
-own words after the papers' appendices, the persona and the goal.
+(train.session_tree) rests on that. The system message holds what is constant over a session: the instructions, the
+persona and the goal. The instructions of each style are in prompts.toml: those of the papers' appendices say in our own
+words what the papers' do (tests/shop_env/test_instructions.py lists it, docs/paper_tables.md what differs).
+
+A past reply shows its rationale. Where the context hides it, or the log has none, the key is left out: "" would be an
+example to a model that is asked for a rationale.
 """
 
+import tomllib
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
-from replay_sessions.foundation.errors import BadConfig
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
+from replay_sessions.schema import Typing
 from shop_env.observation import Observation, PastStep
 from shop_env.replies import reply_json
 
-INSTRUCTIONS = """\
-You are a person shopping online, not an assistant. Page by page you are shown what this person has in the browser, \
-along with what the person has done so far and why. Say what the person does next, and why.
-
-## Pages
-Each page is simplified HTML: what the person can see, without scripts and styles. Whatever can be clicked or typed \
-into carries a unique `name`, for example <button name="cart.checkout">. An action refers to an element by that name, \
-copied exactly.
-
-## Actions
-- {"type": "click", "name": "<name of the element>"}
-  Click on the element.
-- {"type": "type_and_submit", "name": "<name of the input>", "text": "<what is typed>"}
-  Type the text into the input and press enter.
-- {"type": "terminate"}
-  Close the window without buying: nothing here is worth going on for.
-
-## Reply
-Reply with one JSON object and nothing around it:
-{"rationale": "<why>", "action": {"type": "<type>", ...}}
-The rationale is one short sentence in the first person, the thought the person has at that moment."""
-
-PERSONA_NOTE = """\
-Who the person is. Let it decide between actions that the page makes equally likely; where it contradicts the page or \
-the goal, those count."""
-
+STYLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "prompts.toml").read_text(encoding="utf-8"))
 PAGE_LEFT_OUT = "(This page is no longer shown.)"
+
+Style = Literal["full", "shop_r1", "customer_r1", "compact"]
 
 
 class Message(TypedDict):
@@ -58,22 +44,32 @@ class PromptConfig(Config):
     """Options of the prompt.
 
     Attributes:
-        style: `full` for language models; `compact` for tiny ones of random weights: the system message is only the
-            persona and the goal, a line each.
-        system_file: A text file (UTF-8) to use in place of the instructions, which `compact` has none of.
-        persona_note: What to say before the persona; None: the style's own words, of which `compact` has none.
+        style: Whose instructions: `shop_r1` and `customer_r1` those of the papers' appendices, `full` those of both;
+            `compact` has none, for tiny models of random weights: the system message is only the persona and the goal,
+            a line each.
+        rationales: False asks for replies with an empty rationale (Customer-R1's prompt for actions alone).
+        typing: The words for typing; None: those of the store's log.
+        system_file: A text file (UTF-8) to use in place of the instructions.
     """
 
-    style: Literal["full", "compact"] = "full"
+    style: Style = "full"
+    rationales: bool = True
+    typing: Typing | None = None
     system_file: str | None = None
-    persona_note: str | None = None
 
     def __post_init__(self) -> None:
-        if self.style not in ("full", "compact"):
-            raise BadConfig(f"prompt.style is {self.style!r}; it must be 'full' or 'compact'.")
+        check_choice("prompt.style", self.style, Style)
+        if self.typing is not None:
+            check_choice("prompt.typing", self.typing, Typing)
 
 
 _DEFAULT_PROMPT = PromptConfig()
+
+
+def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
+    """The config with the words for typing of a store's log."""
+    typing = config.typing or getattr(store, "typing", None)
+    return msgspec.structs.replace(config, typing=typing)
 
 
 def render_prompt(observation: Observation, config: PromptConfig = _DEFAULT_PROMPT) -> list[Message]:
@@ -81,9 +77,15 @@ def render_prompt(observation: Observation, config: PromptConfig = _DEFAULT_PROM
     messages: list[Message] = [{"role": "system", "content": _system_text(observation, config)}]
     for past in observation["history"]:
         messages.append({"role": "user", "content": _past_page(past, config)})
-        messages.append({"role": "assistant", "content": reply_json(past["rationale"], past["action"])})
+        messages.append({"role": "assistant", "content": past_reply(past["rationale"], past["action"], config)})
     messages.append({"role": "user", "content": observation["page"]})
     return messages
+
+
+def past_reply(rationale: str, action: str, config: PromptConfig) -> str:
+    """A reply in the history; `action` is JSON text."""
+    is_shown = bool(rationale) or not config.rationales
+    return reply_json(rationale, action) if is_shown else f'{{"action": {action}}}'
 
 
 def _past_page(past: PastStep, config: PromptConfig) -> str:
@@ -92,15 +94,26 @@ def _past_page(past: PastStep, config: PromptConfig) -> str:
 
 def _system_text(observation: Observation, config: PromptConfig) -> str:
     persona, goal = observation["persona"], observation["goal"]
-    instructions, note = config.system_file and read_instructions(config.system_file), config.persona_note
+    instructions = config.system_file and read_instructions(config.system_file)
     if config.style == "compact":
-        return "\n".join(part for part in (instructions, note if persona else "", persona, goal) if part)
-    parts = [INSTRUCTIONS if instructions is None else instructions]
-    if persona:
-        parts.append(f"## Persona\n{PERSONA_NOTE if note is None else note}\n\n{persona}")
-    if goal:
-        parts.append(f"## Goal\n{goal}")
-    return "\n\n".join(parts)
+        return "\n".join(part for part in (instructions, persona, goal) if part)
+    if instructions is None:
+        parts = [_instructions(config, persona)]
+    else:
+        parts = [instructions, *([f"## Persona\n{persona}"] if persona else [])]
+    return "\n\n".join([*parts, *([f"## Goal\n{goal}"] if goal else [])])
+
+
+@lru_cache(maxsize=1024)
+def _instructions(config: PromptConfig, persona: str) -> str:
+    """The sections of a style that apply, with the persona in its place."""
+    sections = STYLES[config.style]
+    words = ("type_and_submit", "input") if config.typing == "both" else (config.typing or "type_and_submit",)
+    typing = "\n".join(sections["typing"][word] for word in words)
+    unused = ["typing", *(["action_alone"] if config.rationales else ["rationale", "reply"])]
+    unused += [] if persona else ["persona"]
+    texts = [text for name, text in sections.items() if name not in unused]
+    return "\n\n".join(texts).replace("{typing}", typing).replace("{persona}", persona)
 
 
 @lru_cache(maxsize=16)

@@ -15,10 +15,13 @@ object in other text; for them there is `lenient`, which decides zero-shot figur
 
     extraction   what is read
     strict       the object and nothing else
-    lenient      what strict reads; else the one JSON object in the reply, whatever stands before and behind it (code
-                 fences, prose). What a model thinks aloud is no part of its reply: `<think>…</think>`, and all before a
-                 `</think>` that nothing opened. OPeRA's type `input` is `type_and_submit`. Two objects are ambiguous,
-                 so such a reply stays malformed, as does thinking without an end.
+    strict_input the same, and the type `input`: what `strict` means on a store with typed texts that are not known to
+                 be submitted (OPeRA; `extraction_of`). `type_and_submit` is read too: agents that choose among actions
+                 do not know the store's word
+    lenient      what strict_input reads; else the one JSON object in the reply, whatever stands before and behind it
+                 (code fences, prose). What a model thinks aloud is no part of its reply: `<think>…</think>`, and all
+                 before a `</think>` that nothing opened. Two objects are ambiguous, so such a reply stays malformed, as
+                 does thinking without an end.
 
 A reply with a special token of its model, other than the one that ends it, begins with SPECIAL_MARK and is malformed.
 
@@ -29,12 +32,20 @@ import json
 import re
 import reprlib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal, assert_never
 
 import msgspec
 
-from replay_sessions.schema import ACTION_TYPES, Action, ActionType, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import (
+    ACTION_TYPES,
+    INPUT,
+    Action,
+    ActionType,
+    Click,
+    Terminate,
+    TypeAndSubmit,
+    written_action,
+)
 
 SPECIAL_MARK = "\0"  # what decodes a reply writes it before one with special tokens; no text of a reply may hold it
 _WHITE_SPACE = " \t\n\r"
@@ -169,7 +180,13 @@ _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = 80
 
 
-Extraction = Literal["strict", "lenient"]
+Extraction = Literal["strict", "strict_input", "lenient"]
+
+
+def extraction_of(store: object, extraction: Extraction) -> Extraction:
+    """What an extraction means on a store: `strict` follows the words of its log."""
+    takes_input = getattr(store, "typing", "type_and_submit") != "type_and_submit"
+    return "strict_input" if extraction == "strict" and takes_input else extraction
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -214,7 +231,7 @@ def format_reply(rationale: str, action: Action | Mapping[str, str]) -> str:
     >>> format_reply("I am done.", Terminate())
     '{"rationale": "I am done.", "action": {"type": "terminate"}}'
     """
-    return reply_json(rationale, action_json(action if isinstance(action, Mapping) else reply_action(action)))
+    return reply_json(rationale, action_json(action if isinstance(action, Mapping) else written_action(action)))
 
 
 def reply_json(rationale: str, action: str) -> str:
@@ -261,21 +278,20 @@ _USUAL_QUOTES = {
 
 
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
+    takes_input = extraction != "strict"
     try:
-        return _read_reply(whole_object(text), text)
+        return _read_reply(whole_object(text), text, takes_input=takes_input)
     except Unreadable as unreadable:
-        if extraction == "strict":
+        if extraction != "lenient":
             return MalformedReply(*unreadable.args)
     try:
         fields, start = object_inside(text)
-        return _read_reply(fields, text, start, {"input": "type_and_submit"})
+        return _read_reply(fields, text, start, takes_input=takes_input)
     except Unreadable as unreadable:
         return MalformedReply(*unreadable.args)
 
 
-def _read_reply(
-    fields: dict[str, Any], text: str, start: int = 0, other_types: Mapping[str, str] = MappingProxyType({})
-) -> Reply:
+def _read_reply(fields: dict[str, Any], text: str, start: int = 0, *, takes_input: bool) -> Reply:
     if "rationale" not in fields:
         raise Unreadable("missing_rationale", f"the keys are {short_repr(list(fields))}; 'rationale' is not among them")
     rationale = fields["rationale"]
@@ -283,18 +299,18 @@ def _read_reply(
         raise Unreadable("bad_rationale", f"the rationale must be a string, not {short_repr(rationale)}")
     if "action" not in fields:
         raise Unreadable("missing_action", f"the keys are {short_repr(list(fields))}; 'action' is not among them")
-    return Reply(rationale, _read_action(fields["action"], other_types), text, start)
+    return Reply(rationale, _read_action(fields["action"], takes_input=takes_input), text, start)
 
 
-def _read_action(action: object, other_types: Mapping[str, str]) -> Action:
+def _read_action(action: object, *, takes_input: bool) -> Action:
     if not isinstance(action, dict):
         raise Unreadable("bad_action", f"the action must be an object, not {short_repr(action)}")
     if "type" not in action:
         raise Unreadable("missing_type", f"the action's keys are {short_repr(list(action))}; 'type' is not among them")
     kind = action["type"]
-    if isinstance(kind, str):
-        kind = other_types.get(kind, kind)
     name, text = _read_text(action, "name"), _read_text(action, "text")
+    if takes_input and kind == INPUT:
+        return TypeAndSubmit(name=name, text=text, submitted=False)
     if kind not in ACTION_TYPES:
         raise Unreadable("unknown_type", f"{short_repr(kind)} is none of {', '.join(ACTION_TYPES)}")
     action_type: ActionType = kind

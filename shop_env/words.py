@@ -8,6 +8,7 @@ import json
 import re
 from typing import Any
 
+from replay_sessions.schema import INPUT
 from shop_env.observation import History, Observation
 
 _WORD = re.compile(r"[^\W_]+")  # letters and digits of any script
@@ -54,7 +55,7 @@ def content_words(goal: str) -> list[str]:
 
 
 def past_actions(history: History) -> list[dict[str, Any]]:
-    """The actions taken so far; one that cannot be read is left out."""
+    """The actions taken so far, `input` as `type_and_submit`; one that cannot be read is left out."""
     actions = []
     for step in history:
         try:
@@ -62,7 +63,8 @@ def past_actions(history: History) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(action, dict):
-            actions.append(action)
+            is_input = action.get("type") == INPUT
+            actions.append(action | {"type": "type_and_submit"} if is_input else action)
     return actions
 
 

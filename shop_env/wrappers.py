@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import ACTION_CLASSES, ACTION_TYPES, Action, reply_action
+from replay_sessions.schema import ACTION_CLASSES, ACTION_TYPES, Action, read_action, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
@@ -104,8 +104,9 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         reply = "" if chosen is None else format_reply("", chosen)
         observation, reward, terminated, truncated, info = self.env.step(reply)
         if "logged_action" in info:
-            logged = (number for number, own in enumerate(offered) if reply_action(own) == info["logged_action"])
-            info["logged_candidate"] = next(logged, -1)
+            logged = reply_action(read_action(info["logged_action"]))
+            numbers = (number for number, own in enumerate(offered) if reply_action(own) == logged)
+            info["logged_candidate"] = next(numbers, -1)
         return self._look(observation), reward, terminated, truncated, info
 
     def _look(self, observation: Observation) -> Features:

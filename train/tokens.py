@@ -26,10 +26,10 @@ from itertools import accumulate
 from typing import Any
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Session
+from replay_sessions.schema import Action, Session, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
-from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import SPECIAL_MARK, format_reply
+from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
+from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
 
 
@@ -38,7 +38,7 @@ class ReplySpan:
     """A step's logged reply: its prompt is `tokens[:start]`, and the history shows it as `tokens[start:end]`.
 
     Attributes:
-        target: SFT's target where it differs from the history (a rationale that histories omit); None:
+        target: SFT's target where it differs from the history (which omits a rationale, or an empty one); None:
             `tokens[start:end]`.
     """
 
@@ -98,8 +98,6 @@ def tokenize_session(
     prompt: PromptConfig,
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
-    *,
-    teach_rationales: bool = True,
 ) -> list[SessionTokens]:
     """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
@@ -108,13 +106,14 @@ def tokenize_session(
     prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
 
     Args:
-        teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4, "without rationale").
+        prompt: One that asks for no rationales teaches empty ones (Customer-R1, table 4, "without rationale").
     """
     observations = observe_session(session, context, personas)
     trunks: list[SessionTokens] = []
     for observation in observations[-1:] if context.grows_by_appending else observations:
         last = session.steps[observation["step"]]
-        reply = format_reply((last.rationale or "") if context.rationales else "", last.action)
+        rationale = (last.rationale or "") if context.rationales else ""
+        reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
         conversation = _Conversation(tokenizer, observation, prompt, reply)
         by_pages: dict[int, list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
@@ -122,19 +121,19 @@ def tokenize_session(
             if left_out is not None and not unlogged_fields(session.steps[step].action):
                 by_pages.setdefault(left_out, []).append(step)
         for left_out, steps in by_pages.items():
-            replies = [_reply(tokenizer, session, conversation, step, left_out, teach_rationales) for step in steps]
+            replies = [_reply(tokenizer, session, conversation, step, left_out, prompt) for step in steps]
             tokens = conversation.prompt(steps[-1], left_out) + conversation.reply(steps[-1])
             trunks.append(SessionTokens(session.session_id, tokens, replies, left_out))
     return trunks
 
 
 def _reply(
-    tokenizer: Any, session: Session, conversation: "_Conversation", index: int, left_out: int, teach_rationales: bool
+    tokenizer: Any, session: Session, conversation: "_Conversation", index: int, left_out: int, prompt: PromptConfig
 ) -> ReplySpan:
     step = session.steps[index]
     start = conversation.prompt_length(index, left_out)
     reply = conversation.reply(index)
-    text = format_reply((step.rationale or "") if teach_rationales else "", step.action)
+    text = format_reply((step.rationale or "") if prompt.rationales else "", step.action)
     target = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], reply[-1]]
     return ReplySpan(index, start, start + len(reply), step.action, target)
 

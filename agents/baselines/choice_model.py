@@ -162,7 +162,7 @@ class ChoiceModel(FittedBaseline):
         With the outcomes of walks they say how far the refits' outcomes are from the fit's, without walking again.
         """
         pages = self.pages(observations)
-        actions: list[Any] = [getattr(parse_reply(reply), "action", None) for reply in replies]
+        actions: list[Any] = [getattr(parse_reply(reply, "strict_input"), "action", None) for reply in replies]
         chosen = [page.actions.index(action) for page, action in zip(pages, actions, strict=True)]
         rows, sizes = self._rows(pages), np.array([len(page.choices) for page in pages])
         taken = rows.starts + chosen

@@ -15,7 +15,7 @@ from agents.baselines.choices import match_words
 from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
-from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action, written_action
 from shop_env.evaluation.ceiling import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
@@ -62,7 +62,7 @@ class MajorityAgent(SeededAgent):
     def __init__(self, store: TrainView | str, skip_first_action: bool = True) -> None:
         store = TrainView.of(store)
         counts = Counter(
-            msgspec.json.encode(reply_action(step.action))
+            msgspec.json.encode(written_action(step.action))
             for session in store.sessions()
             for step in session.steps[skip_first_action:]
         )

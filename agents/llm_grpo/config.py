@@ -14,9 +14,10 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
+from replay_sessions.store import SessionStore
 from shop_env.evaluation import scored_steps
 from shop_env.observation import ContextConfig
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, prompt_of
 from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import LOG_LIKELIHOOD
 from train.config import ModelConfig, RolloutsConfig, SftConfig
@@ -52,7 +53,7 @@ class PhaseConfig(Config):
         temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
         reward: A reward preset of GRPO's, or `log_likelihood` (train/grpo/likelihood.py); None: the run's.
         context: What its policy is shown, in training and in the table.
-        teach_rationales: False teaches replies with an empty rationale (Customer-R1, table 4).
+        teach_rationales: False asks for replies with an empty rationale, and teaches them (Customer-R1, table 4).
         same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
             tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
         several_seeds: What several seeds of it showed: printed below the table.
@@ -238,6 +239,11 @@ class TrainConfig(Config):
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
+
+    def prompt_of(self, phase: PhaseConfig, store: SessionStore) -> PromptConfig:
+        """The prompt of a phase, in the words of the store's log."""
+        prompt = prompt_of(store, self.prompt)
+        return msgspec.structs.replace(prompt, rationales=prompt.rationales and phase.teach_rationales)
 
     def resolve_precision(self, *, on_gpu: bool = False) -> "TrainConfig":
         """The same with what `auto` means on this machine, which a run keeps wherever it goes on.

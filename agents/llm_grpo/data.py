@@ -14,7 +14,7 @@ from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe, persona_texts
-from shop_env.prompts import render_prompt
+from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.reward.matching import unlogged_fields
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
@@ -25,30 +25,27 @@ class TrainingData:
 
     def __init__(self, config: TrainConfig, store: SessionStore, folder: Path, log: Callable[[str], None]) -> None:
         self._config, self._store, self._folder, self._log = config, store, folder, log
-        self._trunks: dict[tuple[ContextConfig, bool], list[SessionTokens]] = {}
+        self._trunks: dict[tuple[ContextConfig, PromptConfig], list[SessionTokens]] = {}
 
     def trunks(self, phase: PhaseConfig, tokenizer: Any) -> list[SessionTokens]:
         """The sessions as the policy of a phase sees them; logs what did not fit."""
-        key = phase.context, phase.teach_rationales
+        key = phase.context, self._config.prompt_of(phase, self._store)
         if key not in self._trunks:
             self._trunks[key] = self._read(tokenizer, *key)
         return self._trunks[key]
 
-    def _read(self, tokenizer: Any, context: ContextConfig, teach_rationales: bool) -> list[SessionTokens]:
+    def _read(self, tokenizer: Any, context: ContextConfig, prompt: PromptConfig) -> list[SessionTokens]:
         limit = self._config.model.max_prompt_tokens
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
-        prompt = self._config.prompt
         first = next(iter(self._store.sessions("train")), None)
         instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
-        settings = (context, prompt, limit, teach_rationales, self._store.fingerprint)
+        settings = (context, prompt, limit, self._store.fingerprint)
         key = cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
 
         def tokenize() -> Iterator[SessionTokens]:
             personas = persona_texts(self._store, context)
             for session in self._store.sessions("train"):
-                yield from tokenize_session(
-                    tokenizer, session, context, prompt, limit, personas, teach_rationales=teach_rationales
-                )
+                yield from tokenize_session(tokenizer, session, context, prompt, limit, personas)
 
         trunks = cached_trunks(self._folder, key, tokenize)
         self._log_size(trunks, limit)

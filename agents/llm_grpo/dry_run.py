@@ -154,7 +154,8 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         if phase.numbers is None:
             continue
         personas = persona_texts(store, phase.context)
-        tokenize = partial(tokenize_session, tokenizer, context=phase.context, prompt=config.prompt, personas=personas)
+        prompt = config.prompt_of(phase, store)
+        tokenize = partial(tokenize_session, tokenizer, context=phase.context, prompt=prompt, personas=personas)
         limit = config.model.max_prompt_tokens
         trunks = [trunk for session in sessions for trunk in tokenize(session, max_prompt_tokens=limit)]
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))

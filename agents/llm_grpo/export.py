@@ -93,7 +93,7 @@ def _write_steps(
         BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
     """
     tokenizer = load_tokenizer(str(config.model.path))
-    context, limit = phase.context, config.model.max_prompt_tokens
+    context, prompt, limit = phase.context, config.prompt_of(phase, store), config.model.max_prompt_tokens
     lines: list[str] = []
     data = TrainingData(config, store, folder / "tokens", lines.append)
     splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
@@ -106,7 +106,7 @@ def _write_steps(
             [
                 trunk
                 for session in map(store.session, drawn)
-                for trunk in tokenize_session(tokenizer, session, context, config.prompt, limit, personas)
+                for trunk in tokenize_session(tokenizer, session, context, prompt, limit, personas)
             ]
         )
     for split, trunks in splits.items():
@@ -115,7 +115,7 @@ def _write_steps(
             tokenizer,
             trunks,
             context,
-            config.prompt,
+            prompt,
             phase.get_reward(config.reward_config),
             split=split,
             max_prompt_tokens=limit,

@@ -2,7 +2,8 @@
 
 preset   the learner: model, context, numbers of SFT and GRPO, validation, and default phases
 base     another preset, by name or by a file beside it, whose values a preset overrides
-rows     the context and the phases; a phase of the same name in the preset gives the numbers that the rows leave out
+rows     phases, and the context and the style of prompt that they share (a preset's `compact` stays); a phase of the
+         same name in the preset gives the numbers that the rows leave out
 
 A phase may override some of what phases share: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
 
@@ -65,6 +66,8 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
         name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
         for name, phase in own.get("phases", {}).items()
     }
+    if tables.get("prompt", {}).get("style") == "compact":
+        own.pop("prompt", None)  # a learner that cannot read instructions
     return merge(tables, own) | {"phases": phases}
 
 

@@ -22,6 +22,8 @@ from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
+from shop_env.prompts import prompt_of
+from shop_env.replies import extraction_of
 from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
@@ -90,7 +92,8 @@ class TrainingRun:
         model, tokenizer, started_from = self._start(config.start)
         if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
-        info = msgspec.structs.replace(started_from, context=config.context)
+        prompt = self.config.prompt_of(config, self.store)
+        info = msgspec.structs.replace(started_from, context=config.context, prompt=prompt)
         policy = Policy(model) if config.numbers is None else self._policy(config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
@@ -167,7 +170,16 @@ class TrainingRun:
         engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
         trainer: GroupTrainer = objective(
-            policy, reference, tokenizer, trunks, numbers, reward, seed=seed, engine=engine, ranks=ranks
+            policy,
+            reference,
+            tokenizer,
+            trunks,
+            numbers,
+            reward,
+            seed=seed,
+            engine=engine,
+            ranks=ranks,
+            extraction=extraction_of(self.store, "strict"),
         )
         return trainer, numbers.steps
 
@@ -205,11 +217,12 @@ class TrainingRun:
         config, store = self.config, self.store
         if start != "model":
             return load_checkpoint(self.folder / start, self._device)
+        prompt = prompt_of(store, config.prompt)
         info = CheckpointInfo(
             made_by="start",
             store_fingerprint=store.fingerprint,
             context=config.context,
-            prompt=config.prompt,
+            prompt=prompt,
             temperature=config.evaluation.temperature,
             max_new_tokens=config.model.max_new_tokens,
             max_tokens=config.model.max_tokens,
@@ -217,7 +230,7 @@ class TrainingRun:
             precision=config.model.computed_in,
         )
         if config.model.path is None:
-            tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt, config.context)
+            tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, prompt, config.context)
             model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
             enable_tree_attention(model)
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")

@@ -10,12 +10,13 @@ A model that vLLM serves is the agent `prompting`.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from agents.adapted import TrainView
 from agents.local.policy_agent import Decode, PolicyAgent, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from shop_env.observation import ContextConfig
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, Style, prompt_of
 from train.checkpoints import CheckpointInfo
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision
@@ -25,13 +26,14 @@ from train.models import load_model
 def local(
     path: str | None = None,
     *,
+    store: TrainView | str | None = None,
     adapter: str | None = None,
     temperature: float = 0.0,
     max_new_tokens: int = 160,
     max_tokens: int = 4096,
     precision: Precision = "float32",
     device: str | None = None,
-    style: Literal["full", "compact"] = "full",
+    style: Style = "full",
     system_file: str | None = None,
     own_tokenizer: bool = False,
     decode: Decode = "tokens",
@@ -41,6 +43,7 @@ def local(
 
     Args:
         path: The model, as train/models.py reads it; None: the base that the adapter names.
+        store: What it will be evaluated on: its log's word for typing is the prompt's.
         adapter: The folder of a LoRA adapter (peft's adapter_config.json).
         temperature: 0 is greedy.
         max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
@@ -62,7 +65,7 @@ def local(
         made_by=f"{model_path} as it is",
         store_fingerprint="",
         context=ContextConfig(),
-        prompt=PromptConfig(style=style, system_file=system_file),
+        prompt=prompt_of(store and TrainView.of(store), PromptConfig(style=style, system_file=system_file)),
         temperature=temperature,
         max_new_tokens=max_new_tokens,
         max_tokens=max_tokens,

@@ -128,8 +128,11 @@ class PolicyAgent(SeededAgent):
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[WeighedActions]:
         pages: dict[int, WeighedActions] = {}
+        submitted = self.info.prompt.typing != "input"
         if self._decode != "tokens":
-            pages = weigh_without_draws(self._policy, self._tokenizer, prompts, observations, self._rationales)
+            pages = weigh_without_draws(
+                self._policy, self._tokenizer, prompts, observations, self._rationales, submitted=submitted
+            )
         draw = draw_uniforms if self._decode == "tokens" else stratified_uniforms
         rest = [index for index in range(len(prompts)) if index not in pages]
         drawn = weigh_actions(
@@ -138,6 +141,7 @@ class PolicyAgent(SeededAgent):
             [prompts[index] for index in rest],
             [observations[index] for index in rest],
             draw([sources[index] for index in rest], self._rationales, self._sampling.max_new_tokens),
+            submitted=submitted,
         )
         pages |= zip(rest, drawn, strict=True)
         return [pages[index] for index in range(len(prompts))]

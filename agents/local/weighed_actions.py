@@ -70,15 +70,18 @@ def weigh_without_draws(
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     rationales: int,
+    *,
+    submitted: bool = True,
 ) -> dict[int, WeighedActions]:
     """Weighs the pages to which draws would add nothing, by index: all that can be done there is among the candidates.
 
     Args:
         rationales: The number of draws that there would be, all of an empty rationale.
+        submitted: False where the policy's word for typing is `input`.
     """
     listed, least = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
-        candidates = candidate_actions(observation, MAX_CANDIDATES)
+        candidates = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
         # A policy that reads rationales writes them: a pass to find that out would be for nothing.
         writes = least > 0 and any(past["rationale"] for past in observation["history"])
@@ -100,6 +103,8 @@ def weigh_actions(
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     uniforms: Tensor,
+    *,
+    submitted: bool = True,
 ) -> list[WeighedActions]:
     """Computes the shares of each page's candidates after rationales that the policy draws.
 
@@ -119,9 +124,11 @@ def weigh_actions(
     listed = []
     replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
     for observation, drawn in zip(observations, replies_of_prompts, strict=True):
-        replies = [parse_reply(text) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])]
+        replies = [
+            parse_reply(text, "strict_input") for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])
+        ]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
-        offered = candidate_actions(observation, MAX_CANDIDATES)
+        offered = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
         candidates = list(dict.fromkeys([*offered, *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable) or {"": 0}
         if not rationales:

@@ -10,6 +10,8 @@ The evaluation decides which parts of a session, and whose persona, are in the p
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from agents.adapted import SeededAgent, TrainView
 from agents.prompting.chat import Chat, RequestTooLong
 from agents.prompting.formats import reply_format
@@ -35,10 +37,13 @@ class PromptingAgent(SeededAgent):
 
     def __init__(self, store: TrainView | str | None = None, **arguments: Any) -> None:
         self.options = parse_options(arguments)
+        view = None if store is None else TrainView.of(store)
+        if view is not None and self.options.typing is None:
+            self.options = msgspec.structs.replace(self.options, typing=view.typing)
         self.concurrency = self.options.concurrency
-        if self.options.shots and store is None:
+        if self.options.shots and view is None:
             raise BadConfig(f"shots is {self.options.shots}, and there is no store to draw examples from: give one")
-        self._examples = "" if store is None else examples_text(TrainView.of(store), self.options)
+        self._examples = "" if view is None else examples_text(view, self.options)
         self._chat = Chat(self.options)
 
     @staticmethod
@@ -93,5 +98,5 @@ class PromptingAgent(SeededAgent):
 
     def _reply_to(self, observation: Observation, seed: int | None) -> str:
         messages = prompt_messages(observation, self.options, examples=self._examples)
-        fields = {"response_format": reply_format()} if self.options.schema else {}
+        fields = {"response_format": reply_format(self.options.typing)} if self.options.schema else {}
         return self._chat.ask(messages, seed=seed, **fields).text

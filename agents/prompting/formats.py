@@ -8,16 +8,17 @@ from typing import Any, get_args
 
 import msgspec
 
-from replay_sessions.schema import Action
+from replay_sessions.schema import INPUT, Action, TypeAndSubmit, Typing
 
 _TEXT = {"type": "string"}
 
 
-def reply_format() -> dict[str, Any]:
-    """Returns the format of a rationale and an action, as shop_env.replies parses them."""
+def reply_format(typing: Typing | None = None) -> dict[str, Any]:
+    """Returns the format of a rationale and an action, as shop_env.replies parses them with these words for typing."""
+    words = {"both": ["type_and_submit", INPUT], INPUT: [INPUT]}.get(str(typing), ["type_and_submit"])
     actions = [
         _object(
-            type={"type": "string", "enum": [action.__struct_config__.tag]},
+            type={"type": "string", "enum": words if action is TypeAndSubmit else [action.__struct_config__.tag]},
             **{field.name: _TEXT for field in msgspec.structs.fields(action) if field.required},  # others are the log's
         )
         for action in get_args(Action)

@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from agents.adapted import TrainView
 from agents.prompting.options import History, PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import reply_action
+from replay_sessions.schema import written_action
 from shop_env.observation import Observation, PastStep
 from shop_env.page_budget import shorten_page
-from shop_env.prompts import Message, render_prompt
-from shop_env.replies import action_json, reply_json
+from shop_env.prompts import Message, past_reply, render_prompt
+from shop_env.replies import action_json
 
 _BLANK_LINE = "\n\n"
 _EXAMPLES_HEAD = "## Examples\nWhat other people did, page by page; of each page only a part is shown."
@@ -71,14 +71,14 @@ def examples_text(store: TrainView, options: PromptingOptions) -> str:
     random.Random(options.shot_seed).shuffle(ids)
     sessions = [store.session(session_id) for session_id in ids[: max(shots, _MAX_READ)]]
     sessions.sort(key=lambda session: not all(step.rationale for step in session.steps))  # stable: in the drawn order
-    texts = [_EXAMPLES_HEAD]
+    texts, is_goal_shown = [_EXAMPLES_HEAD], store.context.goal == "shown"
     for number, session in enumerate(sessions[:shots], start=1):
-        texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if session.goal else ""))
+        texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if is_goal_shown and session.goal else ""))
         for step in session.steps:
-            action, rationale = action_json(reply_action(step.action)), step.rationale or ""
+            action, rationale = action_json(written_action(step.action)), step.rationale or ""
             texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, action)}")
-            is_reply = _is_reply(rationale, options.history)
-            texts.append(f"#### Reply\n{reply_json(rationale, action)}" if is_reply else _describe(action, rationale))
+            reply = f"#### Reply\n{past_reply(rationale, action, options.prompt)}"
+            texts.append(reply if _is_reply(rationale, options.history) else _describe(action, rationale))
     return _BLANK_LINE.join(texts)
 
 

@@ -18,7 +18,8 @@ import tyro
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Config
-from shop_env.prompts import PromptConfig, read_instructions
+from replay_sessions.schema import Typing
+from shop_env.prompts import PromptConfig, Style, read_instructions
 
 History = Literal["as_trained", "whole_replies", "described"]
 _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_limit"}
@@ -89,12 +90,14 @@ class PromptingOptions(ChatOptions):
 
     Attributes:
         schema: Guided decoding: the reply must have the shape of one (response_format json_schema).
-        history: The format of past steps: `as_trained`, every one as the reply that a trained model would have written,
-            with "" for a rationale that the log lacks; `whole_replies`, as replies only those with a rationale, the
+        history: The format of past steps: `as_trained`, every one as a trained model sees it, without the key where the
+            log lacks a rationale; `whole_replies`, as replies only those with a rationale, the
             others described in words; `described`, all in words.
         shots: The number of sessions of the train split that are examples.
         shot_seed: Seeds their draw.
         shot_page_characters: The length of the window of each of their pages, around its action.
+        style: Whose instructions (shop_env.prompts.PromptConfig).
+        typing: The words for typing in them; None: those of the store's log.
         system_file: A text file (UTF-8) in place of the instructions.
     """
 
@@ -103,6 +106,8 @@ class PromptingOptions(ChatOptions):
     shots: int = 0
     shot_seed: int = 0
     shot_page_characters: int = 1500
+    style: Style = "full"
+    typing: Typing | None = None
     system_file: str | None = None
 
     def __post_init__(self) -> None:
@@ -113,7 +118,7 @@ class PromptingOptions(ChatOptions):
     @property
     def prompt(self) -> PromptConfig:
         """The format of the prompt."""
-        return PromptConfig(system_file=self.system_file)
+        return PromptConfig(style=self.style, typing=self.typing, system_file=self.system_file)
 
 
 def parse_options(arguments: dict[str, Any]) -> PromptingOptions:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import check_at_least
-from replay_sessions.schema import Session, reply_action
+from replay_sessions.schema import Session, written_action
 from shop_env.evaluation.scored_steps import AnySplit
 from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message
@@ -81,7 +81,7 @@ class NoRationale(NamedTuple):
 
 def rationale_messages(session: Session, index: int, instructions: str, page_characters: int) -> list[Message]:
     """Builds the messages about one step of a session."""
-    actions = [action_json(reply_action(step.action)) for step in session.steps[: index + 1]]
+    actions = [action_json(written_action(step.action)) for step in session.steps[: index + 1]]
     page = shorten_page(session.steps[index].page, page_characters, actions[-1])
     before = "\n".join(actions[:-1]) or "(nothing)"
     content = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"

@@ -28,7 +28,7 @@ from gymnasium import spaces
 
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
-from replay_sessions.schema import Split, Step, reply_action
+from replay_sessions.schema import Split, Step, written_action
 from replay_sessions.store import SessionStore
 from replay_sessions.store.work_folder import WorkFolder
 
@@ -138,7 +138,7 @@ def _spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
 
 def _reply(step: Step) -> str:
     """Writes the reply that repeats the log, as `shop_env.format_reply` does."""
-    return json.dumps({"rationale": step.rationale or "", "action": reply_action(step.action)}, ensure_ascii=False)
+    return json.dumps({"rationale": step.rationale or "", "action": written_action(step.action)}, ensure_ascii=False)
 
 
 def _create(minari: Any, env: Any, dataset_id: str, store: SessionStore, on_progress: Callable[[int], None]) -> Any:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.errors import BadSession, StoreNotFound, first_line
-from replay_sessions.schema import SCHEMA_VERSION, Split
+from replay_sessions.schema import SCHEMA_VERSION, Split, Typing
 from replay_sessions.store.splits import SplitPlan
 
 MANIFEST_FILE = "manifest.json"
@@ -58,6 +58,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         fingerprint: Hash over every session's content and split, whatever the order and the shards.
         source: What wrote the store: an importer's or a generator's name.
+        unsubmitted: How many of its typed texts are not known to be submitted (OPeRA's `input`).
         options: How it was written (mapping, seed, page offset ...), as text.
         rejected: How many records could not be taken in; `rejected.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type, the most frequent first.
@@ -71,6 +72,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     users: int
     steps: int
     action_counts: dict[str, int]
+    unsubmitted: int = 0
     split_sessions: dict[Split, int]
     split_plan: SplitPlan
     options: dict[str, str] = {}
@@ -78,6 +80,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     left_out_steps: dict[str, int] = {}
     warnings: tuple[str, ...] = ()
     shards: tuple[Shard, ...]
+
+    @property
+    def typing(self) -> Typing:
+        """The words for typing that prompts, replies and the strict parser of this store use."""
+        if not self.unsubmitted:
+            return "type_and_submit"
+        return "input" if self.unsubmitted == self.action_counts["type_and_submit"] else "both"
 
 
 class IndexRow(msgspec.Struct, frozen=True):

@@ -49,12 +49,14 @@ class SessionStore:
         path: The store's folder.
         manifest: What it holds and where it came from.
         fingerprint: Hash over every session's content and split.
+        typing: The words for typing in its log: `type_and_submit`, `input` (OPeRA), or both.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
         self.fingerprint: str = self.manifest.fingerprint
+        self.typing = self.manifest.typing
         for shard in self.manifest.shards:
             _check_size(path / shard.file, shard.size_bytes)
         self._rows = {row.session_id: row for row in read_index(path, self.manifest)}

@@ -74,6 +74,7 @@ class StoreWriter:
         self._shards: list[Shard] = []  # those that are finished
         self._rows: dict[str, IndexRow] = {}
         self._action_counts: Counter[str] = Counter()
+        self._unsubmitted = 0
         self._left_out_steps: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -110,6 +111,7 @@ class StoreWriter:
         self._shard.write(session)
         self._rows[row.session_id] = row
         self._action_counts.update(action_type(step.action) for step in session.steps)
+        self._unsubmitted += sum(not getattr(step.action, "submitted", True) for step in session.steps)
 
     def reject(self, where: str, reason: str) -> None:
         """Records that something at `where` was not taken in."""
@@ -154,6 +156,7 @@ class StoreWriter:
             users=len({row.user_id for row in rows}),
             steps=sum(row.steps for row in rows),
             action_counts=dict(sorted(self._action_counts.items())),
+            unsubmitted=self._unsubmitted,
             split_sessions={split: splits[split] for split in SPLITS},
             split_plan=self.splits,
             options=self.options,

@@ -21,7 +21,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_dige
 from shop_env.metrics.likelihood import likelihood_of
 from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
-from shop_env.replies import Extraction
+from shop_env.replies import Extraction, extraction_of
 from shop_env.reward.score import RewardConfig
 
 NOT_RUN = "the agent was not run at this step"
@@ -170,7 +170,7 @@ def build_records(
     Raises:
         BadSession: A reply was given to another observation, or the store's content was changed.
     """
-    reward, records = config.reward_config, []
+    reward, extraction, records = config.reward_config, extraction_of(store, config.extraction), []
     # An agent that gives probabilities at some steps must give them at all, or it would choose what it is judged by.
     weighted = config.likelihood and any(key in lines and lines[key].probabilities is not None for key in keys)
     personas = persona_texts(store, context)
@@ -182,7 +182,7 @@ def build_records(
             if line is not None and line.observation != observation_digest(step.observation):
                 raise BadSession(f"the reply to step {index} of session {session.session_id!r} is to another page")
             reply, error = (None, NOT_RUN) if line is None else (line.reply, line.error)
-            record = record_step(session, index, reply, reward, extraction=config.extraction, error=error)
+            record = record_step(session, index, reply, reward, extraction=extraction, error=error)
             if weighted and line is not None and line.error is None:
                 record = _with_likelihood(record, step, line)
             records.append(record)

@@ -19,7 +19,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from replay_sessions.foundation.errors import check_choice
-from replay_sessions.schema import Action, reply_action
+from replay_sessions.schema import Action, written_action
 from shop_env.env import context_of
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction, action_json
@@ -55,13 +55,14 @@ def shop_r1(
         store,
         context=context_of(context),
         prompt=PromptConfig(**prompt or {}),
+        extraction=extraction,
         first_action=first_action,
     )
     samples = [_sample(step, tasks.answer(split, step.index)) for step in tasks.tasks(split)]
     return Task(
         dataset=MemoryDataset(samples, name=f"{store}, {split}"),
         solver=generate(),
-        scorer=[shop_reward(reward, extraction), exact_match(extraction)],
+        scorer=[shop_reward(reward, tasks.extraction), exact_match(tasks.extraction)],
     )
 
 
@@ -69,7 +70,7 @@ def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
     return Sample(
         id=step.task_id,
         input=[_ROLES[message["role"]](content=message["content"]) for message in step.messages],
-        target=action_json(reply_action(msgspec.convert(answer, Action))),
+        target=action_json(written_action(msgspec.convert(answer, Action))),
         metadata={
             "user_id": step.user_id,
             "session_id": step.session_id,

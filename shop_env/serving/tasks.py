@@ -22,11 +22,11 @@ import msgspec
 from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
-from replay_sessions.schema import Action, reply_action
+from replay_sessions.schema import Action, written_action
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
 from shop_env.observation import ContextConfig, Observation, persona_texts
-from shop_env.prompts import Message, PromptConfig, render_prompt
-from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
+from shop_env.prompts import Message, PromptConfig, prompt_of, render_prompt
+from shop_env.replies import Extraction, MalformedReply, Reply, extraction_of, parse_reply
 from shop_env.reward.matching import exact_match, unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 
@@ -95,7 +95,7 @@ def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extr
         reward_breakdown=asdict(breakdown),
         best_reward=best_breakdown(logged, reward).total,
         exact_match=None if unlogged_fields(logged) else isinstance(read, Reply) and exact_match(read.action, logged),
-        logged_action=reply_action(logged),
+        logged_action=written_action(logged),
         problem=problem.problem if problem else None,
         problem_detail=problem.detail if problem else None,
     )
@@ -126,9 +126,9 @@ class StepTasks:
         check_choice("extraction", extraction, Extraction)
         self.store = open_source(store)
         self.context = context or ContextConfig()
-        self.prompt = prompt or PromptConfig()
+        self.prompt = prompt_of(self.store, prompt or PromptConfig())
         self.reward = reward or RewardConfig()
-        self.extraction: Extraction = extraction
+        self.extraction = extraction_of(self.store, extraction)
         self._first_step = 0 if first_action else 1
         self._personas = persona_texts(self.store, self.context)
         self._counts: dict[str, tuple[list[str], list[int]]] = {}

@@ -19,19 +19,20 @@ import verifiers.v1 as vf
 
 from replay_sessions.schema import Split
 from shop_env.env import context_of
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, Style
 from shop_env.replies import Extraction
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepScore, StepTasks, score_step
 
 
 class ShopStepData(vf.TaskData):  # type: ignore[misc]  # the package is not installed where types are checked
-    """A logged step; `answer` is what the person did."""
+    """A logged step; `answer` is what the person did, `extraction` how replies are read on its store."""
 
     session_id: str
     user_id: str
     step_index: int
     answer: dict[str, Any]
+    extraction: Extraction
 
 
 class ShopStepConfig(vf.TaskConfig):  # type: ignore[misc]
@@ -52,8 +53,8 @@ class ShopTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Which of its splits."""
     context: dict[str, Any] = {}
     """Fields of shop_env.ContextConfig: how much of a session is shown, and whose persona."""
-    prompt_style: Literal["full", "compact"] = "full"
-    """`compact` is for tiny models: the system message is only the persona and the goal."""
+    prompt_style: Style = "full"
+    """Whose instructions (shop_env.prompts.PromptConfig)."""
     first_action: bool = False
     """Ask for each session's first action too."""
     task: ShopStepConfig = ShopStepConfig()
@@ -80,7 +81,7 @@ class ShopStep(vf.Task[ShopStepData, vf.State, ShopStepConfig]):  # type: ignore
             raise vf.TaskError("the model gave no reply, so there is nothing to score")
         # Not trace.last_reply, which is stripped of more than the white space that JSON allows around it.
         reply = replies[-1].content or ""
-        return score_step(reply, self.data.answer, reward_preset(self.config.reward), self.config.extraction)
+        return score_step(reply, self.data.answer, reward_preset(self.config.reward), self.data.extraction)
 
 
 class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc]
@@ -93,6 +94,7 @@ class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc
             config.store,
             context=context_of(config.context),
             prompt=PromptConfig(style=config.prompt_style),
+            extraction=config.task.extraction,
             first_action=config.first_action,
         )
         for task in tasks.tasks(config.split):
@@ -106,5 +108,6 @@ class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc
                 user_id=task.user_id,
                 step_index=task.step_index,
                 answer=tasks.answer(config.split, task.index),
+                extraction=tasks.extraction,
             )
             yield ShopStep(data, config.task)

@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 import shop_env  # noqa: F401 - registers the envs
 from agents.baselines.rules import RandomAgent
 from replay_sessions.__main__ import main
-from replay_sessions.schema import Click, Terminate
+from replay_sessions.schema import Click, Terminate, read_action, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.replies import format_reply
@@ -96,7 +96,7 @@ def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:
         _, reward, _, _, info = env.step(record.reply)
         assert info["step_index"] == record.step_index
         assert (reward, info["best_reward"]) == (record.reward, record.best_reward)
-        assert info["logged_action"] == record.logged
+        assert reply_action(read_action(info["logged_action"])) == record.logged
 
 
 @pytest.mark.parametrize("mode", ["ansi", "html"])

@@ -15,7 +15,7 @@ from shop_env.candidates import candidate_actions
 from shop_env.metrics import step_metrics
 from shop_env.metrics.step_record import record_step
 from shop_env.observation import observe_session
-from shop_env.prompts import INSTRUCTIONS
+from shop_env.prompts import STYLES
 from shop_env.replies import Reply, format_reply, parse_reply
 from shop_env.reward import best_breakdown, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
@@ -66,7 +66,7 @@ def test_metrics_count_it(kind: ActionType) -> None:
 @pytest.mark.parametrize("kind", ACTION_CLASSES)
 def test_it_is_described_asked_for_offered_and_stored(kind: ActionType, tmp_path: Path) -> None:
     assert describe_action(example(kind))
-    assert f'"type": "{kind}"' in INSTRUCTIONS
+    assert f'"type": "{kind}"' in STYLES["full"]["actions"] + STYLES["full"]["typing"]["type_and_submit"]
     session = session_of(kind)
     *_, observation = observe_session(session)
     offered = {type(action) for action in candidate_actions({**observation, "goal": "a kettle"})}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
-from shop_env.prompts import INSTRUCTIONS
+from shop_env.prompts import STYLES
 from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
 from shop_env.reward import RewardBreakdown, reward_preset, score_reply
 
@@ -43,6 +43,8 @@ SNIPPETS += [
     "<|im_end|>",
     "//x\n",
 ]
+
+INSTRUCTIONS = STYLES["full"]["actions"] + STYLES["full"]["reply"]
 
 
 def base_reply(rng: random.Random) -> str:

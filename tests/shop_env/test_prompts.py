@@ -1,18 +1,18 @@
 """Prompts: one conversation per session, each step's a prefix of the next."""
 
+import json
 import re
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit, Typing, written_action
 from shop_env.observation import ContextConfig, observe
-from shop_env.prompts import INSTRUCTIONS, PAGE_LEFT_OUT, PERSONA_NOTE, PromptConfig, render_prompt
-from shop_env.replies import format_reply, parse_reply
+from shop_env.prompts import PAGE_LEFT_OUT, PromptConfig, Style, past_reply, render_prompt
+from shop_env.replies import Extraction, action_json, format_reply, parse_reply
 from tests.scored_steps import GOAL_SHOWN
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -37,13 +37,17 @@ SESSIONS = st.builds(
 )
 
 
-@pytest.mark.parametrize("style", ["full", "compact"])
+@pytest.mark.parametrize("style", ["full", "shop_r1", "customer_r1", "compact"])
+@pytest.mark.parametrize("rationales", [True, False])
 @given(session=SESSIONS)
-def test_the_prompt_of_a_step_and_its_logged_reply_begin_the_next_prompt(style: str, session: Session) -> None:
-    config = PromptConfig(style=style)  # type: ignore[arg-type]
+def test_the_prompt_of_a_step_and_its_reply_in_the_history_begin_the_next_prompt(
+    style: Style, rationales: bool, session: Session
+) -> None:
+    config = PromptConfig(style=style, rationales=rationales)
     for index in range(len(session.steps) - 1):
         step = session.steps[index]
-        reply = {"role": "assistant", "content": format_reply(step.rationale or "", step.action)}
+        shown = past_reply(step.rationale or "", action_json(written_action(step.action)), config)
+        reply = {"role": "assistant", "content": shown}
         here = render_prompt(observe(session, index), config)
         after = render_prompt(observe(session, index + 1), config)
         assert after == [*here, reply, {"role": "user", "content": session.steps[index + 1].page}]
@@ -75,37 +79,45 @@ def test_a_page_left_out_is_said_to_be(kettle_session: Session) -> None:
     assert messages[1] == {"role": "user", "content": PAGE_LEFT_OUT}
 
 
-def test_every_example_in_the_instructions_is_a_readable_action() -> None:
-    examples = [line[2:] for line in INSTRUCTIONS.splitlines() if line.startswith('- {"type"')]
-    replies = [parse_reply(f'{{"rationale": "", "action": {example}}}') for example in examples]
-    assert [type(reply.action) for reply in replies] == [Click, TypeAndSubmit, Terminate]  # type: ignore[union-attr]
+@pytest.mark.parametrize("typing", ["type_and_submit", "input"])
+@pytest.mark.parametrize("style", ["full", "shop_r1", "customer_r1"])
+def test_every_example_in_the_instructions_is_a_readable_action(
+    style: Style, typing: Typing, kettle_session: Session
+) -> None:
+    system = render_prompt(observe(kettle_session, 0), PromptConfig(style=style, typing=typing))[0]["content"]
+    examples = re.findall(r'\{"type": "\w.*\}$', system, re.MULTILINE)
+    extraction: Extraction = "strict" if typing == "type_and_submit" else "strict_input"
+    replies = [parse_reply(f'{{"rationale": "", "action": {example}}}', extraction) for example in examples]
+    assert {type(reply.action) for reply in replies} == {Click, TypeAndSubmit, Terminate}  # type: ignore[union-attr]
+    assert [json.loads(example)["type"] for example in examples].count(typing) == 1
+
+
+def test_a_rationale_that_is_not_shown_is_no_key_unless_none_is_asked_for(kettle_session: Session) -> None:
+    hidden = observe(kettle_session, 2, ContextConfig(rationales=False))
+    for config, keys in ((PromptConfig(), ["action"]), (PromptConfig(rationales=False), ["rationale", "action"])):
+        past = [message["content"] for message in render_prompt(hidden, config) if message["role"] == "assistant"]
+        assert [list(json.loads(reply)) for reply in past] == [keys, keys]
+    shown = render_prompt(observe(kettle_session, 2))
+    assert list(json.loads(shown[2]["content"])) == ["rationale", "action"]
+    assert list(json.loads(shown[4]["content"])) == ["action"]  # the log has none
 
 
 def test_own_instructions_replace_the_built_in_ones(kettle_session: Session, tmp_path: Path) -> None:
     file = tmp_path / "system.txt"
     file.write_text("Be Ada.\n", encoding="utf-8")
-    system = render_prompt(observe(kettle_session, 0), PromptConfig(system_file=str(file)))[0]["content"]
-    assert system.startswith("Be Ada.\n\n## Persona")
-    assert system.endswith("## Goal\na red kettle")
-
-
-@pytest.mark.parametrize("style", ["full", "compact"])
-def test_own_instructions_and_own_words_before_the_persona_work_under_any_style(
-    style: Literal["full", "compact"], kettle_session: Session, tmp_path: Path
-) -> None:
-    file = tmp_path / "system.txt"
-    file.write_text("Be Ada.", encoding="utf-8")
-    config = PromptConfig(style=style, system_file=str(file), persona_note="You are this person:")
-    system = render_prompt(observe(kettle_session, 0), config)[0]["content"]
-    assert system.startswith("Be Ada.\n")
-    assert re.search(r"\nYou are this person:\n+Ada, 36", system)
-    assert PERSONA_NOTE not in system and INSTRUCTIONS not in system
-    nobody = observe(kettle_session, 0, ContextConfig(persona="none"))
-    assert "You are this person" not in render_prompt(nobody, config)[0]["content"]
+    for style in ("full", "shop_r1", "customer_r1"):
+        config = PromptConfig(style=style, system_file=str(file))  # type: ignore[arg-type]
+        system = render_prompt(observe(kettle_session, 0, GOAL_SHOWN), config)[0]["content"]
+        assert system == "Be Ada.\n\n## Persona\nAda, 36, counts her money.\n\n## Goal\na red kettle"
+        nobody = observe(kettle_session, 0, ContextConfig(persona="none"))
+        assert render_prompt(nobody, config)[0]["content"] == "Be Ada."
+    compact = PromptConfig(style="compact", system_file=str(file))
+    assert render_prompt(observe(kettle_session, 0), compact)[0]["content"] == "Be Ada.\nAda, 36, counts her money."
 
 
 def test_wrong_prompt_settings_are_named(kettle_session: Session) -> None:
-    with pytest.raises(BadConfig, match=r"prompt\.style is 'long'; it must be 'full' or 'compact'"):
-        PromptConfig(style="long")  # type: ignore[arg-type]
+    for wrong in ({"style": "long"}, {"typing": "press"}):
+        with pytest.raises(BadConfig, match="must be one of"):
+            PromptConfig(**wrong)  # type: ignore[arg-type]
     with pytest.raises(BadConfig, match=r"prompt\.system_file 'no/such\.txt' cannot be read"):
         render_prompt(observe(kettle_session, 0), PromptConfig(system_file="no/such.txt"))

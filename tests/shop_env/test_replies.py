@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env import replies
 from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+from shop_env.reward.matching import exact_match
 
 ACTIONS = st.one_of(
     st.builds(lambda name: Click(name=name), st.text()),
@@ -146,12 +147,17 @@ def test_lenient_extraction_leaves_the_rest_malformed(text: str, problem: str) -
     assert 0 < len(reply.detail) < 300
 
 
-def test_opera_s_input_is_typing_when_read_leniently() -> None:
+def test_opera_s_input_is_typing_where_the_store_has_it_and_when_read_leniently() -> None:
+    typed = TypeAndSubmit(name="search_input", text="kettle", submitted=False)
     text = '{"rationale": "a", "action": {"type": "input", "name": "search_input", "text": "kettle"}}'
-    reply = parse_reply(text, "lenient")
-    assert isinstance(reply, Reply)
-    assert reply.action == TypeAndSubmit(name="search_input", text="kettle")
+    assert format_reply("a", typed) == text
+    for extraction in ("strict_input", "lenient"):
+        reply = parse_reply(text, extraction)  # type: ignore[arg-type]
+        assert isinstance(reply, Reply) and reply.action == typed
     assert parse_reply(text).problem == "unknown_type"  # type: ignore[union-attr]
+    assert parse_reply(f"So: {text}", "strict_input").problem == "extra_text"  # type: ignore[union-attr]
+    submitted = parse_reply(text.replace("input", "type_and_submit", 1), "strict_input")
+    assert isinstance(submitted, Reply) and exact_match(submitted.action, typed)
 
 
 @given(rationale=st.text(), action=ACTIONS)

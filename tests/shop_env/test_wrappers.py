@@ -57,7 +57,7 @@ def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session
     quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
     assert candidate_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
     assert candidate_phrases(observe(kettle_session, 2, GOAL_SHOWN)) == ["red kettle", "red", "kettle"]
-    assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle", "red", "kettle"]  # of the query before
+    assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle"]  # the query before
     assert candidate_phrases(see("", "")) == []
 
 

@@ -108,7 +108,7 @@ def score_completion(
 ) -> tuple[RewardBreakdown, dict[str, float]]:
     """The reward of a reply by the columns of its row, and metrics: the reward's terms, exact match, readability."""
     logged = msgspec.json.decode(ground_truth, type=Action)
-    reply = parse_reply(text)
+    reply = parse_reply(text, "strict_input")  # a row does not say which word for typing its log has
     config = msgspec.json.decode(reward, type=RewardConfig)
     breakdown = score_reply(reply, logged, config, self_certainty=self_certainty)
     metrics: dict[str, float] = {term: getattr(breakdown, term) for term in TERM_NAMES}

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from replay_sessions.schema import ACTION_CLASSES, Action, Click
-from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match, unlogged_fields
 from shop_env.reward.score import NOTHING
@@ -106,11 +106,16 @@ class MicroBatch:
 
 
 def score_group(
-    trunk: SessionTokens, step: ReplySpan, replies: Sequence[SampledReply], tokenizer: Any, reward: RewardConfig
+    trunk: SessionTokens,
+    step: ReplySpan,
+    replies: Sequence[SampledReply],
+    tokenizer: Any,
+    reward: RewardConfig,
+    extraction: Extraction = "strict",
 ) -> Group:
     """Parses sampled replies and scores each by its action, or prepares what its likelihood is measured by."""
     tokens = [each.tokens for each in replies]
-    parsed = [parse_reply(text) for text in decode_replies(tokenizer, tokens)]
+    parsed = [parse_reply(text, extraction) for text in decode_replies(tokenizer, tokens)]
     if reward.kind == "log_likelihood":
         logged = logged_continuations(tokenizer, parsed, tokens, step.action)
         rollouts = [Rollout(step, *each) for each in zip(replies, parsed, repeat(NOTHING), logged, strict=False)]

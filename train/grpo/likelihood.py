@@ -68,7 +68,7 @@ def _place(
     span = reply.rationale_span
     _, _, behind = format_reply("", logged).partition('""')
     text = f'{reply.text[: span[1]]}"{behind}'
-    if isinstance(parse_reply(text), MalformedReply):  # the action came first
+    if isinstance(parse_reply(text, "strict_input"), MalformedReply):  # the action came first
         return None
     _, shared = rationale_tokens(tokenizer, tokens, span)
     # The rationale's last token may reach beyond its end, to where the two actions differ.

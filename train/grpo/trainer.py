@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.replies import MalformedReply, Reply
+from shop_env.replies import Extraction, MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
 from train.attention.depth_first import ChunkOutput
@@ -60,6 +60,7 @@ class GroupTrainer(ABC):
     Args:
         reference: The frozen policy that the phase began with; None without `has_reference`.
         engine: What samples the replies; None: the policy itself.
+        extraction: What of a reply is read (shop_env.replies.extraction_of).
         ranks: The processes that share each batch. Sums, means and deviations are over all of them; a process without
             a group to learn from takes part in every collective.
 
@@ -85,7 +86,9 @@ class GroupTrainer(ABC):
         seed: int,
         engine: RolloutEngine | None = None,
         ranks: Ranks = SINGLE_PROCESS,
+        extraction: Extraction = "strict",
     ) -> None:
+        self.extraction = extraction
         self.policy, self.reference, self.tokenizer = policy.train(), reference, tokenizer
         self.config, self.reward, self.ranks = config, reward, ranks
         self._plan = grpo_plan(trunks, config, seed, ranks)
@@ -150,7 +153,8 @@ class GroupTrainer(ABC):
         for (trunk, reply), sampled in zip(steps_P, sampled_P, strict=True):
             tokens = reply.target or list(trunk.tokens[reply.start : reply.end])
             logged = SampledReply(tokens, [0.0] * len(tokens), StopReason.LOGGED)
-            groups.append(score_group(trunk, reply, self.replies(logged, sampled), self.tokenizer, self.reward))
+            replies = self.replies(logged, sampled)
+            groups.append(score_group(trunk, reply, replies, self.tokenizer, self.reward, self.extraction))
         return groups
 
     def sampling_metrics(self, groups_P: Sequence[Group]) -> dict[str, float]:

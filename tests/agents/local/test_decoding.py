@@ -164,7 +164,9 @@ def test_a_reply_and_its_probabilities_come_from_one_pass(
 ) -> None:
     passes = []
     weigh = policy_agent.weigh_actions
-    monkeypatch.setattr(policy_agent, "weigh_actions", lambda *args: passes.append(args) or weigh(*args))
+    monkeypatch.setattr(
+        policy_agent, "weigh_actions", lambda *args, **names: passes.append(args) or weigh(*args, **names)
+    )
     choosing = agent(shopper, decode="most_probable_action", rationales=2)
     replies = choosing.act_batch([observation] * 2, seeds=[1, 2])
     first, second = choosing.probabilities([observation] * 2, seeds=[1, 2])

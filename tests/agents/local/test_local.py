@@ -57,11 +57,13 @@ def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
 
 
 def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter: Path, tiny: Tiny) -> None:
-    observation = observe_session(tiny.sessions[0])[1]
-    plain = make_agent(f"local?path={folder}&{ASKED}").act(observation)
-    adapted = make_agent(f"local?path={folder}&adapter={adapter}&{ASKED}").act(observation)
-    assert adapted != plain
-    assert make_agent(f"local?adapter={adapter}&{ASKED}").act(observation) == adapted
+    def replies(arguments: str) -> list[str]:
+        agent = make_agent(f"local?{arguments}&{ASKED}")
+        return [agent.act(observation) for observation in observe_session(tiny.sessions[0])]
+
+    adapted = replies(f"path={folder}&adapter={adapter}")
+    assert adapted != replies(f"path={folder}")
+    assert replies(f"adapter={adapter}") == adapted
 
 
 def test_a_gguf_file_is_asked_in_the_full_prompt_and_gives_probabilities(tmp_path: Path, tiny: Tiny) -> None:

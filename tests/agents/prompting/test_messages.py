@@ -107,7 +107,7 @@ def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore)
     assert '(Here the person did: {"type": "click", "name": "results.blue"})' in text
     assert '"rationale": ""' not in text
     trained = examples_text(view, options(shots=1, shot_page_characters=80, history="as_trained"))
-    assert '"rationale": ""' in trained
+    assert '#### Reply\n{"action": ' in trained and '"rationale"' not in trained
     assert "characters left out" in trained
 
 

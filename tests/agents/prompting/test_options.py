@@ -30,6 +30,8 @@ DECIDING: dict[str, Any] = {
     "shots": 1,
     "shot_seed": 4,
     "shot_page_characters": 50,
+    "style": "customer_r1",
+    "typing": "input",
     "system_file": "mine.txt",
 }
 OTHERS: dict[str, Any] = {
