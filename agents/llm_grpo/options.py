@@ -55,6 +55,7 @@ class RunOptions(Record):
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
         dry_run: Print steps, tokens, the share of steps that fit, and memory, and train nothing.
+        show_prompt: Print the messages of the first scored step, in the first phase or the first of ONLY, and end.
         machine: What --dry-run plans for.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
             (verl/PRESET-PHASE), and train nothing.
@@ -69,6 +70,7 @@ class RunOptions(Record):
     extend: bool = False
     resume: Path | None = None
     dry_run: bool = False
+    show_prompt: bool = False
     machine: MachineOptions = MachineOptions()
     for_verl: str | None = None
     for_trl: str | None = None
@@ -126,7 +128,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     folder = options.out or folder
     if has_begun(folder) and options.extend:
         return options, folder, extend_config(read_config(folder), config, folder)
-    if has_begun(folder) and not options.dry_run:
+    if has_begun(folder) and not (options.dry_run or options.show_prompt):
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
         )
@@ -141,7 +143,7 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
     preset = build_config(tables, source)
     reward = preset.reward_config  # spelt out, so that its numbers are flags
     # A switch that is on by default would become --no-dry-run.
-    switches_off = {"dry_run": False, "extend": False}
+    switches_off = {"dry_run": False, "extend": False, "show_prompt": False}
     default = TrainOptions(
         **msgspec.structs.asdict(options) | switches_off, config=msgspec.structs.replace(preset, reward=reward)
     )

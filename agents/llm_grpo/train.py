@@ -9,7 +9,7 @@
 
 Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
 tokens, the share of steps that fit, and memory on this machine or on --machine.gpus of --machine.gpu-gib, and trains
-nothing.
+nothing; --show-prompt prints the messages of the first scored step.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
 
@@ -25,6 +25,7 @@ from functools import cache, partial
 from typing import Any
 
 from agents.llm_grpo.options import prepare, prepare_from
+from agents.llm_grpo.show_prompt import show_prompt
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.log import EvaluationLog, read_log
@@ -50,7 +51,11 @@ def train(**options: Any) -> EvaluationLog:
 def _run(words: Sequence[str]) -> int:
     asked_for = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
-        asked_for()  # help, or what is wrong with the call, before torch is loaded; of several processes one prints it
+        # Help, or what is wrong with the call, before torch is loaded; of several processes one prints it.
+        options, _, config = asked_for()
+        if options.show_prompt:
+            sys.stdout.writelines(show_prompt(config, options.only))
+            return 0
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:

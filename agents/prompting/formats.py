@@ -4,6 +4,7 @@ They hold the shape alone and no names of the page's elements: a model that can 
 task.
 """
 
+from collections.abc import Iterable
 from typing import Any, get_args
 
 import msgspec
@@ -26,9 +27,9 @@ def reply_format(typing: Typing | None = None) -> dict[str, Any]:
     return _format("reply", rationale=_TEXT, action={"anyOf": actions})
 
 
-def rationale_format() -> dict[str, Any]:
-    """Returns the format of a rationale alone."""
-    return _format("rationale", rationale=_TEXT)
+def texts_format(names: Iterable[str]) -> dict[str, Any]:
+    """Returns the format of texts under these names."""
+    return _format("rationale", **dict.fromkeys(names, _TEXT))
 
 
 def _format(name: str, **properties: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
   shop-r1 rationales --store stores/mine --out stores/filled \\
     --base-url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
 
-For each step without a rationale the model gets the page, the actions before, and
-the action there; nothing of later steps, which a rationale in the history would
+The model gets a session at once, its pages and actions, as in the papers; with
+--by step, for each step without a rationale, the page, the actions before, and the
+action there, and nothing of later steps, which a rationale in the history would
 reveal. A rationale of the log stays as it is. OUT is a new version of the store,
 in which `rationale_source` names the model. A table compares the rationales of the
 log and the model: lengths, names of elements in them, repetitions, refusals.

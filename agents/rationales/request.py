@@ -1,10 +1,14 @@
-"""The options of the command, the request for one step's rationale, and how that is parsed from the reply.
+"""The options of the command, the request for rationales, and how they are parsed from the reply.
 
-The model gets the page, the actions before, and the action there: never a later page or action, nor the persona and the
-goal (Shop-R1, section 3: rationales are made "without leveraging any user profile information"). The instructions are
-our own; the papers' can be used from a file. Nothing here needs the client of a server.
+As in Shop-R1 (appendix B) a session is asked about at once, after a worked example: every page and every action, so a
+rationale may know what came later. Step by step the model gets the page, the actions before, and the action there, and
+nothing of what followed. It never gets the persona and the goal (Shop-R1, section 3: rationales are made "without
+leveraging any user profile information"). The words are our own; the papers' can be used from a file. Nothing here
+needs the client of a server.
 """
 
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,20 +20,7 @@ from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message
 from shop_env.replies import Unreadable, action_json, object_inside
 
-INSTRUCTIONS = """\
-A person is shopping online. You are shown a page as simplified HTML, in which whatever can be clicked or typed into \
-carries a `name`, what the person did before, and what the person then did on this page:
-
-- click: the person clicked the element of that name.
-- type_and_submit: the person typed the text into the input of that name and pressed enter.
-- terminate: the person closed the window without buying, for nothing there was worth going on for.
-
-Say why, as the person would have thought it at that moment, just before doing it: one short sentence in the first \
-person, about the products and the wish behind the act. Do not mention names of elements, HTML or that you are shown \
-anything, and do not tell what the page does not show.
-
-Reply with one JSON object and nothing around it: {"rationale": "<the sentence>"}"""
-
+INSTRUCTIONS: dict[str, str] = tomllib.loads((files(__package__) / "prompts.toml").read_text(encoding="utf-8"))
 Problem = Literal["refused", "malformed"]
 _REFUSALS = (
     "i'm sorry, but",
@@ -51,6 +42,8 @@ class RationaleOptions(ChatOptions):
         split: The split whose rationales are written; the others are copied as they are.
         overwrite: Replace the store at OUT.
         partial: Write the store also where steps have no reply.
+        by: `session` asks about a session at once, as the papers do; `step` about one step at a time, which sees
+            nothing of later ones.
         prompt: A text file (UTF-8) with instructions in place of the built-in ones.
         page_characters: The length of the window of a page around the action.
         schema: Guided decoding (response_format json_schema).
@@ -62,8 +55,10 @@ class RationaleOptions(ChatOptions):
     split: AnySplit = "all"
     overwrite: bool = False
     partial: bool = False
+    by: Literal["session", "step"] = "session"
     prompt: Path | None = None
-    page_characters: int = 30_000
+    page_characters: int = 10_000
+    max_new_tokens: int = 4096
     schema: bool = False
     seed: int = 0
 
@@ -79,23 +74,36 @@ class NoRationale(NamedTuple):
     text: str
 
 
-def rationale_messages(session: Session, index: int, instructions: str, page_characters: int) -> list[Message]:
-    """Builds the messages about one step of a session."""
-    actions = [action_json(written_action(step.action)) for step in session.steps[: index + 1]]
-    page = shorten_page(session.steps[index].page, page_characters, actions[-1])
-    before = "\n".join(actions[:-1]) or "(nothing)"
-    content = f"## Before\n{before}\n\n## Page\n{page}\n\n## What the person did\n{actions[-1]}"
+def rationale_messages(session: Session, index: int | None, instructions: str, page_characters: int) -> list[Message]:
+    """Builds the messages about one step of a session; index None: about all of them."""
+    actions = [action_json(written_action(step.action)) for step in session.steps]
+    pages = [
+        shorten_page(step.page, page_characters, action) for step, action in zip(session.steps, actions, strict=True)
+    ]
+    if index is None:
+        content = "\n\n".join(
+            f"## Action {number}\n{page}\n{action}"
+            for number, (page, action) in enumerate(zip(pages, actions, strict=True), start=1)
+        )
+    else:
+        before = "\n".join(actions[:index]) or "(nothing)"
+        content = f"## Before\n{before}\n\n## Page\n{pages[index]}\n\n## What the person did\n{actions[index]}"
     return [Message(role="system", content=instructions), Message(role="user", content=content)]
 
 
-def parse_rationale(text: str) -> str | NoRationale:
+def parse_rationale(text: str, key: str = "rationale") -> str | NoRationale:
     """Parses the rationale in a reply, on one line, or says what the model did instead of giving one.
+
+    Args:
+        key: The number of the action, in a reply about a session.
 
     >>> parse_rationale('{"rationale": "I need a hat."}')
     'I need a hat.'
+    >>> parse_rationale('{"1": "I need a hat.", "2": "That is one."}', "2")
+    'That is one.'
     """
     try:
-        value = object_inside(text)[0].get("rationale")
+        value = object_inside(text)[0].get(key)
     except Unreadable:
         value = None
     rationale = " ".join(value.split()) if isinstance(value, str) else ""

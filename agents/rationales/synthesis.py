@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from agents.prompting.chat import Chat, NoAnswer
-from agents.prompting.formats import rationale_format
+from agents.prompting.formats import texts_format
 from agents.rationales.report import Outcome, report_table
 from agents.rationales.request import INSTRUCTIONS, RationaleOptions, parse_rationale, rationale_messages
 from replay_sessions.foundation.errors import BadConfig
@@ -34,7 +34,7 @@ def synthesise(options: RationaleOptions) -> int:
     if options.out.resolve() == store.path.resolve():
         raise BadConfig(f"--out {options.out} is the store itself: choose another path for the new version")
     check_target(options.out, overwrite=options.overwrite)  # before the work, not after
-    instructions = read_instructions(str(options.prompt), "--prompt") if options.prompt else INSTRUCTIONS
+    instructions = read_instructions(str(options.prompt), "--prompt") if options.prompt else INSTRUCTIONS[options.by]
     chat = Chat(options)
     try:
         outcomes = _request_all(store, options, chat, instructions)
@@ -58,13 +58,15 @@ def synthesise(options: RationaleOptions) -> int:
 def _request_all(
     store: SessionStore, options: RationaleOptions, chat: Chat, instructions: str
 ) -> dict[StepKey, Outcome]:
-    """Requests a rationale for each step without one, and returns the outcomes; replies are kept as they come."""
-    fields = {"response_format": rationale_format()} if options.schema else {}
+    """Requests the rationales that are lacking, and returns each step's outcome; replies are kept as they come."""
+    by_session = options.by == "session"
 
     def ask(step: tuple[Session, int]) -> tuple[StepKey, str | NoAnswer]:
         session, index = step
         key = session.session_id, index
-        messages = rationale_messages(session, index, instructions, options.page_characters)
+        messages = rationale_messages(session, None if by_session else index, instructions, options.page_characters)
+        names = [str(number + 1) for number in range(len(session.steps))] if by_session else ["rationale"]
+        fields = {"response_format": texts_format(names)} if options.schema else {}
         try:
             return key, chat.ask(messages, seed=options.seed, **fields).text
         except NoAnswer as failure:
@@ -73,8 +75,8 @@ def _request_all(
     identity = {
         "store": store.fingerprint,
         "base_url": options.base_url,
-        "messages": [instructions, options.page_characters],
-        "request": {"model": options.model, **fields, **options.request_fields(options.seed)},
+        "messages": [options.by, instructions, options.page_characters],
+        "request": {"model": options.model, "schema": options.schema, **options.request_fields(options.seed)},
     }
     path = options.out.with_name(f"{options.out.name}.rationales.jsonl")
     prepare(path, identity, {}, fresh=False, retry_errors=True)
@@ -85,7 +87,9 @@ def _request_all(
             for index, step in enumerate(session.steps)
             if not step.rationale
         ]
-        wanted = set(lacking) - replies.lines.keys()
+        # The step under which a reply is kept: a session's first where all of its steps are asked about at once.
+        asked = {key: (key[0], 0) if by_session else key for key in lacking}
+        wanted = set(asked.values()) - replies.lines.keys()
         steps = (
             deque([(session, index)])
             for session in store.sessions(options.split)
@@ -98,7 +102,11 @@ def _request_all(
                 failures[key] = reply
             else:
                 replies.write(StepLine(session_id=key[0], step_index=key[1], observation="", reply=reply))
-        return {key: failures.get(key) or parse_rationale(replies.lines[key].reply or "") for key in lacking}
+        return {
+            key: failures.get(kept)
+            or parse_rationale(replies.lines[kept].reply or "", str(key[1] + 1) if by_session else "rationale")
+            for key, kept in asked.items()
+        }
 
 
 def _write_store(

@@ -16,7 +16,7 @@ Points = dict[str | None, str]
 TYPE_AND_SUBMIT = '{"type": "type_and_submit", "name": "<name of the input>", "text": "<what is typed>"}'
 INPUT = '{"type": "input", "name": "<name of the input>", "text": "<what is typed>"}'
 ACTIONS: Points = {
-    "actions are JSON objects of the types that follow": "An action is a JSON object of one of three types.",
+    "actions are JSON objects of the types that follow": "An action is a JSON object of one of these types.",
     "click: a button or clickable element": "- `click` clicks a button, or whatever else can be clicked, by its name:",
     "click's JSON": '{"type": "click", "name": "<name of the element>"}',
     "terminate: unsatisfied, wants to buy nothing, closes the window": (
@@ -56,7 +56,6 @@ SHOP_R1: Points = {
 }
 CUSTOMER_R1: Points = {
     **ACTIONS,
-    "actions are JSON objects of the types that follow": "An action is a JSON object of one of these types.",
     "input: type a text": "- `input` types a text into an input, given by its name, and does not submit it:",
     "input's JSON": INPUT,
     "the rationale: why the user acts": "It says why the customer does something.",

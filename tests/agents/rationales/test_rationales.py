@@ -52,7 +52,7 @@ def make_store(path: Path, sessions: int = 8) -> SessionStore:
 
 
 def words(server: ScriptedServer, tmp_path: Path, *more: str) -> list[str]:
-    given = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "told"), "--model", "writer"]
+    given = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "told"), "--model", "writer", "--by", "step"]
     return [*given, "--base-url", server.base_url, *more]
 
 
@@ -127,7 +127,7 @@ def test_a_model_sees_page_and_past_actions_and_nothing_of_later_or_of_the_perso
         assert "SECRET" not in text
         assert [f"PAGE-{n}" in text for n in range(4)] == [n == number for n in range(4)]
         assert [f"element_{n}" in text for n in range(4)] == [n <= number for n in range(4)]
-        assert received.request["messages"][0]["content"] == INSTRUCTIONS
+        assert received.request["messages"][0]["content"] == INSTRUCTIONS["step"]
 
 
 def test_instructions_of_ones_own_schema_and_further_fields_are_sent(tmp_path: Path) -> None:
@@ -262,3 +262,49 @@ def test_figures_count_names_words_and_repetitions() -> None:
 )
 def test_a_rationale_is_found_in_fences_and_behind_thoughts(text: str, found: Any) -> None:
     assert parse_rationale(text) == found
+
+
+def thoughts(request: dict[str, Any], times: int = 0) -> Response:
+    """A sentence for each action of a session."""
+    actions = re.findall(r"^## Action (\d+)$", request["messages"][1]["content"], re.MULTILINE)
+    return completion(json.dumps({number: f"Thought {number} of {digest(request)}." for number in actions}))
+
+
+def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    with ScriptedServer(thoughts) as server:
+        assert main(words(server, tmp_path, "--by", "session", "--schema")) == 0
+        lacks = {session.session_id for session, _ in lacking(store)}
+        assert len(server.received) == len(lacks)
+    sent = [received.request for received in server.received]
+    assert {request["messages"][0]["content"] for request in sent} == {INSTRUCTIONS["session"]}
+    assert "SECRET" not in json.dumps(sent)
+    new = SessionStore.open(tmp_path / "told")
+    for before, after in zip(store.sessions(), new.sessions(), strict=True):
+        [asked] = [one for one in sent if before.steps[-1].page in one["messages"][1]["content"]][:1] or [None]
+        for number, (old, step) in enumerate(zip(before.steps, after.steps, strict=True), start=1):
+            if old.rationale:
+                assert step == old
+            else:
+                assert asked is not None and before.steps[0].page in asked["messages"][1]["content"]
+                assert (step.rationale or "").startswith(f"Thought {number} of ")
+        required = [one["response_format"]["json_schema"]["schema"]["required"] for one in sent]
+        assert [str(number + 1) for number in range(len(before.steps))] in required
+
+
+def test_of_a_session_s_reply_a_missing_number_costs_its_own_step(tmp_path: Path) -> None:
+    def script(request: dict[str, Any], times: int) -> Response:
+        return completion(json.dumps({"2": "I need a hat."}))
+
+    store = make_store(tmp_path / "store", 2)
+    with ScriptedServer(script) as server:
+        assert main(words(server, tmp_path, "--by", "session")) == 0
+    before, after = ({index for _, index in lacking(one)} for one in (store, SessionStore.open(tmp_path / "told")))
+    assert before - after == {1}
+
+
+def test_the_example_s_reply_has_the_form_that_is_asked_for() -> None:
+    actions, reply = INSTRUCTIONS["session"].split("Its reply:\n")
+    numbers = re.findall(r"^## Action (\d+)$", actions, re.MULTILINE)
+    assert all(isinstance(parse_rationale(reply, number), str) for number in numbers)
+    assert len(numbers) == 3

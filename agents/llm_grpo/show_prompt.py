@@ -1,0 +1,25 @@
+"""What a phase's policy is shown at the first scored step of the train split, as text; needs neither model nor network.
+
+shop-r1 train --preset shop_r1_3b --store stores/mine --show-prompt
+shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prompt      the prompt of its RL
+"""
+
+from collections.abc import Iterator, Sequence
+
+from agents.llm_grpo.config import TrainConfig
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import scored_keys, steps_at
+from shop_env.prompts import render_prompt
+
+
+def show_prompt(config: TrainConfig, only: Sequence[str] = ()) -> Iterator[str]:
+    """Yields the messages, uncut, each under its role.
+
+    Args:
+        only: The first of these phases is shown; empty: the run's first phase.
+    """
+    store = SessionStore.open(config.store)
+    phase = config.phases[next(iter((*only, *config.phases)))]
+    for step in steps_at(store, "train", scored_keys(store, "train")[:1], phase.context):
+        for message in render_prompt(step.observation, config.prompt_of(phase, store)):
+            yield f"=== {message['role']}\n{message['content']}\n"
