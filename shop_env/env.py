@@ -267,7 +267,7 @@ class RegisteredReplayEnv(ReplayEnv):
 
     @property
     def spec(self) -> EnvSpec | None:
-        """What gymnasium.make made it of, a ContextConfig or RewardConfig as its fields."""
+        """Returns what gymnasium.make was called with; a ContextConfig or RewardConfig stands as its fields."""
         return self._spec
 
     @spec.setter

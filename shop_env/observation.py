@@ -136,7 +136,10 @@ History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
-    """What an agent sees before it replies. A persona or goal that is unknown or hidden is ""; `step` counts from 0."""
+    """All that an agent sees before it replies.
+
+    A persona or goal that is unknown or hidden is ""; `step` counts from 0.
+    """
 
     page: str
     history: History

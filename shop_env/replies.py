@@ -184,7 +184,7 @@ Extraction = Literal["strict", "strict_input", "lenient"]
 
 
 def extraction_of(store: object, extraction: Extraction) -> Extraction:
-    """What an extraction means on a store: `strict` follows the words of its log."""
+    """Returns the extraction to use on a store: `strict` follows the words of its log."""
     takes_input = getattr(store, "typing", "type_and_submit") != "type_and_submit"
     return "strict_input" if extraction == "strict" and takes_input else extraction
 

@@ -18,7 +18,9 @@ from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import Labelled, train_steps
 from agents.baselines.offers import amounts
 from replay_sessions.foundation.table import Estimate, Table, columns
+from replay_sessions.store import SessionStore
 from shop_env.metrics.between_users import cluster_sums
+from shop_env.observation import ContextConfig
 
 MIN_SHARE = 0.02  # of all steps; what is taken more rarely is left out
 NORMAL_95 = 1.96
@@ -46,14 +48,17 @@ def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Tab
     """Fits `choice` to the train split of a store, and returns its effects with their 95% intervals over users.
 
     Args:
+        store: A path is read with the goals of its shoppers, where the log knows them; a view as its context says.
         max_steps: Fit to at most so many steps.
     """
-    store = TrainView.of(store)
+    if isinstance(store, str):
+        store = TrainView(SessionStore.open(store), ContextConfig(goal="shown"))
     model = ChoiceModel(store, skip_first_action=False, max_steps=max_steps)
     _, examples = train_steps(store, False, max_steps, OfferReader)
     labelled = [((page, chosen), user) for page, _, chosen, user in examples if chosen is not None]
     effects = estimate_changes(model, [step for step, _ in labelled], [user for _, user in labelled])
-    has_budgets = any(any(amounts(session.goal or "")) for session in store.sessions())
+    goals = (session.goal or "" for session in store.sessions() if store.context.goal == "shown")
+    has_budgets = any(any(amounts(goal)) for goal in goals)
     budget = "the goal's budget" if has_budgets else "the store's median price"
     return Table(
         columns=columns("action", "change", nats=("log-odds",)),

@@ -61,7 +61,7 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
 def shoppers_context(
     store: SessionStore, context: ContextConfig, *, first_action: bool = False
 ) -> tuple[ContextConfig, str] | None:
-    """What the demo shop's own policy has to be shown beside agents with this context, and what its label says of it;
+    """Returns the context that the demo shop's own policy needs beside agents with this one, and its label's ending;
     None: the store is of another shop.
     """
     if not is_demo_store(store):
