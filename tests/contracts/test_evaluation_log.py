@@ -53,6 +53,10 @@ def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         str(config.seed),
         "--sessions",
         str(config.sessions),
+        "--context.goal",
+        config.context.goal,
+        "--context.persona",
+        config.context.persona,
         "--out",
         str(out),
     ]
