@@ -123,9 +123,12 @@ class OracleAgent(SeededAgent):
     Args:
         temperature: 0 answers the likeliest action; T > 0 samples from p^(1/T), 1 being the shoppers themselves.
         store: The store that it will be evaluated on; one that is not of the demo shop is refused, and none is read.
+        utility: By which the shoppers of the realistic shop value an offer, as in `shop-r1 ab --utility`.
     """
 
-    def __init__(self, temperature: float = 0.0, store: TrainView | None = None) -> None:
+    def __init__(
+        self, temperature: float = 0.0, store: TrainView | None = None, utility: demo_shop.UtilityName = "own"
+    ) -> None:
         if temperature < 0:
             raise BadConfig(f"Agent 'oracle': temperature {temperature} is below 0")
         if store is not None and store.source != demo_shop.SOURCE:
@@ -133,11 +136,11 @@ class OracleAgent(SeededAgent):
                 f"Agent 'oracle' knows the shoppers of the demo shop only, and store '{store.name}' comes from "
                 f"'{store.source}': leave it out of --agents"
             )
-        self._temperature = temperature
+        self._temperature, self._utility = temperature, utility
 
     def act(self, observation: Observation) -> str:
         """Replies with the likeliest action, or one that is drawn, and the shop's own rationale."""
-        shares = sharpened(_probabilities(observation), self._temperature)
+        shares = sharpened(_probabilities(observation, self._utility), self._temperature)
         (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
         return format_reply(demo_shop.rationale_for(observation, action), action)
 
@@ -148,14 +151,14 @@ class OracleAgent(SeededAgent):
         results: list[Mapping[Action, float] | Exception] = []
         for observation in observations:
             try:
-                results.append(_probabilities(observation))
+                results.append(_probabilities(observation, self._utility))
             except AgentFailed as failure:
                 results.append(failure)
         return results
 
 
-def _probabilities(observation: Observation) -> Mapping[Action, float]:
+def _probabilities(observation: Observation, utility: demo_shop.UtilityName) -> Mapping[Action, float]:
     try:
-        return demo_shop.action_probabilities(observation)
+        return demo_shop.action_probabilities(observation, utility)
     except (ValueError, IndexError) as error:
         raise AgentFailed(f"the oracle answers pages of the demo shop only: {error}") from error

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
-from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
+from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant, UtilityName
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.records import Config
 
@@ -35,7 +34,9 @@ class LabConfig(Config):
         variants: Which changes, separated by spaces or commas: prices_up, prices_down, cheapest_first,
             best_rated_first, no_badges, no_ratings, checkout_page, free_shipping, placebo, A_again; nothing: all.
         visits: So many simulated visits to each variant, four to a shopper.
-        utility: What the shoppers choose by: `own`, the demo shop's.
+        utility: What the shoppers choose by: `own`, the demo shop's; `reference`, another form (a usual price,
+            thresholds of stars, a fold, a favourite brand); `hidden_quality`, where dearer goods are better in a way
+            that no page tells.
         seeds: Populations of shoppers, whose visits are put together.
         true_visits: Of the known shoppers, to measure the true effect.
         logs: Sessions of the shop as it is, to learn from.
@@ -46,7 +47,7 @@ class LabConfig(Config):
     out: Path
     variants: tuple[str, ...] = ()
     visits: int = 400
-    utility: Literal["own"] = "own"
+    utility: UtilityName = "own"
     seeds: tuple[int, ...] = (0, 1, 2)
     true_visits: int = 4000
     logs: int = 4000

@@ -59,12 +59,16 @@ def run_lab(config: LabConfig) -> LabResults:
     specs = agent_specs(config.agents)
     for spec in specs:
         agent_class(spec)  # a misspelt agent is found before hours of work, not after
-    path = config.out / f"logs-{config.logs}"  # sessions of the shop as it is
+    path = config.out / f"logs-{config.utility}-{config.logs}"  # sessions of the shop as it is
     if not path.exists():
-        write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE)
+        write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE, config.utility)
     store = SessionStore.open(path)
     logs = {"logs": store.fingerprint}  # another shop has other logs
-    true = _effects(_walk_all(config, SHOPPERS, lambda: OracleAgent(1.0), config.true_visits, logs, [TRUTH_SEED]))
+    true = _effects(
+        _walk_all(
+            config, SHOPPERS, lambda: OracleAgent(1.0, utility=config.utility), config.true_visits, logs, [TRUTH_SEED]
+        )
+    )
     true |= {name: _without_effect(true[name]) for name in PLACEBOS if name in true}
     nothing = {name: _without_effect(measures) for name, measures in true.items()}
     rows = [_row(config, spec, store, true) for spec in specs]

@@ -7,7 +7,7 @@
 policy of the shoppers is known in both, so the best achievable accuracy is too: see `action_probabilities`.
 """
 
-from replay_sessions.demo_shop.realistic import ShopVariant
+from replay_sessions.demo_shop.realistic import ShopVariant, UtilityName
 from replay_sessions.demo_shop.shop import DemoShop
 from replay_sessions.demo_shop.visits import (
     SESSIONS_PER_USER,
@@ -24,6 +24,7 @@ __all__ = [
     "DemoShop",
     "ShopVariant",
     "ShopVisit",
+    "UtilityName",
     "action_probabilities",
     "generate_sessions",
     "rationale_for",

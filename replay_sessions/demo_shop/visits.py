@@ -228,7 +228,11 @@ def draw_persona(random: Random, page_size: PageSize) -> Persona:
 
 
 def generate_sessions(
-    count: int, seed: int, page_size: PageSize = "small", variant: realistic.ShopVariant = realistic.CONTROL
+    count: int,
+    seed: int,
+    page_size: PageSize = "small",
+    variant: realistic.ShopVariant = realistic.CONTROL,
+    utility: realistic.UtilityName = "own",
 ) -> Iterator[Session]:
     """Yields `count` sessions of a demo shop's shoppers, four to a user; session i depends on i and these alone."""
     for index in range(count):
@@ -238,7 +242,7 @@ def generate_sessions(
         while visit.shop.outcome is None:
             page = visit.shop.page
             observation = {"page": page, "history": history, "persona": visit.persona.text, "goal": visit.goal}
-            action = visit.choose(action_probabilities(observation))
+            action = visit.choose(action_probabilities(observation, utility))
             steps.append(Step(page=page, action=action, rationale=rationale_for(observation, action)))
             history.append({"action": msgspec.json.encode(reply_action(action))})
             visit.shop.respond(action)
@@ -252,7 +256,7 @@ def generate_sessions(
         )
 
 
-def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
+def action_probabilities(observation: Mapping[str, Any], utility: realistic.UtilityName = "own") -> dict[Action, float]:
     """Returns the shopper's policy: every possible next action and its probability, likeliest first; they sum to 1.
 
     What is hidden is averaged over: a persona that is missing or from another shop over all kinds of shopper, the goal
@@ -260,6 +264,7 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
 
     Args:
         observation: As the env gives it; `page`, `history`, `persona` and `goal` are read.
+        utility: By which the realistic shop's shoppers value an offer.
 
     Raises:
         ValueError: The goal or page is not one of a demo shop, or the goal is hidden and the pages do not tell it.
@@ -275,7 +280,8 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
     ]
     policies: list[tuple[dict[Action, float], float]] = []
     for goal in goals:
-        policy, before = _policy(observation, goal), [(_policy(seen, goal), action) for seen, action in past]
+        policy = _policy(observation, goal, utility)
+        before = [(_policy(seen, goal, utility), action) for seen, action in past]
         for persona in people:
             likelihood = math.prod(seen(persona.traits).get(action, UNLIKELY) for seen, action in before)
             policies.append((policy(persona.traits), likelihood))
@@ -287,10 +293,12 @@ def action_probabilities(observation: Mapping[str, Any]) -> dict[Action, float]:
     return dict(sorted(probabilities.items(), key=lambda item: -item[1]))
 
 
-def _policy(observation: Mapping[str, Any], goal: str) -> Callable[[Mapping[str, str]], dict[Action, float]]:
+def _policy(
+    observation: Mapping[str, Any], goal: str, utility: realistic.UtilityName
+) -> Callable[[Mapping[str, str]], dict[Action, float]]:
     """Returns the policy of shoppers with this goal: a function of their traits."""
-    build = realistic.action_options if _is_realistic(goal) else _small_options
-    options_of = build({**observation, "goal": goal})
+    seen = {**observation, "goal": goal}
+    options_of = realistic.action_options(seen, utility) if _is_realistic(goal) else _small_options(seen)
 
     def shares(traits: Mapping[str, str]) -> dict[Action, float]:
         weights = options_of(traits)
@@ -336,14 +344,23 @@ def demo_store_path() -> Path:
     return path
 
 
-def write_demo_store(path: Path, sessions: int, seed: int, page_size: PageSize = "small", **writing: Any) -> None:
+def write_demo_store(
+    path: Path,
+    sessions: int,
+    seed: int,
+    page_size: PageSize = "small",
+    utility: realistic.UtilityName = "own",
+    **writing: Any,
+) -> None:
     """Generates a store of the demo shop; `writing` is StoreWriter's: `splits`, `overwrite`."""
     options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
+    if utility != "own":
+        options["utility"] = utility
     with (
         StoreWriter(path, source=SOURCE, options=options, **writing) as writer,
         progress_bar("visits", sessions) as advance,
     ):
-        for session in generate_sessions(sessions, seed, page_size):
+        for session in generate_sessions(sessions, seed, page_size, utility=utility):
             writer.write(session)
             advance(1)
 

@@ -11,6 +11,7 @@ same choices differ only by the variant.
 from replay_sessions.demo_shop.realistic.articles import CONTROL, ShopVariant
 from replay_sessions.demo_shop.realistic.shop import RealisticShop
 from replay_sessions.demo_shop.realistic.shopper import PERSONAS, Need, action_options, draw_need, rationale_for
+from replay_sessions.demo_shop.realistic.utilities import UtilityName
 
 __all__ = [
     "CONTROL",
@@ -18,6 +19,7 @@ __all__ = [
     "Need",
     "RealisticShop",
     "ShopVariant",
+    "UtilityName",
     "action_options",
     "draw_need",
     "rationale_for",

@@ -12,7 +12,7 @@ logit). Of an offer, with price p, budget b of the article, rating r and rank k 
         thrifty  fair  generous           careful  easy-going            patient  hasty
 price   2.4      1.4   0.5       quality  2.0      0.5           haste   0.08     0.25
 
-All of it follows from the observation, so the best achievable accuracy is known.
+All of it follows from the observation, so the best achievable accuracy is known. Other utilities: utilities.py.
 
 What a visitor wants is one article, one of a kind within a budget, or two kinds within one budget. Budgets lie around
 the usual price of the kind, so that some cannot be met.
@@ -28,6 +28,7 @@ from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, SIZES, get
 from replay_sessions.demo_shop.realistic.articles import articles, compute_usual_price_cents, kind_of, misspell
 from replay_sessions.demo_shop.realistic.read import Offer, View, read_view
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
+from replay_sessions.demo_shop.realistic.utilities import PRICE, QUALITY, Taste, UtilityName
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 
 
@@ -79,23 +80,30 @@ def _dollars(cents: float) -> int:
 
 
 MAX_STEPS = 20  # then a shopper gives up
-PRICE = {"thrifty": 2.4, "fair": 1.4, "generous": 0.5}
-QUALITY = {"careful": 2.0, "easy-going": 0.5}
-HASTE = {"patient": 0.08, "hasty": 0.25}
 
 PERSONAS = personas("realistic")
 
 Option = tuple[Action, float]
 
 
-def action_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[Option]]:
+def action_options(
+    observation: Mapping[str, Any], utility: UtilityName = "own"
+) -> Callable[[Mapping[str, str]], list[Option]]:
     """Returns what a shopper may do next: a function of the shopper's traits to actions with their weights exp(V).
+
+    Args:
+        utility: By which offers are valued (utilities.py).
 
     Raises:
         ValueError: The goal or page is not one of this shop.
     """
     view, need = read_view(observation), parse_need(observation["goal"])
-    return lambda traits: [(action, math.exp(value)) for action, value in _Mind(traits, need, view).options()]
+
+    def options(traits: Mapping[str, str]) -> list[Option]:
+        taste = Taste(utility, traits, observation["goal"], need.budget_cents / len(need.nouns))
+        return [(action, math.exp(value)) for action, value in _Mind(traits, need, view, taste).options()]
+
+    return options
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
@@ -122,6 +130,7 @@ class _Mind(NamedTuple):
     traits: Mapping[str, str]
     need: Need
     view: View
+    taste: Taste
 
     def options(self) -> Iterator[Option]:
         """Yields every action that is considered, with its utility."""
@@ -162,21 +171,13 @@ class _Mind(NamedTuple):
     def noun(self) -> str:
         return (*self.unmet, self.need.nouns[-1])[0]
 
-    @property
-    def budget(self) -> float:
-        """Of one article, in cents."""
-        return self.need.budget_cents / len(self.need.nouns)
-
     def terminate(self, value: float = -1.8) -> Option:
         return Terminate(), value + 0.15 * len(self.view.past) * (1.6 if self.is_hasty else 1.0)
 
     def utility(self, offer: Offer) -> float:
         words = offer.title.lower().split()
-        ratio = offer.price_cents / self.budget
         value = 2.0 * sum(word in words for word in self.need.wanted) - 3.0 * (self.noun not in words)
-        value += 0.4 * offer.badge - 4.0 * (not offer.in_stock)
-        value -= self.price * (ratio + 3 * max(0.0, ratio - 1))
-        return value if offer.rating is None else value + self.quality * (offer.rating - 4)
+        return value + 0.4 * offer.badge - 4.0 * (not offer.in_stock) + self.taste.value(offer)
 
     def _queries(self) -> Iterator[Option]:
         """Yields what may be typed, better queries more often; hasty shoppers misspell."""
@@ -201,10 +202,9 @@ class _Mind(NamedTuple):
 
     def _on_results(self) -> Iterator[Option]:
         view = self.view
-        haste = HASTE[self.traits["patience"]]
         for rank, offer in enumerate(view.offers):
             seen = 1.5 * (offer.name in view.past)
-            yield _click(offer.name), 1.0 + self.utility(offer) - haste * rank - seen
+            yield _click(offer.name), 1.0 + self.utility(offer) - self.taste.effort(rank) - seen
         if "pagination.next" in view.names:
             yield _click("pagination.next"), -1.2 if self.is_hasty else -0.2
         yield from self._refinements()
@@ -216,7 +216,7 @@ class _Mind(NamedTuple):
 
     def _refinements(self) -> Iterator[Option]:
         unset = [name for name, is_set in self.view.refinements.items() if not is_set]
-        affordable = [name for name in unset if 100 * _band(name) <= 1.2 * self.budget and "price" in name]
+        affordable = [name for name in unset if 100 * _band(name) <= 1.2 * self.taste.budget_cents and "price" in name]
         if affordable:
             value = {"thrifty": 0.8, "fair": -0.2, "generous": -2.0}[self.traits["price"]]
             yield _click(max(affordable, key=_band)), value
