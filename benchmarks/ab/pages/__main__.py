@@ -52,6 +52,7 @@ def _run(config: PagesConfig) -> int:
             record = {"results": results, "provenance": made_with}
             write_results(config.out, "pages", record, report.markdown(results))
     answered = [row for row in results.rows if row.shifts]
+    print_results(*report.warnings(results))
     for row in answered:
         print_results(report.table(results, row), "")
     notes = ["No agent was evaluated (--dry-run)."] if config.dry_run else [report.LEGEND, report.LIMITS]

@@ -121,6 +121,11 @@ def written_out(page: str) -> str:
     return LexborHTMLParser(page).html or ""
 
 
+def find_prices(page: str) -> set[str]:
+    """Finds the prices of a page, each as it is written behind its currency sign."""
+    return {match[0].strip() for match in _PRICE.finditer(page)}
+
+
 def spaced(page: str) -> str:
     """The placebo: a blank line more at each end of the page and wherever a line ends; what it says stays."""
     return "\n" + page.replace("\n", "\n\n") + "\n"

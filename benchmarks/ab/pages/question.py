@@ -59,6 +59,7 @@ class PagesResults(Record):
 
     Attributes:
         touched, step_count: Steps whose page the change touches, of how many.
+        repriced: Touched steps on whose page B shows a price that A does not.
         users: Users with such a step.
         shoppers: What they really did on these pages: the share of each kind.
         rows: Empty in a dry run.
@@ -67,6 +68,7 @@ class PagesResults(Record):
     change: str
     touched: int
     step_count: int
+    repriced: int
     users: int
     shoppers: dict[str, float]
     rows: list[PagesRow]
@@ -88,6 +90,7 @@ def run_pages(config: PagesConfig) -> PagesResults:
         change=config.change,
         touched=len(touched.keys),
         step_count=touched.step_count,
+        repriced=touched.repriced,
         users=touched.user_count,
         shoppers=_logged(touched, kinds),
         rows=[],

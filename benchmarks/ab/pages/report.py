@@ -21,6 +21,11 @@ LEGEND = (
     f"shift is significant where it is {LEVEL:g} or less. Seen from: the shift that would have been found with 80% "
     "probability. Placebo minus A: ! marks a false alarm."
 )
+PRICES = (
+    "B shows other prices on {:,} pages. Unless your prices varied at random in the log, agents cannot tell what a "
+    "price does from what dear and cheap goods differ in besides: on a demo shop where dearer goods are better, "
+    "predictions were wrong even in their sign (docs/demo_shop.md). Test prices instead."
+)
 LIMITS = (
     "What this is: the agents' next action on the pages that the change touches, each reached as a shopper reached it "
     "on A, after all that this shopper really did. What it is not: whole visits (nothing that B does to later pages "
@@ -52,6 +57,11 @@ def table(results: PagesResults, row: PagesRow) -> Table:
             if results.shoppers[kind] or shift.on_a or shift.on_b or not _is_zero(shift.placebo)
         ],
     )
+
+
+def warnings(results: PagesResults) -> list[str]:
+    """Returns what must be read before the tables."""
+    return [PRICES.format(results.repriced)] if results.repriced else []
 
 
 def sentences(results: PagesResults) -> Iterator[str]:
@@ -98,7 +108,7 @@ def markdown(results: PagesResults) -> str:
     answers = [table(results, row) for row in results.rows if row.shifts]
     parts = [
         "# What would this change do?\n",
-        *(f"- {sentence}" for sentence in sentences(results)),
+        *(f"- {sentence}" for sentence in [*warnings(results), *sentences(results)]),
         *(f"\n{answer.title}\n\n{answer.markdown()}" for answer in answers),
     ]
     return "\n".join([*parts, f"\n{LEGEND}\n", LIMITS]) + "\n"

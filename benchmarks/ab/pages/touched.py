@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from benchmarks.ab.pages.change import PageChange, load_change, spaced, written_out
+from benchmarks.ab.pages.change import PageChange, find_prices, load_change, spaced, written_out
 from benchmarks.ab.pages.config import PagesConfig
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
@@ -36,6 +36,7 @@ class TouchedSteps:
     Attributes:
         keys: Which they are, in the order of the store.
         users: For each the number of its user, (steps,).
+        repriced: On how many of them B shows a price that A does not.
         step_count: How many steps there are with the others.
         digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
 
@@ -53,12 +54,13 @@ class TouchedSteps:
         }
         every = scored_keys(store, config.split, max_sessions=config.sessions, seed=config.seed)
         self.step_count = len(every)
+        touched, self.repriced = dict[StepKey, str](), 0
         pairs = zip(self.steps("A", every), self.steps("B", every), strict=True)
-        touched = {
-            before.key: before.session.user_id
-            for before, after in track(pairs, "pages of B", len(every))
-            if before.observation["page"] != after.observation["page"]
-        }
+        for before, after in track(pairs, "pages of B", len(every)):
+            page_a, page_b = before.observation["page"], after.observation["page"]
+            if page_a != page_b:
+                touched[before.key] = before.session.user_id
+                self.repriced += not find_prices(page_b) <= find_prices(page_a)
         self.keys = list(touched)
         if not touched:
             raise BadConfig(

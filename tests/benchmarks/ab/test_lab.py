@@ -14,6 +14,7 @@ from agents.baselines.rules import OracleAgent
 from benchmarks.ab.__main__ import main
 from benchmarks.ab.config import AGAIN
 from benchmarks.ab.walks import OTHER_NUMBERS, walk
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.free_run import free_run
 from shop_env.observation import Observation
 
@@ -91,6 +92,19 @@ def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: P
     assert main(call(agents, "hates_checkout", "leaves")) == 0
     assert agents.with_name("asked.txt").stat().st_size == asked
     assert read(agents) == first
+
+
+def test_logs_and_truth_follow_the_utility(agents: Path) -> None:
+    """Dearer goods are better: the cheapest first sells less, and who knows that predicts it."""
+    knows = "knows=oracle?temperature=1&utility=hidden_quality"
+    sizes = ("--utility", "hidden_quality", "--visits", "60", "--true-visits", "200")
+    assert main([*call(agents, variants="cheapest_first", more=sizes), "--agents", knows, "oracle?temperature=1"]) == 0
+    found = read(agents)
+    assert found["true"]["cheapest_first"]["bought"]["difference"] < -0.03
+    errors = [row["predictions"]["cheapest_first"]["bought"]["error"] for row in found["rows"]]
+    assert errors[0] < errors[1]
+    store = SessionStore.open(agents.parent / "ab/logs-hidden_quality-60")
+    assert store.manifest.options["utility"] == "hidden_quality"
 
 
 def test_a_longer_list_of_changes_walks_what_is_new_and_an_edited_agent_walks_anew(agents: Path) -> None:
