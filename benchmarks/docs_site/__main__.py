@@ -3,7 +3,7 @@
   python -m benchmarks.docs_site          writes them
   python -m benchmarks.docs_site --check  exit code 1 where one differs
 
-A table stands between <!-- table: RECORD | COLUMN, COLUMN --> and
+A table stands between <!-- table: RECORD | COLUMN, COLUMN | ROW; ROW --> and
 <!-- end of table -->; what is in it comes from benchmarks/results alone.
 """
 
@@ -41,7 +41,7 @@ def _run(options: DocsSite) -> int:
         before = page.read_text(encoding="utf-8")
         # A name without a folder is a table that hook.py fills from the code as the site is built.
         after = fill_tables(
-            before, lambda name, columns: get_table(options.results, name, columns) if "/" in name else None
+            before, lambda name, columns, rows: get_table(options.results, name, columns, rows) if "/" in name else None
         )
         if after != before:
             differing += 1

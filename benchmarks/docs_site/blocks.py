@@ -1,6 +1,6 @@
 """Tables within a page of Markdown: each stands between two comments, the first of which says what it is filled with.
 
-<!-- table: baselines/demo | agent, exact, NLL -->
+<!-- table: baselines/demo | agent, exact, NLL | boosting; ngram -->       columns, then rows by their first cells
 …
 <!-- end of table -->
 """
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from replay_sessions.foundation.errors import BadConfig
 
 END = "<!-- end of table -->"
-_START = re.compile(r"<!-- table: (?P<name>[\w/]+)(?: \| (?P<columns>[^>]+))? -->\n")
+_START = re.compile(r"<!-- table: (?P<name>[\w/]+)(?: \| (?P<columns>[^|>]+?))?(?: \| (?P<rows>[^|>]+?))? -->\n")
 
 
-def fill_tables(page: str, fill: Callable[[str, list[str]], str | None]) -> str:
+def fill_tables(page: str, fill: Callable[[str, list[str], list[str]], str | None]) -> str:
     """Returns the page with its tables rewritten; the text around them is unchanged.
 
     Args:
-        fill: From the name and the columns that a comment gives to the table's lines; None: it stays as it is.
+        fill: From the name, columns and rows that a comment gives to the table's lines; None: it stays as it is.
 
     Raises:
         BadConfig: A table does not end.
 
     >>> page = "Before.\\n<!-- table: sizes -->\\nold\\n<!-- end of table -->\\nAfter.\\n"
-    >>> print(fill_tables(page, lambda name, columns: "| new |\\n"), end="")
+    >>> print(fill_tables(page, lambda name, columns, rows: "| new |\\n"), end="")
     Before.
     <!-- table: sizes -->
     | new |
@@ -37,7 +37,7 @@ def fill_tables(page: str, fill: Callable[[str, list[str]], str | None]) -> str:
         if end < 0 or (following is not None and following.start() < end):
             raise BadConfig(f"the table '{start['name']}' of the page does not end: '{END}' is missing after it")
         columns = start["columns"].split(", ") if start["columns"] else []
-        table = fill(start["name"], columns)
+        table = fill(start["name"], columns, start["rows"].split("; ") if start["rows"] else [])
         result += page[position : start.end()] + (page[start.end() : end] if table is None else table)
         position = end
     return result + page[position:]

@@ -11,4 +11,4 @@ TABLES = {part.__name__: part for part in (commands, training_keys, step_metrics
 
 def on_page_markdown(markdown: str, **_page: Any) -> str:
     """Returns the page as mkdocs is to read it; the tables of recorded results, which are none of these, stay."""
-    return fill_tables(markdown, lambda name, _: TABLES[name]() if name in TABLES else None)
+    return fill_tables(markdown, lambda name, *_: TABLES[name]() if name in TABLES else None)

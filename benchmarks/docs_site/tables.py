@@ -10,15 +10,16 @@ from replay_sessions.foundation.errors import BadConfig
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-def get_table(results: Path, name: str, columns: Sequence[str]) -> str:
+def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[str] = ()) -> str:
     """Returns a table of a record as Markdown.
 
     Args:
         name: The record without its ending, such as `baselines/demo`.
         columns: The headings to take, in the record's order; none: all. The first table that has them all is taken.
+        rows: The first cells of the rows to take, in the record's order; none: all.
 
     Raises:
-        BadConfig: There is no such record, or no table in it has these columns.
+        BadConfig: There is no such record, or no table in it has these columns and rows.
     """
     record = results / name
     if record.parent.name == "speed":
@@ -27,12 +28,15 @@ def get_table(results: Path, name: str, columns: Sequence[str]) -> str:
         lines = record.with_suffix(".md").read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadConfig(f"'{name}' names no record in '{results}': {error.strerror}") from error
-    for is_table, rows in groupby(lines, key=lambda line: line.startswith("|")):
-        cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-        if is_table and set(columns) <= set(cells[0]):
+    for is_table, table in groupby(lines, key=lambda line: line.startswith("|")):
+        cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+        if is_table and set(columns) <= set(cells[0]) and set(rows) <= {row[0] for row in cells}:
             kept = [number for number, heading in enumerate(cells[0]) if not columns or heading in columns]
-            return "".join(f"| {' | '.join(row[number] for number in kept)} |\n" for row in cells)
-    raise BadConfig(f"no table of '{name}' has the columns {', '.join(columns)}")
+            taken = [row for number, row in enumerate(cells) if number < 2 or not rows or row[0] in rows]
+            return "".join(f"| {' | '.join(row[number] for number in kept)} |\n" for row in taken)
+    raise BadConfig(
+        f"no table of '{name}' has the columns {', '.join(columns)} and the rows {', '.join(rows) or 'all'}"
+    )
 
 
 def _get_speed(record: Path) -> str:

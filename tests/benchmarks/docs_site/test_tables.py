@@ -34,6 +34,14 @@ def test_the_first_table_with_all_columns_is_taken_and_no_other_column(results: 
     assert get_table(results, "baselines/small", []) == "| other |\n| --- |\n| 1 |\n"
 
 
+def test_rows_are_taken_by_their_first_cells(results: Path, tmp_path: Path) -> None:
+    page, record = tmp_path / "page.md", results / "baselines/small.md"
+    record.write_text(record.read_text() + "| b, greedy | 8 | 3 |\n| c | 7 | 4 |\n")
+    page.write_text("<!-- table: baselines/small | agent, NLL | c; b, greedy -->\n<!-- end of table -->\n")
+    assert main(["--pages", str(page), "--results", str(results)]) == 0
+    assert "-->\n| agent | NLL |\n| --- | --: |\n| b, greedy | 3 |\n| c | 4 |\n<!--" in page.read_text()
+
+
 def test_a_changed_record_is_shown_and_written(results: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     mark = "<!-- table: baselines/small | agent, NLL -->\n"
@@ -52,6 +60,7 @@ def test_a_changed_record_is_shown_and_written(results: Path, tmp_path: Path) ->
     [
         "<!-- table: baselines/none -->\n<!-- end of table -->\n",
         "<!-- table: baselines/small | agent, ECE -->\n<!-- end of table -->\n",
+        "<!-- table: baselines/small | agent | nobody -->\n<!-- end of table -->\n",
         "<!-- table: baselines/small -->\n",
     ],
 )
