@@ -31,7 +31,12 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     for is_table, table in groupby(lines, key=lambda line: line.startswith("|")):
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
         if is_table and set(columns) <= set(cells[0]) and set(rows) <= {row[0] for row in cells}:
-            kept = [number for number, heading in enumerate(cells[0]) if not columns or heading in columns]
+            kept: list[int] = []
+            for number, heading in enumerate(cells[0]):
+                # A heading that stands several times, such as the paper's, belongs to the column before it.
+                belongs = cells[0].count(heading) == 1 or number - 1 in kept
+                if not columns or (heading in columns and belongs):
+                    kept.append(number)
             taken = [row for number, row in enumerate(cells) if number < 2 or not rows or row[0] in rows]
             return "".join(f"| {' | '.join(row[number] for number in kept)} |\n" for row in taken)
     raise BadConfig(

@@ -34,6 +34,14 @@ def test_the_first_table_with_all_columns_is_taken_and_no_other_column(results: 
     assert get_table(results, "baselines/small", []) == "| other |\n| --- |\n| 1 |\n"
 
 
+def test_a_repeated_heading_goes_with_the_column_before_it(results: Path) -> None:
+    (results / "baselines/twice.md").write_text(
+        "| row | exact | paper | F1 | paper |\n|---|--:|--:|--:|--:|\n| a | 1 | 2 | 3 | 4 |\n"
+    )
+    table = get_table(results, "baselines/twice", ["row", "paper", "F1"])
+    assert table == "| row | F1 | paper |\n| --- | --: | --: |\n| a | 3 | 4 |\n"
+
+
 def test_rows_are_taken_by_their_first_cells(results: Path, tmp_path: Path) -> None:
     page, record = tmp_path / "page.md", results / "baselines/small.md"
     record.write_text(record.read_text() + "| b, greedy | 8 | 3 |\n| c | 7 | 4 |\n")
