@@ -185,7 +185,15 @@ class PolicyAgent(SeededAgent):
         return results
 
     def _prompt(self, observation: Observation) -> list[int] | AgentFailed:
-        """Returns the prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4)."""
+        """Returns the prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4).
+
+        A policy that was trained without personas or goals is shown none.
+        """
+        trained_with = self.info.context
+        if trained_with.persona == "none":
+            observation = {**observation, "persona": ""}
+        if trained_with.goal == "hidden":
+            observation = {**observation, "goal": ""}
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         tokens = prompt_tokens(self._tokenizer, observation, self.info.prompt, limit)
         if len(tokens) <= limit:
