@@ -8,5 +8,5 @@ from typing import Final
 SCORING_VERSION: Final = 2
 """How a reply is read and what it earns: observations, prompts, extraction, reward (the env's number is in its id)."""
 
-METRICS_VERSION: Final = 5
+METRICS_VERSION: Final = 6
 """How records become figures: which steps count, which figures a table shows, formulas, clusters of intervals."""

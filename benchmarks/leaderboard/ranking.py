@@ -9,9 +9,10 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import tyro
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
@@ -29,6 +30,8 @@ from shop_env.evaluation.results import intervals_text, results_table
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import Identity
+from shop_env.metrics import metric_preset
+from shop_env.metrics.choices import Invalid, Mean, TextMatch
 
 WHOLE_FOLDER = "results.json and its table"  # beside the labels in what verify reports
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
@@ -41,6 +44,11 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         agents: What to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder,
             each with ?key=value arguments and LABEL= before it if need be; `baselines` stands for all that are fitted.
         out: The folder for results.json, leaderboard.md and each agent's steps.
+        metrics_text: How typed text is compared, in place of the preset's choice.
+        metrics_mean: Whether every step counts alike or every session, likewise.
+        metrics_invalid: Whether a malformed reply is a miss or also a class of its own in macro-F1, likewise.
+        metrics_mix: In which mix the types of action count, such as 690:677:512 (Shop-R1's test set: clicks, typed
+            texts, ends), likewise.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
         fresh: Run all agents again, also at steps that they were run at.
         step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
@@ -49,11 +57,16 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     agents: tuple[str, ...]
     out: str
     reward: str = "shop_r1"
+    metrics_text: Annotated[TextMatch | None, tyro.conf.arg(name="metrics.text")] = None
+    metrics_mean: Annotated[Mean | None, tyro.conf.arg(name="metrics.mean")] = None
+    metrics_invalid: Annotated[Invalid | None, tyro.conf.arg(name="metrics.invalid")] = None
+    metrics_mix: Annotated[str | None, tyro.conf.arg(name="metrics.mix")] = None
     fresh: bool = False
     step_time_limit_s: float = STEP_LIMIT_S
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        metric_preset(self.evaluation.metrics)
         if self.step_time_limit_s <= 0:
             raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
 
@@ -64,7 +77,11 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     @property
     def evaluation(self) -> EvaluationConfig:
         """The settings that affect the metrics."""
-        return EvaluationConfig(**{name: getattr(self, name) for name in EvaluationConfig.__struct_fields__})
+        fields = {name: getattr(self, name) for name in EvaluationConfig.__struct_fields__}
+        for choice in ("text", "mean", "invalid", "mix"):
+            if value := getattr(self, f"metrics_{choice}"):
+                fields["metrics"] += f",{choice}={value}"
+        return EvaluationConfig(**fields)
 
 
 def rank(**options: Any) -> EvaluationLog:

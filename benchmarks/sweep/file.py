@@ -74,7 +74,7 @@ class RowSpec(Config):
         temperature: At which it is evaluated; None: as the preset says.
         kind: The type of action that stands for {} in the metrics' names.
         published: For each model of the paper its figures in percent, in the order of the columns, `nan` where it gives
-            none; nothing for a row that the paper does not have.
+            none, fewer where it lacks the last columns; nothing for a row that the paper does not have.
     """
 
     label: str
@@ -90,8 +90,8 @@ class RowSpec(Config):
 
     def share(self, model: str, index: int) -> float | None:
         """The published figure of a model in a column, as a share; None where the paper gives none."""
-        percent = self.published[model][index] if model in self.published else math.nan
-        return None if math.isnan(percent) else round(percent / 100, 6)
+        percents = self.published.get(model, [])
+        return round(percents[index] / 100, 6) if index < len(percents) and not math.isnan(percents[index]) else None
 
 
 class Sweep(Config):
@@ -131,7 +131,7 @@ class Sweep(Config):
             if row.run is not None and row.run not in names:
                 raise BadConfig(f"row '{row.label}' is of run '{row.run}'. {did_you_mean(row.run, names)}")
             for model, figures in row.published.items():
-                if len(figures) != len(self.column):
+                if len(figures) > len(self.column):
                     raise BadConfig(f"row '{row.label}', {model}: {len(figures)} values, {len(self.column)} columns.")
         if labels and (unknown := [label for pair in self.compare for label in pair if label not in labels]):
             raise BadConfig(f"compare: no row '{unknown[0]}'. {did_you_mean(unknown[0], labels)}")

@@ -9,7 +9,8 @@ word is the row's `event`.
     no such element   or no page: the action is left out and counted, and rejected with the reason
     other events      are left out and counted
 
-The `gap` of the next step counts what was left out. A purchase ends the session: what follows is left out.
+Blanks at the ends of a typed text go and are counted: no metric should depend on them. The `gap` of the next step
+counts what was left out. A purchase ends the session: what follows is left out.
 
 What is private goes in `private_sessions`.
 """
@@ -31,6 +32,7 @@ from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA's word, too
 ACTION_ROWS = (*ACTION_TYPES, "input", PURCHASE)  # the types of rows that become actions
+BLANKS = "blanks at the ends of typed texts"
 VIEW = "view"  # the page is on the screen from then on, and nothing was done
 
 
@@ -155,6 +157,9 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
         if isinstance(action, Click) and (kind == PURCHASE or pages.is_purchase(row, page, action.name)):
             is_over = True
             action = replace(action, click_type=PURCHASE)
+        if isinstance(action, TypeAndSubmit) and action.text != action.text.strip():
+            yield LeftOut(action_type=BLANKS)
+            action = replace(action, text=action.text.strip())
         yield Step(
             page=page.page.html,
             action=action,

@@ -29,6 +29,7 @@ from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
 from shop_env.evaluation.sample import Sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
+from shop_env.metrics import metric_preset
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
@@ -201,7 +202,8 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
-    for option, name in (("reward", log.config.reward_config.kind), ("metrics", log.config.metrics)):
+    own = metric_preset(log.config.metrics).own
+    for option, name in (("reward", log.config.reward_config.kind), *(("metrics", name) for name in own)):
         # A stranger's file may name any function, and whoever computes its figures anew would call it.
         if ":" in name and not trusted and os.environ.get(TRUST) != "1":
             raise BadConfig(

@@ -140,8 +140,8 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         sessions: Only so many sessions of the split, drawn at random; None: all.
         context: What of a session the agents are shown.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
-        metrics: The metrics preset: which paper's choices the metrics follow; and behind a comma FILE.py:FUNCTION of
-            your own.
+        metrics: The metrics preset: which paper's choices the metrics follow; and behind commas choices to change,
+            such as text=similar, and FILE.py:FUNCTION of your own.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
         first_action: Score each session's first action too.

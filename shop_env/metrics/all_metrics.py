@@ -8,6 +8,7 @@ exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions),
 
 | name | formula | range | source |
 |---|---|---|---|
+| `exact_accuracy_shop_r1_mix`, `type_accuracy_shop_r1_mix`, `type_f1_weighted_shop_r1_mix` | the same, steps weighed so that clicks, typed texts and ends are 690:677:512, as in the paper's test set | 0–1 | Shop-R1, section 4.1 |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one, where there is one; unreadable: 0 | 0–1 | Lin 2004 |
 """  # noqa: E501 - a table row is a line
@@ -18,17 +19,19 @@ from functools import partial
 
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import load_measure
-from shop_env.metrics.choices import MetricChoices
+from shop_env.metrics.choices import SHOP_R1_MIX, MetricChoices
 from shop_env.metrics.click_types import click_type_metrics
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.exact_match import exact_match_metrics
 from shop_env.metrics.f1 import type_metrics
 from shop_env.metrics.likelihood import likelihood_metrics
-from shop_env.metrics.metric import UNBOUNDED, Metric, share
+from shop_env.metrics.metric import UNBOUNDED, Metric, in_mix, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import StepTable
 from shop_env.metrics.stopping import stopping_metrics
 from shop_env.reward.similarity import rouge_l
+
+IN_SHOP_R1_MIX = ("exact_accuracy", "type_accuracy", "type_f1_weighted")
 
 
 def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "shop_r1") -> dict[str, float]:
@@ -59,9 +62,10 @@ def find_metric(name: str, choices: MetricChoices) -> Metric:
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """Every metric by name, counted as `choices` say."""
     own = {name: partial(StepTable.numbers, value=load_measure("metrics", name)) for name in choices.own}
+    of_actions = exact_match_metrics() | type_metrics(choices)
     return {
-        **exact_match_metrics(),
-        **type_metrics(choices),
+        **of_actions,
+        **{f"{name}_shop_r1_mix": in_mix(of_actions[name], SHOP_R1_MIX) for name in IN_SHOP_R1_MIX},
         **click_type_metrics(),
         **likelihood_metrics(),
         **stopping_metrics(),

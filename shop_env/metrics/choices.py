@@ -10,8 +10,11 @@ They move results by ten points and more, so every figure names its set (step_me
   .313; reported 31.2), a malformed reply is a miss.
 - `opera`: exact name, field and text; macro-F1, the weighted one beside it. The same choices as `customer_r1`, which
   took the task over from there: the papers differ in the figures that they report, and all of them are always counted.
+- `lu_2025` (arXiv 2503.20749, section 4.2, the paper behind ShopCART): exact type, target and text, as a mean over
+  sessions of each session's share, so that long sessions do not count more. Its outcome is one F1, of buying
+  (`outcome_f1_purchase`).
 
-In all three the first action of a session is not scored: it is the caller who leaves it out (evaluate does).
+In all four the first action of a session is not scored: it is the caller who leaves it out (evaluate does).
 """
 
 from collections.abc import Mapping
@@ -21,11 +24,13 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.foundation.records import Config
+from replay_sessions.schema import ACTION_TYPES
 
 Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
-Invalid = Literal["miss", "own_class"]
+Invalid = Literal["miss", "class"]
 TextMatch = Literal["exact", "normalised", "similar"]
+SHOP_R1_MIX = "690:677:512"  # of its test set: click, type_and_submit, terminate
 
 
 class MetricChoices(Config):
@@ -37,6 +42,8 @@ class MetricChoices(Config):
         invalid: A malformed reply is only a miss of the logged type, or also a class of its own in macro-F1.
         text: Typed text counts as right when equal, when equal after normalisation (Unicode NFKC, case, white space),
             or when its ROUGE-L reaches `threshold`.
+        mix: How often each type of action is logged, in the order of ACTION_TYPES, such as "690:677:512": steps are
+            weighed so that their types come to these shares. "": as they were logged.
         own: Metrics of one's own beside these, as "module:function" or "file.py:function": of a StepRecord, the value
             of the step, or None where it does not count. The metric is the mean over steps.
     """
@@ -46,6 +53,7 @@ class MetricChoices(Config):
     invalid: Invalid = "miss"
     text: TextMatch = "exact"
     threshold: float = 0.75
+    mix: str = ""
     own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -55,26 +63,49 @@ class MetricChoices(Config):
         check_choice("metrics.text", self.text, TextMatch)
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"metrics.threshold is {self.threshold}; it must lie between 0 and 1.")
+        if self.mix:
+            parse_mix(self.mix)
+
+
+def parse_mix(mix: str) -> list[float]:
+    """Returns the share of each type of action.
+
+    >>> parse_mix("2:1:1")
+    [0.5, 0.25, 0.25]
+    """
+    parts = [int(part) if part.isdecimal() else 0 for part in mix.split(":")]
+    if len(parts) != len(ACTION_TYPES) or min(parts) < 1:
+        raise BadConfig(f"metrics.mix is {mix!r}; it must be {':'.join(ACTION_TYPES)} in whole numbers above 0.")
+    return [part / sum(parts) for part in parts]
 
 
 METRIC_PRESETS: Mapping[str, MetricChoices] = {
     "shop_r1": MetricChoices(f1="weighted"),
     "customer_r1": MetricChoices(),
     "opera": MetricChoices(),
+    "lu_2025": MetricChoices(mean="sessions"),
 }
 
 
 def metric_preset(preset: str | MetricChoices) -> MetricChoices:
-    """The choices of a paper by name, and metrics of one's own; choices of one's own pass through.
+    """The choices of a paper by name, single ones changed, and metrics of one's own; MetricChoices pass through.
 
     >>> metric_preset("opera,my.py:length").own
     ('my.py:length',)
+    >>> metric_preset("opera,text=similar,mix=690:677:512").text
+    'similar'
     """
     if isinstance(preset, MetricChoices):
         return preset
-    own = [part for part in preset.split(",") if ":" in part]
-    name, *more = [part for part in preset.split(",") if ":" not in part] or ["shop_r1"]
+    parts = preset.split(",")
+    changed = dict(part.split("=", 1) for part in parts if "=" in part)
+    own = [part for part in parts if ":" in part and "=" not in part]
+    name, *more = [part for part in parts if ":" not in part and "=" not in part] or ["shop_r1"]
     if more or name not in METRIC_PRESETS:
         hint = did_you_mean(name, METRIC_PRESETS)
         raise BadConfig(f"Unknown metrics preset {preset!r}. {hint} Or give FILE.py:FUNCTION, behind a comma.")
-    return msgspec.structs.replace(METRIC_PRESETS[name], own=tuple(own))
+    fields = msgspec.structs.asdict(METRIC_PRESETS[name]) | changed | {"own": own}
+    try:
+        return msgspec.convert(fields, MetricChoices, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadConfig(f"metrics are {preset!r}: {error}") from error

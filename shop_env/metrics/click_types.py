@@ -5,6 +5,7 @@
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
 | `click_rule_agreement` | share of logged clicks whose kind by their name is the log's own | 0–1 | ours |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
+| `outcome_f1_purchase` | F1 of the outcome purchase alone | 0–1 | Lu et al. 2025, section 4.2 |
 | `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 
 A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/click_types.py); so has a
@@ -17,7 +18,7 @@ reply to that step. Sessions that end otherwise have no outcome and are not coun
 import numpy as np
 
 from shop_env.metrics.clustered_errors import Floats
-from shop_env.metrics.f1 import confusion, weighted_f1
+from shop_env.metrics.f1 import confusion, f1_by_class, weighted_f1
 from shop_env.metrics.metric import Metric, equal, share
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
 
@@ -31,6 +32,9 @@ def click_type_metrics() -> dict[str, Metric]:
         "fine_type_accuracy": share(_fine_hits),
         "click_rule_agreement": share(lambda table: table.rule_agrees),
         "click_type_f1_weighted": Metric(_click_confusion, weighted_f1),
+        "outcome_f1_purchase": Metric(
+            _outcome_confusion, lambda sums: f1_by_class(sums)[..., OUTCOMES.index("purchase")]
+        ),
         "outcome_f1_weighted": Metric(_outcome_confusion, weighted_f1),
     }
 

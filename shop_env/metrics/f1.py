@@ -32,7 +32,7 @@ def type_metrics(choices: MetricChoices) -> dict[str, Metric]:
         "type_accuracy": share(_type_hits),
         "type_f1_macro": Metric(
             _type_confusion,
-            partial(macro_f1, outside_is_a_class=choices.invalid == "own_class"),
+            partial(macro_f1, outside_is_a_class=choices.invalid == "class"),
             has_interval=has_right_predictions,
         ),
         "type_f1_weighted": Metric(_type_confusion, weighted_f1),

@@ -69,6 +69,15 @@ def share(hits: Callable[[StepTable], Floats], bounds: tuple[float, float] = (0.
     return ratio(hits, lambda table: np.ones(len(table)), bounds)
 
 
+def in_mix(metric: Metric, mix: str) -> Metric:
+    """The metric where types of action have the shares of `mix`; NaN where one of them is not logged."""
+
+    def statistics(table: StepTable) -> Floats:
+        return metric.statistics(table) * table.mix_factors(mix)[:, None]
+
+    return msgspec.structs.replace(metric, statistics=statistics)
+
+
 def equal(left: Codes, right: Codes | int) -> Floats:
     """1 where equal, 0 elsewhere."""
     hits: Floats = np.equal(left, right).astype(np.float64)

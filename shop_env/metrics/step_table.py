@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
-from shop_env.metrics.choices import MetricChoices, metric_preset
+from shop_env.metrics.choices import MetricChoices, metric_preset, parse_mix
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.click_types import CLICK_TYPES, click_type_of
@@ -28,7 +29,8 @@ class StepTable:
     """The scored steps of a run, one entry per step in every column.
 
     Attributes:
-        weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike.
+        weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike, times the factor
+            of its type where the choices say in what mix types are to count.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
         rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by click_types.py is the
@@ -58,6 +60,13 @@ class StepTable:
         self.last = self.numbers(lambda record: record.step_index == record.step_count - 1)
         steps = Counter(record.session_id for record in self.records)
         self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
+        if self.choices.mix and len(self):
+            factors = self.mix_factors(self.choices.mix)
+            if np.isnan(factors).any():
+                raise BadConfig(
+                    f"metrics.mix is {self.choices.mix!r}, but these steps lack one of the types of action."
+                )
+            self.weights = self.weights * factors
 
     def __len__(self) -> int:
         return len(self.records)
@@ -68,6 +77,14 @@ class StepTable:
 
     def _codes(self, code: Callable[[StepRecord], int]) -> Codes:
         return np.array([code(record) for record in self.records], dtype=np.int64)
+
+    def mix_factors(self, mix: str) -> Floats:
+        """Returns each step's factor with which types have the shares of `mix`, (steps,); NaN where one is missing."""
+        weights = np.bincount(self.logged_type, self.weights, minlength=len(ACTION_TYPES))
+        if not weights.all():
+            return np.full(len(self), np.nan)
+        factors: Floats = (np.array(parse_mix(mix)) * weights.sum() / weights)[self.logged_type]
+        return factors
 
     def clusters(self, by: str) -> tuple[Codes, int]:
         """For each step the number of its session or user, counted from 0, and how many there are."""

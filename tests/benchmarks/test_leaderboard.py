@@ -13,9 +13,12 @@ import pytest
 
 from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.compare import Compare, compare
+from benchmarks.leaderboard.verify import verify
 from replay_sessions.foundation.table import Estimate, format_cell
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.entries import remarks_of
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.log import read_log, read_records
+from shop_env.metrics import step_metrics
 from tests.demo_stores import demo_store_at
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +108,24 @@ def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -
     (best, sampled) = results["ceilings"]
     assert sampled["figures"]["exact_accuracy"]["value"] < best["figures"]["exact_accuracy"]["value"]
     assert exact["oracle"]["low"] <= best["figures"]["exact_accuracy"]["value"] <= exact["oracle"]["high"]
+
+
+def test_single_choices_of_the_metrics_are_options(copied: Path, store_path: Path) -> None:
+    call = ["--agents", "majority,copy_match", "--store", store_path, "--split", "all", "--out", copied]
+    choices = ["--metrics", "customer_r1", "--metrics.text", "similar", "--metrics.mean", "sessions"]
+    choices += ["--metrics.invalid", "class", "--metrics.mix", "690:677:512"]
+    before = by_label(copied)
+    assert run_main(*call, *choices) == 0
+    log = read_log(copied)
+    assert log.config.metrics == "customer_r1,text=similar,mean=sessions,invalid=class,mix=690:677:512"
+    for entry in log.entries:
+        expected = step_metrics(read_records(copied, log, entry, SessionStore.open(store_path)), log.config.metrics)
+        assert entry.new_steps == 0
+        assert entry.row.figures["exact_accuracy"].value == pytest.approx(expected["exact_accuracy"])
+        assert expected["exact_accuracy"] != before[entry.label]["row"]["figures"]["exact_accuracy"]["value"]
+    assert not any(verify(copied, SessionStore.open(store_path)).values())
+    assert run_main(*call, "--metrics.text", "same") == 2
+    assert run_main(*call, "--metrics.mix", "1:2") == 2
 
 
 def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) -> None:

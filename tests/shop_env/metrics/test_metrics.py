@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, step_metrics
+from replay_sessions.schema import ACTION_TYPES, Action, Click, Session, Step, Terminate, TypeAndSubmit
+from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, step_metrics
 from shop_env.reward.click_types import click_type_of
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
@@ -54,7 +54,7 @@ def test_half_wrong_is_half_right() -> None:
     # click: 2 of 6, F1 = 2*2/(6+2); typed: 2 of 2, F1 = 1; leaving: 1 of 2, F1 = 2*1/(2+1)
     assert figures["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3) / 3)
     assert figures["type_f1_weighted"] == pytest.approx(0.6 * 0.5 + 0.2 * 1 + 0.2 * 2 / 3)
-    own_class = step_metrics(records, MetricChoices(invalid="own_class"))
+    own_class = step_metrics(records, MetricChoices(invalid="class"))
     assert own_class["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3 + 0) / 4)
     # outcomes: a bought (invalid reply), b left (right), c left (invalid): leaving F1 = 2/3 with support 2 of 3
     assert figures["outcome_f1_weighted"] == pytest.approx(2 / 3 * 2 / 3)
@@ -167,7 +167,7 @@ def test_figures_equal_scikit_learn_s(seed: int) -> None:
     assert figures["type_f1_weighted"] == pytest.approx(f1_score(logged, predicted, labels=types, average="weighted"))
     each = f1_score(logged, predicted, labels=types, average=None)
     assert [figures[f"type_f1_{kind}"] for kind in types] == pytest.approx(list(each))
-    own_class = step_metrics(records, MetricChoices(invalid="own_class"))
+    own_class = step_metrics(records, MetricChoices(invalid="class"))
     assert own_class["type_f1_macro"] == pytest.approx(f1_score(logged, predicted, average="macro", zero_division=0))
     logged, predicted = _labels(records, fine=True)
     assert figures["fine_type_accuracy"] == pytest.approx(accuracy_score(logged, predicted))
@@ -227,3 +227,60 @@ def test_unknown_names_get_a_hint() -> None:
 
 def test_figures_are_plain_numbers() -> None:
     assert all(type(value) is float and np.isfinite(value) for value in step_metrics(_random_records(9)).values())
+
+
+def test_in_shop_r1_s_mix_each_type_has_its_share() -> None:
+    clicking = answer(ten_steps(), lambda session, index: Click(name="product.reviews"))
+    figures = step_metrics(clicking)
+    assert figures["exact_accuracy_shop_r1_mix"] == pytest.approx(690 / 1879 * 5 / 6)
+    assert figures["type_accuracy_shop_r1_mix"] == pytest.approx(690 / 1879)
+    leaving = step_metrics(answer(ten_steps(), lambda session, index: Terminate()))
+    assert leaving["exact_accuracy_shop_r1_mix"] == pytest.approx(0.2725, abs=5e-5)  # as the paper's table 4 says
+    assert leaving["type_f1_weighted_shop_r1_mix"] == pytest.approx(0.1167, abs=5e-5)
+    in_mix = step_metrics(clicking, "shop_r1,mix=690:677:512")
+    for name in ("exact_accuracy", "type_accuracy", "type_f1_weighted"):
+        assert in_mix[name] == pytest.approx(figures[f"{name}_shop_r1_mix"])
+    assert in_mix["exact_accuracy_click"] == 5 / 6
+
+
+def test_the_logs_own_mix_changes_nothing() -> None:
+    records = answer(random_sessions(20, 3), lambda s, i: random_action(random.Random(i)))
+    own = [sum(record.logged["type"] == kind for record in records) for kind in ACTION_TYPES]
+    plain, in_mix = (
+        step_metrics(records),
+        step_metrics(records, MetricChoices(f1="weighted", mix=":".join(map(str, own)))),
+    )
+    assert in_mix == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("mix", ["690:677", "1:2:3:4", "0:1:1", "a:b:c", "1:1:-1", "1.5:1:1"])
+def test_a_mix_that_is_none_is_refused(mix: str) -> None:
+    with pytest.raises(BadConfig):
+        MetricChoices(mix=mix)
+
+
+def test_a_mix_with_a_type_that_is_not_logged_is_refused_and_its_metric_left_out() -> None:
+    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=Click(name="x")),) * 3)
+    records = answer([session], copy_the_log)
+    assert not any(name.endswith("_mix") for name in step_metrics(records))
+    with pytest.raises(BadConfig):
+        step_metrics(records, "shop_r1,mix=1:1:1")
+
+
+def test_lu_2025_takes_the_mean_over_sessions_of_each_session_s_share() -> None:
+    turns = random.Random(5)
+    records = answer(random_sessions(20, 5), lambda s, i: s.steps[i].action if turns.random() < 0.5 else Terminate())
+    of_session: dict[str, list[bool]] = {}
+    for record in records:
+        of_session.setdefault(record.session_id, []).append(record.predicted == record.logged)
+    expected = np.mean([np.mean(hits) for hits in of_session.values()])
+    assert step_metrics(records, "lu_2025")["exact_accuracy"] == pytest.approx(expected)
+    assert step_metrics(records)["exact_accuracy"] != pytest.approx(expected)
+
+
+def test_single_choices_go_over_a_preset_and_unknown_ones_are_refused() -> None:
+    changed = metric_preset("customer_r1,text=similar,invalid=class,mean=sessions,mix=1:2:3")
+    assert changed == MetricChoices(text="similar", invalid="class", mean="sessions", mix="1:2:3")
+    for wrong in ("opera,txt=similar", "opera,text=same", "opera,mix=1:2"):
+        with pytest.raises(BadConfig):
+            metric_preset(wrong)

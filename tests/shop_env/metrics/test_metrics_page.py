@@ -81,7 +81,7 @@ def test_the_page_s_presets_are_the_code_s() -> None:
     for name, choices in METRIC_PRESETS.items():
         values = (choices.mean, choices.f1, choices.invalid, choices.text, choices.threshold)
         assert f"| `{name}` | {' | '.join(map(str, values))} |" in PAGE
-    assert PAGE.count("| steps | ") == len(METRIC_PRESETS)
+    assert PAGE.count("| miss | exact | 0.75 |") == len(METRIC_PRESETS)
 
 
 def random_records(seed: int) -> list[StepRecord]:

@@ -67,6 +67,7 @@ def every_second_copied(session: Session, index: int, before: int) -> str:
     return copied(session, index, before) if before % 2 == 0 else "I would rather not say."
 
 
+CLICKED, TYPED, LEFT = 690 / 1879, 677 / 1879, 512 / 1879  # Shop-R1's mix
 # It answers R; its words "i need it" share 2 of 3 with 2 of the 4 logged ones.
 CLICKS = {
     "exact_accuracy": 5 / 10,
@@ -74,6 +75,9 @@ CLICKS = {
     "exact_accuracy_click": 5 / 6,
     "exact_accuracy_type_and_submit": 0,
     "exact_accuracy_terminate": 0,
+    "exact_accuracy_shop_r1_mix": CLICKED * 5 / 6,
+    "type_accuracy_shop_r1_mix": CLICKED,
+    "type_f1_weighted_shop_r1_mix": CLICKED * 2 * CLICKED / (2 * CLICKED + TYPED + LEFT),
     "type_accuracy": 6 / 10,
     "type_accuracy_click": 1,
     "type_accuracy_type_and_submit": 0,
@@ -90,6 +94,7 @@ CLICKS = {
     "invalid_rate": 0,
     # right clicks 1001; P: format, type, name at all (1 of 2 and 3 words is under tau); other types: format
     "mean_reward": (5 * 1001 + (0.5 + 0.3 + 0.2) + 4 * 0.5) / 10,
+    "outcome_f1_purchase": 0,
     "outcome_f1_weighted": 0,
     "stop_too_early": 0 / 8,
     "stop_too_late": 2 / 2,
@@ -127,6 +132,9 @@ HALF = {
     "exact_accuracy_click": 2 / 6,
     "exact_accuracy_type_and_submit": 2 / 2,
     "exact_accuracy_terminate": 1 / 2,
+    "exact_accuracy_shop_r1_mix": CLICKED * 2 / 6 + TYPED + LEFT / 2,
+    "type_accuracy_shop_r1_mix": CLICKED * 2 / 6 + TYPED + LEFT / 2,
+    "type_f1_weighted_shop_r1_mix": CLICKED / 2 + TYPED + LEFT * 2 / 3,
     "type_accuracy": 5 / 10,
     "type_accuracy_click": 2 / 6,
     "type_accuracy_type_and_submit": 2 / 2,
@@ -142,6 +150,7 @@ HALF = {
     "click_type_f1_weighted": 5 / 6 * (2 * 2 / (2 * 2 + 3)) + 1 / 6 * 0,
     "invalid_rate": 5 / 10,
     "mean_reward": (2 * 1001.1 + 2 * 1001 + 0.8) / 10,
+    "outcome_f1_purchase": 0,
     "outcome_f1_weighted": 1 / 3 * 0 + 2 / 3 * (2 * 1 / (2 * 1 + 1)),
     "stop_brier": 1 / 10,
     "stop_too_early": 0 / 8,
