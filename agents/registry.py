@@ -68,6 +68,8 @@ AGENTS = {
     "context_majority": Own("agents.baselines.fitted:ContextMajority"),
     "page_counts": Own("agents.baselines.page_counts:PageCounts"),
     "step_number": Own("agents.baselines.page_counts:StepNumber"),
+    "history_counts": Own("agents.baselines.page_counts:HistoryCounts"),
+    "history_ngram": Own("agents.baselines.page_counts:HistoryNgram"),
     "ngram": Own("agents.baselines.fitted:Ngram"),
     "nearest": Own("agents.baselines.fitted:Nearest"),
     "choice": Own("agents.baselines.choice_model:ChoiceModel"),
@@ -110,6 +112,7 @@ GROUPS = {
         "boosted_choice",
     )
 }  # fmt: skip
+WITHOUT_PAGE = {"page_counts": "history_counts", "ngram": "history_ngram"}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at once; each has a thread
 

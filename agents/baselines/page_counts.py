@@ -4,6 +4,10 @@
 the last action. A context that was not seen is shortened from the left, with Witten-Bell smoothing (fitted.py) whose
 weight is the one that predicts a tenth of the train sessions best. `step_number` counts how often a session ends at its
 first, second, … step, and divides the rest evenly. Both read every step of the train split once, without observations.
+
+Without pages, what a log's labels say alone: `history_counts` counts after the product before the last one, the last
+product, the last action and its type, `history_ngram` after the last three actions and the last type. "The last action
+again" is an outcome of its own, and every action that was counted may be chosen, whether or not it is on the page.
 """
 
 import re
@@ -12,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import log
 
+import msgspec
 import numpy as np
 
 from agents.adapted import DistributionAgent, Floats, TrainView
@@ -29,6 +34,7 @@ _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 10  # every tenth session chooses the weight
 _MAX_CANDIDATES = 400
+AGAIN = "the last action again"
 _MAX_STEPS = 200  # later steps count as this one
 
 
@@ -70,7 +76,7 @@ class PageCounts(_CountingAgent):
         self._counts, fitted = WittenBell(), WittenBell()
         held_out: list[tuple[Context, str]] = []
         for number, session in enumerate(sessions):
-            for context, action in islice(_transitions(session), self._skip, None):
+            for context, action in islice(self.transitions(session), self._skip, None):
                 self._counts.add(context, action)
                 if number % _HELD_OUT:
                     fitted.add(context, action)
@@ -78,18 +84,52 @@ class PageCounts(_CountingAgent):
                     held_out.append((context, action))
         self._weight = min(_WEIGHTS, key=lambda weight: -sum(log(fitted.share(*pair, weight)) for pair in held_out))
 
+    def transitions(self, session: Session) -> Iterator[tuple[Context, str]]:
+        """Yields the context of each step, and what was done there."""
+        past: list[dict[str, str]] = []
+        for step in session.steps:
+            action = reply_action(step.action)
+            yield _context(step.page, past), action_json(action)
+            past.append(action)
+
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
         context = _context(observation["page"], past_actions(observation["history"]))
         return self._counts.among(context, [action_json(reply_action(action)) for action in actions], self._weight)
 
 
-def _transitions(session: Session) -> Iterator[tuple[Context, str]]:
-    """Yields the context of each step, and what was done there."""
-    past: list[dict[str, str]] = []
-    for step in session.steps:
-        action = reply_action(step.action)
-        yield _context(step.page, past), action_json(action)
-        past.append(action)
+class HistoryCounts(PageCounts):
+    """Counts of what was done next after the same product before, last product and last action, whatever the page."""
+
+    def transitions(self, session: Session) -> Iterator[tuple[Context, str]]:
+        past: list[dict[str, str]] = []
+        for step in session.steps:
+            action = reply_action(step.action)
+            yield self.context(past), AGAIN if past[-1:] == [action] else action_json(action)
+            past.append(action)
+
+    def context(self, past: Sequence[dict[str, str]]) -> Context:
+        """Returns what the next action is counted after."""
+        return (*_context("", past)[1:], *(action["type"] for action in past[-1:]))
+
+    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+        return [self._of_history(past_actions(observation["history"])) for observation in observations]
+
+    def _of_history(self, past: Sequence[dict[str, str]]) -> tuple[Sequence[Action], Floats]:
+        context = self.context(past)
+        offered = self._counts.outcomes(context, _MAX_CANDIDATES)
+        last = action_json(past[-1]) if past else action_json(reply_action(Terminate()))
+        shares: dict[str, float] = {}
+        for outcome, share in zip(offered, self._counts.among(context, offered, self._weight), strict=True):
+            action = last if outcome == AGAIN else outcome
+            shares[action] = shares.get(action, 0.0) + float(share)
+        return [msgspec.json.decode(action, type=Action) for action in shares], np.array([*shares.values()])
+
+
+class HistoryNgram(HistoryCounts):
+    """Counts of what was done next after the same three actions, whatever the page."""
+
+    def context(self, past: Sequence[dict[str, str]]) -> Context:
+        return (*map(action_json, past[-3:]), *(action["type"] for action in past[-1:]))
 
 
 def _context(page: str, past: Sequence[dict[str, str]]) -> Context:

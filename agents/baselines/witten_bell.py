@@ -42,6 +42,17 @@ class WittenBell:
         total: float = shares.sum()
         return shares / total
 
+    def outcomes(self, context: Context, most: int) -> list[str]:
+        """Returns the outcomes counted after a context and its shortenings, at most so many; the longest context first.
+
+        Of equally many counts the one that was counted first stands first.
+        """
+        found: dict[str, None] = {}
+        for start in range(len(context) + 1):
+            counts = self._counts.get(context[start:], Counter())
+            found |= dict.fromkeys(outcome for outcome, _ in counts.most_common(most) if outcome not in found)
+        return list(found)[:most]
+
     def share(self, context: Context, outcome: str, weight: float = 1.0) -> float:
         """Returns the probability of an outcome among all that were ever counted, and one that was not."""
         uniform = np.array([1 / (1 + len(self._counts.get((), ())))])

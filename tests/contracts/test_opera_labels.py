@@ -12,11 +12,22 @@ from typing import NamedTuple
 
 import pytest
 
+from benchmarks.leaderboard.__main__ import main
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from shop_env.metrics import step_metrics
+from replay_sessions.store.splits import SplitPlan
+from shop_env.evaluation.log import read_log
+from shop_env.metrics import METRIC_PRESETS, step_metrics
+from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.clustered_errors import t_interval
+from shop_env.metrics.intervals import metric_error, user_sums
 from shop_env.metrics.step_record import StepRecord, record_step
+from shop_env.metrics.step_table import StepTable
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
+from tests.replay_sessions.importers.opera.test_opera import action, imported, write_opera
+
+MOST_STEPS = ("33935abe", "7f0c8207")
+OPERA_TYPES = {Click: "click", TypeAndSubmit: "input", Terminate: "terminate"}
 
 
 class Label(NamedTuple):
@@ -107,6 +118,72 @@ def test_floors_that_see_no_page(sessions: list[list[Label]]) -> None:
     assert counted["steps"] == repeated["steps"] == 427
     assert repeated["exact_accuracy"] == pytest.approx(0.1405, abs=0.0001)
     assert counted["exact_accuracy"] == pytest.approx(0.1967, abs=0.01)
+
+
+def test_floors_of_single_users_and_their_interval(sessions: list[list[Label]]) -> None:
+    """Two users have 84% of the steps, so that an interval over users excludes nothing."""
+    found = {}
+    for name, replies in {
+        "again": {key: last.logged for key, last, _ in transitions(sessions)},
+        "counts": count_next_actions(sessions),
+        "replies": {key: label.replied for key, _, label in transitions(sessions)},
+    }.items():
+        table = StepTable(list(records(sessions, replies)), "opera")
+        metric = find_metric("exact_accuracy", table.choices)
+        sums = user_sums(metric, table)
+        error = metric_error(metric, sums, table)
+        assert error is not None
+        users = {record.user_id: None for record in table.records}
+        right = {user: int(hits) for user, hits in zip(users, sums[:, 0], strict=True) if user in MOST_STEPS}
+        found[name] = (right, [round(100 * bound, 1) for bound in t_interval(metric.total(sums), error)])
+    assert found == {
+        "again": ({"33935abe": 14, "7f0c8207": 35}, [-26.4, 54.5]),
+        "counts": ({"33935abe": 33, "7f0c8207": 35}, [-1.0, 40.4]),
+        "replies": ({"33935abe": 25, "7f0c8207": 15}, [-6.9, 48.4]),
+    }
+
+
+def test_the_published_replies_by_each_preset(sessions: list[list[Label]]) -> None:
+    replied = list(records(sessions, {key: label.replied for key, _, label in transitions(sessions)}))
+    figures = {preset: step_metrics(replied, preset) for preset in METRIC_PRESETS}
+    percent = {
+        preset: [round(100 * own[name], 1) for name in ("exact_accuracy", "type_accuracy", "type_f1")]
+        for preset, own in figures.items()
+    }
+    assert percent == {
+        "shop_r1": [20.7, 90.3, 88.3],
+        "customer_r1": [20.7, 90.3, 50.7],
+        "opera": [20.7, 90.3, 50.7],
+        "lu_2025": [16.4, 83.7, 44.8],
+    }
+
+
+def test_import_and_rank_give_the_floors_without_a_page(sessions: list[list[Label]], tmp_path: Path) -> None:
+    """The labels as OPeRA's files, without pages: learned from six users, tested on the seventh."""
+    tested = {MOST_STEPS[0]}
+    rows: dict[bool, list[dict[str, str | None]]] = {False: [], True: []}
+    for labels in sessions:
+        for second, label in enumerate(labels):
+            fields = {
+                "semantic_id": getattr(label.logged, "name", None),
+                "input_text": getattr(label.logged, "text", None),
+            }
+            row = action(labels[0].session, second, OPERA_TYPES[type(label.logged)], **fields)
+            stamp = f"2025-04-14T21:{second // 60:02}:{second % 60:02}.000Z"
+            rows[label.user in tested].append({**row, "simplified_html": "", "timestamp": stamp})
+    store, out = (
+        imported(write_opera(tmp_path, rows[False], rows[True]), splits=SplitPlan(by="official")),
+        tmp_path / "out",
+    )
+    call = ["--agents", "repeat_last,page_counts,ngram", "--no-page", "--store", str(store.path), "--out", str(out)]
+    assert main(call) == 0
+    exact = {entry.label: entry.row.figures["exact_accuracy"].value for entry in read_log(out).entries}
+    of_tested = [labels for labels in sessions if labels[0].user in tested]
+    again = scored(of_tested, {key: last.logged for key, last, _ in transitions(of_tested)})["exact_accuracy"]
+    counted = {key: reply for key, reply in count_next_actions(sessions).items() if key[0].partition("_")[0] in tested}
+    assert exact["repeat_last"] == pytest.approx(again)
+    assert exact["history_counts"] == pytest.approx(scored(of_tested, counted)["exact_accuracy"], abs=0.03)
+    assert exact["history_ngram"] > again
 
 
 def test_failed_calls_of_the_published_replies_are_errors_and_no_misses(sessions: list[list[Label]]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.baselines.page_counts import PageCounts, StepNumber
+from agents.baselines.page_counts import HistoryCounts, HistoryNgram, PageCounts, StepNumber
 from agents.baselines.witten_bell import WittenBell
 from replay_sessions.schema import Action, Click, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
@@ -53,6 +53,40 @@ def test_a_context_that_was_not_seen_is_shortened_from_the_left(store: SessionSt
     step = next(step for step in scored_steps(store, "test") if step.key[1] == 3)
     elsewhere = Observation(**{**step.observation, "page": PAGE.format("C")})
     assert most_likely(agent, elsewhere) == Terminate()
+
+
+@pytest.mark.parametrize("kind", [HistoryCounts, HistoryNgram])
+def test_without_pages_what_was_counted_after_the_same_actions_is_predicted(
+    store: SessionStore, kind: type[HistoryCounts]
+) -> None:
+    """Behind product one half of the sessions go to the menu and half to product two, which only the shelf tells."""
+    agent = kind(str(store.path))
+    for step in scored_steps(store, "test"):
+        without_page = Observation(**{**step.observation, "page": ""})
+        ((actions, shares),) = agent.distributions([without_page])
+        assert agent.distributions([step.observation])[0][0] == actions
+        assert shares.sum() == pytest.approx(1)
+        held = dict(zip(actions, shares, strict=True))
+        if step.key[1] == 2:
+            two, menu = held[Click(name="two.view_product")], held[Click(name="menu.next")]
+            assert two == pytest.approx(menu, rel=0.1)
+            assert two + menu > 0.6
+        else:
+            assert held[step.logged] > 0.6
+
+
+def test_the_last_action_again_is_an_outcome_of_its_own(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "store", source="planted", splits=SplitPlan(by="official")) as writer:
+        for number in range(20):
+            again: list[Action] = [Click(name=f"picture.{number}")] * 5
+            writer.write(session(number, "train", again, ["A"] * 5))
+    seen = {
+        "step": 1,
+        "page": "",
+        "history": [{"page": "", "rationale": "", "action": '{"type": "click", "name": "new"}'}],
+    }
+    ((actions, shares),) = HistoryNgram(str(tmp_path / "store")).distributions([seen])  # type: ignore[list-item]
+    assert actions[int(np.argmax(shares))] == Click(name="new")
 
 
 def test_the_share_of_an_outcome_is_smoothed_towards_the_shorter_context() -> None:
