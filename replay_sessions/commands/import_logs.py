@@ -68,7 +68,9 @@ def print_contents(store: SessionStore) -> None:
     print(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
     if manifest.left_out_steps:
         total, counts = sum(manifest.left_out_steps.values()), format_counts(manifest.left_out_steps)
-        print(f"  left out: {total:,} ({counts}); the gap of the next step counts the events among them")
+        print(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
+    if manifest.trimmed_texts:
+        print(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
     if manifest.rejected:
         print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     for split, count in manifest.split_sessions.items():

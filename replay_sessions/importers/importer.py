@@ -75,7 +75,11 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     action_type: str
 
 
-Imported = Session | Rejected | LeftOut
+class TrimmedText(msgspec.Struct, frozen=True):
+    """A typed text lost the blanks at its ends."""
+
+
+Imported = Session | Rejected | LeftOut | TrimmedText
 
 
 class Part(msgspec.Struct, frozen=True):

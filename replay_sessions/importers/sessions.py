@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import BadSession
-from replay_sessions.importers.importer import TOO_LONG, Imported, LeftOut, is_too_long
+from replay_sessions.importers.importer import TOO_LONG, Imported, LeftOut, TrimmedText, is_too_long
 from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.row_tables import Row
@@ -32,7 +32,6 @@ from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA's word, too
 ACTION_ROWS = (*ACTION_TYPES, "input", PURCHASE)  # the types of rows that become actions
-BLANKS = "blanks at the ends of typed texts"
 VIEW = "view"  # the page is on the screen from then on, and nothing was done
 
 
@@ -96,7 +95,7 @@ def build_session(
             continue
         if isinstance(item, LeftOut):
             types.add(item.action_type)
-        else:
+        elif isinstance(item, Rejected):
             is_lost = True
         yield item
     if not steps:
@@ -131,7 +130,7 @@ def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona |
     )
 
 
-def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step | LeftOut | Rejected]:
+def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step | LeftOut | Rejected | TrimmedText]:
     """The steps of rows, and what else is in them."""
     gap = 0
     is_over = False
@@ -158,7 +157,7 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
             is_over = True
             action = replace(action, click_type=PURCHASE)
         if isinstance(action, TypeAndSubmit) and action.text != action.text.strip():
-            yield LeftOut(action_type=BLANKS)
+            yield TrimmedText()
             action = replace(action, text=action.text.strip())
         yield Step(
             page=page.page.html,

@@ -62,6 +62,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         options: How it was written (mapping, seed, page offset ...), as text.
         rejected: How many records could not be taken in; `rejected.jsonl` lists them.
         left_out_steps: Logged events that are no action of the schema, by their type, the most frequent first.
+        trimmed_texts: How many typed texts lost the blanks at their ends.
         warnings: What the importer found doubtful.
     """
 
@@ -78,6 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     options: dict[str, str] = {}
     rejected: int = 0
     left_out_steps: dict[str, int] = {}
+    trimmed_texts: int = 0
     warnings: tuple[str, ...] = ()
     shards: tuple[Shard, ...]
 

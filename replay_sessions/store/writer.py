@@ -67,7 +67,7 @@ class StoreWriter:
         self.source = source
         self.splits = splits or SplitPlan()
         self.options = dict(options or {})
-        self.rejected = 0
+        self.rejected = self.trimmed_texts = 0
         self.warnings: list[str] = []
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
@@ -128,6 +128,7 @@ class StoreWriter:
             without: Records in which one of these ids stands are not taken over.
         """
         self._left_out_steps.update(manifest.left_out_steps)
+        self.trimmed_texts += manifest.trimmed_texts
         self.warnings += manifest.warnings
         if manifest.rejected:
             with (store / REJECTED_FILE).open("rb") as file:
@@ -162,6 +163,7 @@ class StoreWriter:
             options=self.options,
             rejected=self.rejected,
             left_out_steps=dict(sorted(self._left_out_steps.items(), key=lambda item: (-item[1], item[0]))),
+            trimmed_texts=self.trimmed_texts,
             warnings=tuple(self.warnings),
             shards=tuple(self._shards),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import assert_never
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
-from replay_sessions.importers.importer import Imported, Importer, LeftOut
+from replay_sessions.importers.importer import Imported, Importer, LeftOut, TrimmedText
 from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
@@ -62,6 +62,8 @@ def _add(writer: StoreWriter, item: Imported) -> Rejected | None:
             return item
         case LeftOut():
             writer.leave_out(item.action_type)
+        case TrimmedText():
+            writer.trimmed_texts += 1
         case Session():
             try:
                 writer.write(item)

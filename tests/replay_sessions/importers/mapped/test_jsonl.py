@@ -295,6 +295,7 @@ def test_real_logs_come_in_whole(shared_data: Path, tmp_path: Path, file: str) -
     n_sessions, n_steps, n_users, left_out, grounding = EXPECTED[file]
     assert (manifest.sessions, manifest.steps, manifest.users) == (n_sessions, n_steps, n_users)
     assert manifest.left_out_steps == left_out
+    assert manifest.trimmed_texts == (1 if file.startswith("miniwob") else 0)
     assert manifest.rejected == 0
     assert manifest.steps + sum(left_out.values()) == steps_in_log
     on_page = Counter(

@@ -15,7 +15,6 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.importers.sessions import BLANKS
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
 
@@ -234,7 +233,7 @@ class TestFull:
         typed = [step.action.text for step in only_session(store).steps if isinstance(step.action, TypeAndSubmit)]
         assert typed == ["rice cooker", "rice  cooker", "rice cooker"]
         assert [step.gap for step in only_session(store).steps] == [0, 0, 0]
-        assert store.manifest.left_out_steps == {BLANKS: 2}
+        assert (store.manifest.trimmed_texts, store.manifest.left_out_steps) == (2, {})
 
     def test_other_events_are_left_out_counted_and_told_by_gaps(self, tmp_path: Path) -> None:
         name = session_id("anna")
