@@ -28,7 +28,6 @@ REPLACED = {
     "sampling_gap": "sampler_trainer_logprob_gap",
     "read_trunks": "prefill",
     "kept_trunks|KeysAndValues": "kv_cache",
-    "stretch_tokens": "chunk_tokens",
     "idle_pass": "dummy_forward",
     "passes_behind": "summon_full_params",
     "halved": "bf16",

@@ -11,17 +11,14 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
 from train.machine import Precision, default_precision
 from train.sampler import SessionPlan
 from train.tokens import SessionTokens
 
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
-# The attentions that a configuration may name; train/attention/choice.py selects one.
-PACKED = ("merged", "structured")  # they pass over a whole pack at once
-ATTENTIONS = ("auto", *PACKED, "depth_first")
-DEFAULT_CHUNK_TOKENS = 2048
+HeadPrecision = Literal["float32", "tf32", "bfloat16"]
 
 
 class OptimizerConfig(Config):
@@ -208,15 +205,11 @@ class ModelConfig(Config):
         max_new_tokens: At most so many tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
-        float32_head: Under bfloat16_autocast the product of the output layer is float32 all the same: the sampler's and
-            the trainer's log-probabilities differ less (docs/models.md). Evaluation always does so.
+        head_precision: Of the output layer's product under bfloat16_autocast. In float32 sampler and trainer differ
+            least (docs/models.md), and evaluation takes it; on a GPU `tf32` is faster.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
-        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them; None: where memory
-            would not suffice (train/attention/choice.py).
-        attention: What attends over sessions in training: structured, merged or depth_first; `auto` chooses by
-            device, memory and size, and says so (train/attention/choice.py).
-        chunk_tokens: Passes sessions depth-first (train/attention/depth_first.py): in training so many tokens of a
-            session and one step's replies are in memory at a time; None: all that max_batch_tokens allows.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them, but for their
+            attention; None: where memory would not suffice (train/attention/choice.py).
         sharded: Lays weights, gradients and moments over the processes of a run, where there are several
             (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
     """
@@ -227,28 +220,16 @@ class ModelConfig(Config):
     max_tokens: int = 4096
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
-    float32_head: bool = True
+    head_precision: HeadPrecision = "float32"
     lora: LoraConfig | None = None
     gradient_checkpointing: bool | None = None
-    attention: str = "auto"
-    chunk_tokens: int | None = None
     sharded: bool = False
 
     def __post_init__(self) -> None:
-        if self.attention not in ATTENTIONS:
-            raise BadConfig(f"model.attention is {self.attention!r}. {did_you_mean(self.attention, ATTENTIONS)}")
-        if self.chunk_tokens is not None and self.attention in PACKED:
-            raise BadConfig(
-                f"model.attention is {self.attention!r}, which passes whole packs, and model.chunk_tokens "
-                f"{self.chunk_tokens} asks for depth-first passes; leave one of them out."
-            )
-        if self.sharded and (self.lora is not None or self.depth_first_tokens is not None):
-            other = "model.lora" if self.lora is not None else "depth-first passes (model.chunk_tokens, attention)"
-            raise BadConfig(f"model.sharded does not go with {other}; leave out one of them.")
+        if self.sharded and self.lora is not None:
+            raise BadConfig("model.sharded does not go with model.lora; leave out one of them.")
         if self.lora is not None and self.path is None:
             raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
-        if self.chunk_tokens is not None and self.chunk_tokens < 1:
-            raise BadConfig(f"model.chunk_tokens is {self.chunk_tokens}; give at least 1, or leave it out.")
         if self.max_new_tokens >= self.max_tokens:
             raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
 
@@ -261,12 +242,6 @@ class ModelConfig(Config):
     def computed_in(self) -> Precision:
         """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
         return default_precision() if self.precision == "auto" else self.precision
-
-    @property
-    def depth_first_tokens(self) -> int | None:
-        """The number of tokens of a trunk that depth-first passes take at a time; None: passes are not depth-first."""
-        is_default = self.attention == "depth_first" and self.chunk_tokens is None
-        return DEFAULT_CHUNK_TOKENS if is_default else self.chunk_tokens
 
 
 class RolloutsConfig(Config):

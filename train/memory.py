@@ -26,14 +26,15 @@ EXACT = 4  # bytes of a float32
 
 
 class Passes(NamedTuple):
-    """The parts of a pack that are kept for the backward pass: see train.policy.Policy."""
+    """What is kept of a pack for the backward pass: see train.policy.Policy."""
 
-    gradient_checkpointing: bool
-    chunk_tokens: int | None
+    gradient_checkpointing: bool = False
+    keeps_products: bool = False
 
     def __str__(self) -> str:
-        kind = "packed" if self.chunk_tokens is None else "depth-first"
-        return f"{kind}, checkpointing" if self.gradient_checkpointing else kind
+        if not self.gradient_checkpointing:
+            return "all kept"
+        return "checkpointing, products kept" if self.keeps_products else "checkpointing"
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,10 @@ class PassShape:
     Attributes:
         tokens: In the pack.
         targets: The reply tokens whose logits are computed.
-        copied_keys: Keys that are copied beside each step's replies: those of the trunk before them and their own
-            (train.attention.structured.Structured).
-        branch_tokens: The most tokens of one step's replies.
     """
 
     tokens: int
     targets: int = 0
-    copied_keys: int = 0
-    branch_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,6 @@ def estimate_memory(
     autocast: torch.dtype | None,
     has_reference: bool = True,
     shards: int = 1,
-    repeats_heads: bool = False,
 ) -> Memory:
     """Estimates the memory of a process that trains.
 
@@ -100,10 +95,10 @@ def estimate_memory(
         model: Of which only shapes are read (build_on_meta).
         has_reference: Whether the loss is held against the policy that the phase began with.
         shards: Over so many processes weights, gradients and moments are sharded.
-        repeats_heads: Whether keys are copied once for every query head, as on a GPU.
     """
     config = model.config.get_text_config()
     layers, hidden = int(config.num_hidden_layers), int(config.hidden_size)
+    kept: float
     rounded = EXACT if autocast is None else autocast.itemsize
     parameters = list(model.parameters())
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
@@ -118,23 +113,18 @@ def estimate_memory(
     held = (trained * 4 * EXACT + base + has_reference * copy) / shards
 
     heads, kv_heads, width = get_head_shape(config)
-    copied = shape.copied_keys * 2 * width * rounded * (heads if repeats_heads else kv_heads)
-    kept, layer, most = 0.0, _layer_bytes(config, shape.tokens, rounded) + copied, shape.tokens
-    targets, head_gradients = shape.targets, EXACT * int(config.vocab_size) * hidden if is_whole else 0
-    if passes.chunk_tokens is not None:
-        kept = 2.0 * shape.tokens * get_token_bytes(config, rounded)  # keys, values and their gradients
-        most = min(shape.tokens, passes.chunk_tokens + shape.branch_tokens)
-        layer = _layer_bytes(config, most, rounded) + copied * shape.branch_tokens / max(1, shape.targets)
-        if shape.branch_tokens:  # a branch's backward pass ends in the embedding while its trunk is kept
-            targets, head_gradients = shape.branch_tokens, 3 * head_gradients
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
+    layer = _layer_bytes(config, shape.tokens, rounded)
     # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.
-    backward: float = most * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
+    backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
-        kept, backward = kept + layers * most * hidden * EXACT, backward + layer
+        products = (2 * heads + 2 * kv_heads) * width + 2 * inner + hidden if passes.keeps_products else heads * width
+        kept = layers * shape.tokens * (hidden * EXACT + products * rounded + heads * EXACT)
+        backward += layer
     else:
-        kept += layers * layer
-    logits = LOGITS_COPIES * min(targets * config.vocab_size * EXACT, LOGITS_BYTES)
+        kept = layers * layer
+    head_gradients = EXACT * int(config.vocab_size) * hidden if is_whole else 0
+    logits = LOGITS_COPIES * min(shape.targets * config.vocab_size * EXACT, LOGITS_BYTES)
     casts: float = 0 if autocast is None else (trained - exact) * rounded
     gathered = 0.0
     if shards > 1:  # embeddings, and a layer's weights with their gradients and casts

@@ -206,9 +206,9 @@ class _CountingAttention(Structured):
 
     calls = 0
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    def attend(self, layer: int, *inputs: Any, **options: Any) -> Tensor:
         self.calls += 1
-        return super().attend(layer, query, key, value, scale)
+        return super().attend(layer, *inputs, **options)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ sampling or to evaluation.
 
 The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most LOGITS_BYTES of them
 exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); the head's product, its logits and
-all that follows from them are float32. With `float32_head=False` its product is in bfloat16 too, and widened.
+all that follows from them are float32; `head_precision` may round the factors of its product.
 
 Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is computed per token, in the
 three definitions that the paper's text, figure and equation leave open, of which the first is the default (V the
@@ -30,12 +30,11 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward.score import SelfCertainty
-from train.attention.depth_first import ChunkOutput, Head, depth_first
-from train.attention.structured import Structured
+from train.attention.structured import Structured, keep_results
+from train.config import HeadPrecision
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.machine import Precision
 from train.memory import LOGITS_BYTES
@@ -150,15 +149,13 @@ class Policy(nn.Module):
         autocast: The dtype of matrix products, while weights, gradients and the softmax stay float32; None: that of the
             weights. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
             memory and changes no result: a product would round them to it anyway.
-        float32_head: Under autocast the head's product alone is float32: sampling and training differ less.
+        head_precision: Of the head's product under autocast. In float32 sampling and training differ less; `tf32`
+            rounds its factors to 10 bits on a GPU.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
-        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
-        chunk_tokens: `forward_chunks` passes trees depth-first, at most so many tokens of a trunk at a time
-            (train/attention/depth_first.py); None: all of a pack at once.
+        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode;
+            all of them but their attention, whose results are kept.
+        keeps_products: Their matrix products are then kept too.
         attention: Of passes over a whole pack (train/attention/choice.py).
-
-    Raises:
-        BadConfig: Depth-first passes of a model with dropout: the second pass of a chunk would drop other activations.
     """
 
     def __init__(
@@ -166,28 +163,26 @@ class Policy(nn.Module):
         model: Any,
         *,
         autocast: torch.dtype | None = None,
-        float32_head: bool = True,
+        head_precision: HeadPrecision = "float32",
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
-        chunk_tokens: int | None = None,
+        keeps_products: bool = False,
         attention: TreeAttention = Structured,
     ) -> None:
         super().__init__()
         self.model = model
         self.training = model.training and adapter is None
-        self._autocast, self._adapter, self._chunk_tokens = autocast, adapter, chunk_tokens
-        self._float32_head = float32_head
+        self._autocast, self._adapter = autocast, adapter
+        self._head_precision = head_precision
         self._attention = attention
-        dropout = max((module.p for module in model.modules() if isinstance(module, nn.Dropout)), default=0.0)
-        if chunk_tokens is not None and dropout:
-            raise BadConfig(
-                f"model.chunk_tokens passes a session twice, and the dropout of {dropout} in this model or its "
-                "LoRA would drop other activations each time; set it to 0, or leave out model.chunk_tokens."
-            )
+        self._is_checkpointed = gradient_checkpointing
         if autocast is not None:
-            _hold_frozen(model, autocast, with_head=not float32_head)
+            _hold_frozen(model, autocast, with_head=head_precision == "bfloat16")
         if gradient_checkpointing:
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            options: dict[str, Any] = {"use_reentrant": False}
+            if keeps_products:
+                options["context_fn"] = partial(create_selective_checkpoint_contexts, _keep_products)
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
 
     @property
     def device(self) -> torch.device:
@@ -231,6 +226,7 @@ class Policy(nn.Module):
             positions: (N,) of the states; None: all.
         """
         with self.forward_context():
+            self._use_tf32(False)  # the angles of positions are a float32 product
             states = hidden_states(self.model, input_ids, position_ids, attention)
             if positions is not None:
                 # All replies to a prompt begin at one position, so positions repeat. The backward pass of
@@ -242,28 +238,33 @@ class Policy(nn.Module):
     def apply_head(self, states: Tensor, head: Callable[[Tensor, Tensor], T]) -> T:
         """Applies `head` to states (N, H) and the weight (V, H) in the precision of the head; in `forward_context`."""
         weight = self.model.get_output_embeddings().weight
-        if self._autocast is None or not self._float32_head:
+        if self._autocast is None or self._head_precision == "bfloat16":
             return head(states, weight)
+        self._use_tf32(self._head_precision == "tf32")
         with torch.autocast(self.device.type, enabled=False):
             return head(states.float(), weight.float())
 
-    def forward_chunks(self, packed: PackedTrees, head: Head[T]) -> Iterator[ChunkOutput[T]]:
-        """Yields the head's output of a pack's reply tokens, for training: all at once, or chunk by chunk, depth-first.
+    def _use_tf32(self, is_used: bool) -> None:
+        """Of all float32 products from here on: those of a backward pass too, of which only the head has any."""
+        if self.device.type == "cuda":
+            torch.set_float32_matmul_precision("high" if is_used else "highest")
 
-        The caller runs the backward pass of each chunk before it takes the next one, and takes all of them.
-        """
-        if self._chunk_tokens is not None:
-            return depth_first(self, packed, head, self._chunk_tokens)
-        output = self._forward_packed(packed, head)
-        return iter([ChunkOutput(output, slice(len(packed.targets)), slice(len(packed.reply_lengths)))])
+    def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
+        """The output of `head`, which takes states (N, H), the output weight (V, H) and targets (N,), of a pack."""
+        attention = packed.attended_by(self._attention)
+        if self._is_checkpointed and self.training and torch.is_grad_enabled():
+            attention = keep_results(attention)
+        head = partial(head, targets=packed.targets)
+        output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)
+        return output
 
     def log_probs(self, packed: PackedTrees, *, temperature: float = 1.0) -> Tensor:
         """(N,) of the reply tokens under softmax(logits / temperature)."""
-        return self._forward_packed(packed, partial(log_probabilities, temperature=temperature))
+        return self.forward_packed(packed, partial(log_probabilities, temperature=temperature))
 
     def stats(self, packed: PackedTrees, *, temperature: float, definition: SelfCertainty) -> PolicyStats:
         """The statistics of the reply tokens."""
-        return self._forward_packed(packed, partial(policy_stats, temperature=temperature, definition=definition))
+        return self.forward_packed(packed, partial(policy_stats, temperature=temperature, definition=definition))
 
     def logits(
         self, input_ids: Tensor, position_ids: Tensor, attention: Attention, positions: Tensor | None = None
@@ -291,14 +292,14 @@ class Policy(nn.Module):
     def _precision(self) -> dict[str, Any]:
         return {
             "autocast": self._autocast,
-            "float32_head": self._float32_head,
+            "head_precision": self._head_precision,
         }
 
-    def _forward_packed(self, packed: PackedTrees, head: Head[T]) -> T:
-        attention = packed.attended_by(self._attention)
-        head = partial(head, targets=packed.targets)
-        output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)
-        return output
+
+def _keep_products(_context: Any, operator: Any, *_arguments: Any, **_options: Any) -> CheckpointPolicy:
+    """What checkpointing keeps of a layer."""
+    is_product = operator in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+    return CheckpointPolicy.MUST_SAVE if is_product else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 def _hold_frozen(model: Any, dtype: torch.dtype, *, with_head: bool) -> None:

@@ -18,7 +18,7 @@ fewer micro-batches add dummy passes (`same_passes`). Gradients are summed, not 
 float32, as they are held, so that every number is the one that one process computes.
 
 Without this each process holds all of the model, and passes are no collectives: less communication, and the only way of
-LoRA and of depth-first passes (train/attention/depth_first.py).
+LoRA.
 """
 
 import copy

@@ -15,7 +15,6 @@ attention weights, which a configuration may ask for, is not applied.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
@@ -36,6 +35,8 @@ class SessionTree:
         targets: The (start, end) of replies on the trunk itself that are targets too, in order: SFT on whole sessions.
         continuations: For each fork and each of its replies, (n, tokens): what else could follow the reply's first n
             tokens; None: nothing. Empty: no reply has one.
+        paths: For each fork, (n, n) of its n replies of one token each, which are the nodes of a trie: True where one
+            sees another. Without gradient. Empty: each reply sees itself.
     """
 
     trunk: Sequence[int]
@@ -43,6 +44,7 @@ class SessionTree:
     replies: Sequence[Sequence[Sequence[int]]] = ()
     targets: Sequence[tuple[int, int]] = ()
     continuations: Sequence[Sequence["Continuation | None"]] = ()
+    paths: Sequence[Tensor] = ()
 
 
 Continuation = tuple[int, Sequence[int]]
@@ -60,7 +62,7 @@ class PackedGroup:
     """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk.
 
     Attributes:
-        own: (end - start, end - start), True where a token may see another one of the step's replies.
+        paths: (end - start, end - start), True where a node of a trie sees another; None: replies see themselves.
         targets: The slice of the pack's N reply tokens.
         replies: The slice of its R replies.
     """
@@ -68,15 +70,9 @@ class PackedGroup:
     start: int
     end: int
     visible: int
-    own: Tensor
+    paths: Tensor | None
     targets: slice
     replies: slice
-
-    @property
-    def mask(self) -> Tensor:
-        """(end - start, visible + end - start): `own` behind the part of the trunk that all of them see."""
-        prefix = torch.ones(len(self.own), self.visible, dtype=torch.bool, device=self.own.device)
-        return torch.cat([prefix, self.own], dim=1)
 
 
 @dataclass(frozen=True)
@@ -156,10 +152,11 @@ class PackedTrees:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "PackedTrees":
         """A copy with `function` applied to every tensor."""
-        spans = tuple(
-            replace(span, groups=tuple(replace(group, own=function(group.own)) for group in span.groups))
-            for span in self.spans
-        )
+
+        def of_group(group: PackedGroup) -> PackedGroup:
+            return group if group.paths is None else replace(group, paths=function(group.paths))
+
+        spans = tuple(replace(span, groups=tuple(map(of_group, span.groups))) for span in self.spans)
         names = ("input_ids", "position_ids", "predicted_from", "targets")
         tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
         # What was prepared for the old tensors must not serve the new ones.
@@ -194,7 +191,8 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         sources = predicted_from[first_of_span:]
         groups = []
         continuations = tree.continuations or [[None] * len(replies) for replies in tree.replies]
-        for fork, replies, others in zip(tree.forks, tree.replies, continuations, strict=True):
+        paths: Sequence[Tensor | None] = tree.paths or [None] * len(tree.forks)
+        for fork, replies, others, own in zip(tree.forks, tree.replies, continuations, paths, strict=True):
             first, first_target, first_reply = len(tokens), len(targets), len(lengths)
             for reply, other in zip(replies, others, strict=True):
                 own_start = len(tokens)
@@ -210,7 +208,6 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
                         tokens += branch
                         positions += range(fork + before, fork + before + len(branch))
                         row_tokens += fork + before + len(branch)
-            own = _own_mask(lengths[first_reply:], replaced[first_reply:])
             slices = slice(first_target, len(targets)), slice(first_reply, len(lengths))
             groups.append(PackedGroup(first, len(tokens), fork, own, *slices))
         spans.append(PackedSpan(start, end, tuple(groups), sources, first_of_span))
@@ -224,16 +221,6 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         spans=tuple(spans),
         row_tokens=row_tokens,
     )
-
-
-def _own_mask(lengths: Sequence[int], replaced: Sequence[range]) -> Tensor:
-    """(n, n): True for tokens of the same reply at or before, but for those that a continuation replaces."""
-    branch = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
-    mask = (branch[:, None] == branch[None, :]).tril()
-    for end, length, tokens in zip(accumulate(lengths), lengths, replaced, strict=True):
-        start = end - length
-        mask[start + tokens.stop : end, start + tokens.start : start + tokens.stop] = False
-    return mask
 
 
 def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:

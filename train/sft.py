@@ -11,7 +11,7 @@ import torch
 from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
 from train.loop import Optimizer
-from train.policy import Policy, log_probabilities
+from train.policy import Policy
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.sampler import SessionPlan, SessionSteps, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
@@ -48,11 +48,11 @@ class SftTrainer:
         losses = []  # on the device until the end: to read one there would wait for it
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:
-                for output in self._policy.forward_chunks(packed.to(self._policy.device), log_probabilities):
-                    # Divided by the tokens of all ranks and packs, so that summed gradients are those of the batch.
-                    loss = -output.value.sum() / reply_tokens
-                    loss.backward()
-                    losses.append(loss.detach())
+                log_probs = self._policy.log_probs(packed.to(self._policy.device))
+                # Divided by the tokens of all ranks and packs, so that summed gradients are those of the batch.
+                loss = -log_probs.sum() / reply_tokens
+                loss.backward()
+                losses.append(loss.detach())
                 metrics["tokens"] += packed.input_ids.numel()
         metrics["loss"] = sum(torch.stack(losses).tolist()) if losses else 0.0
         return {**self._ranks.sum_metrics(metrics), **self.optimizer.step(step)}

@@ -79,16 +79,14 @@ class Work:
         steps = [reply for _, replies in batch for reply in replies]
         branches = len(steps) * self.branch_tokens
         targets = branches or sum(reply.end - reply.start for reply in steps)
-        copied = branches and branches + sum(reply.start for reply in steps)
-        return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets, copied, self.branch_tokens)
+        return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets)
 
     def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
         """Of the batches cut into passes; one has at least a step with its prompt."""
         largest = max(map(self.get_shape, self.batches), key=lambda shape: shape.tokens)
         longest = self.branch_tokens + max(replies[-1].end for batch in self.batches for _, replies in batch)
         part = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
-        targets, copied = round(part * largest.targets), round(part * largest.copied_keys)
-        return PassShape(round(part * largest.tokens), targets, copied, largest.branch_tokens)
+        return PassShape(round(part * largest.tokens), round(part * largest.targets))
 
 
 def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[SessionTokens], share: float) -> Work:
@@ -122,7 +120,7 @@ def choose_passes(
     is_sharded = config.model.sharded and machine.processes > 1
     is_vllm = config.rollouts.engine == "vllm"
     reserved = config.rollouts.gpu_memory_utilization * machine.process_bytes if is_vllm else 0.0
-    for passes in open_passes(config.model, packed_only=is_sharded):
+    for passes in open_passes(config.model.gradient_checkpointing, shape.tokens, is_gpu=machine.is_gpu):
         memory = estimate_memory(
             model,
             shape,
@@ -130,7 +128,6 @@ def choose_passes(
             autocast=autocast_dtype(config.model.computed_in),
             has_reference=work.has_reference,
             shards=machine.processes if is_sharded else 1,
-            repeats_heads=machine.is_gpu,
         )
         if memory.peak + reserved <= ROOM * machine.process_bytes:
             break

@@ -130,12 +130,12 @@ class TrainingRun:
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
-            "float32_head": config.float32_head,
+            "head_precision": config.head_precision,
         }
         rollouts, starts_vllm = self.config.rollouts, self.config.rollouts.engine == "vllm" and self._vllm is None
         chosen = choose_attention(
             model,
-            config,
+            gradient_checkpointing=config.gradient_checkpointing,
             autocast=options["autocast"],
             tokens=numbers.max_batch_tokens,
             shards=self.ranks.world_size if is_sharded else 1,
@@ -143,11 +143,9 @@ class TrainingRun:
         )
         self.log.info(chosen.line)
         # One choice for all: passes of a sharded model are collective.
-        checkpointing, chunk_tokens = self.ranks.broadcast(lambda: list(chosen.passes))
-        options |= {"attention": chosen.attention, "gradient_checkpointing": checkpointing}
-        if is_sharded:
-            return ShardedPolicy(model, self.ranks, **options)
-        return Policy(model, chunk_tokens=chunk_tokens, **options)
+        options |= Passes(*self.ranks.broadcast(lambda: list(chosen.passes)))._asdict()
+        options["attention"] = chosen.attention
+        return ShardedPolicy(model, self.ranks, **options) if is_sharded else Policy(model, **options)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
         """The trainer of a phase and the number of its steps; none where weights are evaluated as they are."""
@@ -190,7 +188,7 @@ class TrainingRun:
             memory = estimate_memory(
                 policy.model,
                 PassShape(config.max_tokens),
-                Passes(False, None),
+                Passes(),
                 autocast=autocast_dtype(config.computed_in),
                 has_reference=has_reference,
                 shards=self.ranks.world_size if isinstance(policy, ShardedPolicy) else 1,

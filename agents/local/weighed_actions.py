@@ -151,13 +151,17 @@ def compute_shares(
     runs = _runs(_Trie(tokenizer, page) for page in pages)
     for batch in split_batches(runs, lambda _, run: (_count_tokens(run),), PASS_TOKENS):
         trees = [
-            SessionTree(run[-1].prompt, [len(trie.prompt) for trie in run], [trie.branches for trie in run])
+            SessionTree(
+                run[-1].prompt,
+                [len(trie.prompt) for trie in run],
+                [trie.branches for trie in run],
+                paths=[trie.paths for trie in run],
+            )
             for run in batch
         ]
         packed = pack(trees)
         for span, run in zip(packed.spans, batch, strict=True):
             for group, trie in zip(span.groups, run, strict=True):
-                group.own.copy_(trie.paths)
                 packed.position_ids[0, group.start : group.end] += trie.paths.sum(dim=1) - 1
                 parents = trie.parents + group.start
                 fork = span.start + len(trie.prompt) - 1

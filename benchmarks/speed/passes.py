@@ -17,8 +17,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.speed.measurement import Options
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from train.attention.structured import merged_where_long
-from train.policy import Policy, log_probabilities
+from train.attention.choice import build_dense_mask
+from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("model_shapes.toml").read_text())
@@ -90,7 +90,7 @@ def build_ways(shape: str) -> dict[str, Way]:
 
     get_model = cache(lambda: build_model(shape))
     return {
-        "ours": over_packs(_pack_session, attention=merged_where_long),
+        "ours": over_packs(_pack_session),
         "prefix": over_packs(pack_prompts),
         "trie": over_packs(_pack_session, attention=Dense),
         "rows": lambda tree: run_rows(get_model(), tree),
@@ -113,8 +113,7 @@ def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
 def run_packs(policy: Policy, packs: Sequence[PackedTrees]) -> float:
     """The sum of log-probabilities, with its gradient."""
     policy.zero_grad()
-    outputs = (output.value for packed in packs for output in policy.forward_chunks(packed, log_probabilities))
-    return _run_backward(outputs)
+    return _run_backward(policy.log_probs(packed) for packed in packs)
 
 
 def run_rows(model: Any, tree: SessionTree) -> float:
@@ -146,15 +145,7 @@ class Dense:
     """Attention over a whole pack under one mask (L, L)."""
 
     def __init__(self, packed: PackedTrees) -> None:
-        length = packed.input_ids.shape[1]
-        self._mask = torch.zeros(length, length, dtype=torch.bool)
-        for span in packed.spans:
-            trunk = slice(span.start, span.end)
-            self._mask[trunk, trunk] = torch.ones_like(self._mask[trunk, trunk]).tril()
-            for group in span.groups:
-                own = slice(group.start, group.end)
-                self._mask[own, span.start : span.start + group.visible] = True
-                self._mask[own, own] = group.own
+        self._mask = build_dense_mask(packed)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         grouped = query.shape[1] != key.shape[1]

@@ -1,12 +1,15 @@
-"""Every attention over session trees on a GPU, at the shapes and lengths that the papers' recipes have.
+"""The training pass on a GPU, at the shapes and lengths that the papers' recipes have.
 
     python -m benchmarks.speed training_gpu --json speed_gpu.json
     python -m benchmarks.speed training_gpu --shapes qwen0.5b --runs 5
 
 Sessions of 7 steps whose trunks have 8,192, 16,384 and 32,768 tokens, 8 replies of 40 tokens at each step; models of
-the shapes of Qwen2.5-0.5B and 3B with random weights, held in float32, products in bfloat16, layers computed again in
-the backward pass. For each attention that this machine has and gets right (its trial passes), and for rows one by one
-behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains):
+the shapes of Qwen2.5-0.5B and 3B with random weights, held in float32, products in bfloat16. The ways:
+
+    auto            what a run chooses here, with a TF32 head; its line is on stderr
+    KERNEL          layers computed again in the backward pass, by each kernel of trunks that passes its trial
+
+    rows            rows one by one behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains)
 
     training_gpu.SHAPE.LENGTH.WAY.tokens     packed tokens a second of a forward and backward pass
     training_gpu.SHAPE.LENGTH.WAY.rows       tokens of rows a second: what a trainer on rows would have to reach
@@ -35,8 +38,7 @@ from benchmarks.speed.passes import (
     run_packs,
 )
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.choice import KERNELS, find_fault, get_shape, names_for
-from train.config import DEFAULT_CHUNK_TOKENS
+from train.attention.choice import build_attention, choose_attention, find_fault, find_kernels, get_shape
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
@@ -62,10 +64,9 @@ def measure(options: Options) -> Iterator[Measurement]:
     runs = options.get_runs(_RUNS)
     for shape in choose_shapes(options, _DEFAULT_SHAPES):
         model = build_model(shape, find_device(), with_trees=True).train()
-        ways = _find_ways(model)
         for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
             tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
-            for way, policy_options in ways.items():
+            for way, policy_options in _find_ways(model, pack([tree]).input_ids.numel()).items():
                 # The replies to a step are equally long: one of each says how fast all are.
                 packs = pack_prompts(tree, rows=True)[::_REPLIES] if way == "rows" else [pack([tree])]
                 try:
@@ -85,24 +86,27 @@ def _get_size(trunk: int) -> Size:
     return Size((trunk + reply) // steps - reply, steps, _REPLIES, reply)
 
 
-def _find_ways(model: Any) -> dict[str, dict[str, Any]]:
+def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
     """The options of a Policy for each way that this machine computes correctly; the others are named on stderr."""
     shape = get_shape(model, torch.bfloat16)
-    ways: dict[str, dict[str, Any]] = {}
-    for name in names_for(torch.device("cuda")):
-        reason = find_fault(KERNELS[name], shape)
-        if reason is None:
-            ways[name] = {"attention": KERNELS[name]}
+    chosen = choose_attention(model, gradient_checkpointing=None, autocast=torch.bfloat16, tokens=tokens)
+    sys.stderr.write(f"training_gpu: {chosen.line}\n")
+    ways = {"auto": {"attention": chosen.attention, "head_precision": "tf32", **chosen.passes._asdict()}}
+    for kernel in find_kernels(shape):
+        attention = build_attention(kernel)
+        if (reason := find_fault(attention, shape)) is None:
+            ways[kernel.name] = {"attention": attention, "gradient_checkpointing": True}
         else:
-            sys.stderr.write(f"training_gpu: {name} is left out: {reason}\n")
-    return {**ways, "depth_first": {"chunk_tokens": DEFAULT_CHUNK_TOKENS}, "rows": {}}
+            sys.stderr.write(f"training_gpu: {kernel.name} is left out: {reason}\n")
+    return {**ways, "rows": {"gradient_checkpointing": True}}
 
 
 def _measure_way(
     model: Any, options: dict[str, Any], packs: list[PackedTrees], runs: int
 ) -> list[tuple[str, float, str]]:
     """(figure, value, unit) of one way over one session."""
-    policy = Policy(model, autocast=torch.bfloat16, gradient_checkpointing=True, **options)
+    model.gradient_checkpointing_disable()  # of the way before
+    policy = Policy(model, autocast=torch.bfloat16, **options)
     packs = [packed.to(model.device) for packed in packs]
     cuda = model.device.type == "cuda"
     if cuda:
@@ -137,10 +141,8 @@ def flops(config: Any, packed: PackedTrees) -> float:
     width: int = getattr(config, "head_dim", None) or hidden // heads
     attention = 2 * hidden * width * (heads + config.num_key_value_heads)
     token_weights: int = layers * (attention + 3 * hidden * config.intermediate_size)
-    pairs = 0
-    for span in packed.spans:
-        length = span.end - span.start
-        pairs += length * (length + 1) // 2
-        pairs += sum((group.end - group.start) * group.visible + int(group.own.sum()) for group in span.groups)
+    pairs = sum((span.end - span.start) * (span.end - span.start + 1) // 2 for span in packed.spans)
+    for _, group, own, replaced in packed.branches():
+        pairs += len(own) * group.visible + len(own) * (len(own) + 1) // 2 - len(replaced) * (own.stop - replaced.stop)
     weights = packed.input_ids.numel() * token_weights + len(packed.targets) * hidden * int(config.vocab_size)
     return 6.0 * weights + 12.0 * layers * pairs * heads * width

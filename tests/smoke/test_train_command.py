@@ -248,7 +248,6 @@ LORA = """
 path = "{path}"
 precision = "bfloat16_autocast"
 gradient_checkpointing = true
-chunk_tokens = 256
 max_tokens = 1500
 max_new_tokens = 8
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
@@ -13,6 +14,7 @@ from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import TinyModelConfig, TinyTokenizerConfig
 from train.memory import PassShape
+from train.policy import Policy
 from train.session_tree import PackedTrees, enable_tree_attention
 from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
@@ -36,11 +38,8 @@ def checkpoint_info(**fields: Any) -> CheckpointInfo:
 
 
 def get_pass_shape(packed: PackedTrees) -> PassShape:
-    """Returns the size of a pass over a pack by the attention that copies keys."""
-    groups = [group for span in packed.spans for group in span.groups]
-    sizes = [group.end - group.start for group in groups]
-    copied = sum(sizes) + sum(group.visible for group in groups)
-    return PassShape(packed.input_ids.numel(), len(packed.targets), copied, max(sizes, default=0))
+    """Returns the size of a pass over a pack."""
+    return PassShape(packed.input_ids.numel(), len(packed.targets))
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,24 @@ class Tiny:
     @property
     def model_config(self) -> TinyModelConfig:
         return TinyModelConfig(hidden_size=32, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
+
+
+def own_model(tiny: Tiny) -> Any:
+    """A copy of the tiny model with session-tree attention."""
+    model = tiny.plain_model()
+    enable_tree_attention(model)
+    return model
+
+
+def learnt(policy: Policy, packed: PackedTrees) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """The log-probabilities of all reply tokens, and the gradients of a weighted sum of them."""
+    policy.zero_grad()
+    count, device = len(packed.targets), packed.input_ids.device
+    weights = torch.randn(count, generator=torch.Generator().manual_seed(0)).to(device) / count
+    log_probs = policy.log_probs(packed, temperature=0.6)
+    (log_probs * weights).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in policy.model.named_parameters() if p.grad is not None}
+    return log_probs.detach(), gradients
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ class Flight:
     model: str
     tokens: int
     gradient_checkpointing: bool = False
-    chunk_tokens: int | None = None
+    keeps_products: bool = False
     processes: int = 1
     layers: int | None = 2
     fault: str | None = None
@@ -139,11 +139,10 @@ def _estimate(flight: Flight, packed: PackedTrees, *, has_reference: bool) -> Me
     return estimate_memory(
         build_on_meta(flight.config, flight.lora),
         get_pass_shape(packed),
-        Passes(flight.gradient_checkpointing, flight.chunk_tokens),
+        Passes(flight.gradient_checkpointing, flight.keeps_products),
         autocast=torch.bfloat16,
         has_reference=has_reference,
         shards=flight.processes,
-        repeats_heads=True,
     )
 
 
@@ -198,10 +197,11 @@ def _policy(flight: Flight, ranks: Ranks) -> Policy:
     passes: dict[str, Any] = {
         "autocast": torch.bfloat16,
         "gradient_checkpointing": flight.gradient_checkpointing,
+        "keeps_products": flight.keeps_products,
     }
     if not ranks.is_single:
         return ShardedPolicy(model, ranks, **passes)
-    return Policy(model, chunk_tokens=flight.chunk_tokens, **passes)
+    return Policy(model, **passes)
 
 
 def _allocate_fake_weights(model: Any) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 
 import pytest
 
-from tests.train.flight import REPLY, STEPS, Flight, Log, fly, fly_wrong
+from tests.train.flight import REPLY, Flight, Log, fly, fly_wrong
 from train.config import LoraConfig
 
 pytestmark = pytest.mark.long
@@ -25,7 +25,7 @@ def process() -> Iterator[Executor]:
 FLIGHTS = {
     "0.5B-8k": Flight("0.5B", 8192),
     "3B-32k": Flight("3B", 32_768, gradient_checkpointing=True),
-    "3B-8k-depth-first": Flight("3B", 8192, chunk_tokens=4096),
+    "3B-32k-products": Flight("3B", 32_768, gradient_checkpointing=True, keeps_products=True),
     "7B-65k-8-processes": Flight("7B", 65_536, gradient_checkpointing=True, processes=8),
     "3B-8k-lora": Flight("3B", 8192, gradient_checkpointing=True, lora=LoraConfig(rank=32)),
     "0.5B-8k-all-layers": Flight("0.5B", 8192, layers=None),
@@ -44,9 +44,8 @@ def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, proc
         print(f"{phase}: estimated {estimated.peak / 2**30:.2f} GiB, found {found / 2**30:.2f}")
         assert estimated.peak == pytest.approx(found, rel=0.1), phase
         assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"]
-    chunks = 2 if flight.chunk_tokens is None else 2 * (STEPS - 1)  # of two packs, with the replies of one step each
-    # SFT: its losses, the norm. GRPO: self-certainty of each chunk, its sums, the norm. Sampling: once a token.
-    expected = {"sft": 2} if flight.lora else {"sft": 2, "sample": REPLY, "grpo": chunks + 2}
+    # SFT: its losses, the norm. GRPO: self-certainty of each of two packs, its sums, the norm. Sampling: once a token.
+    expected = {"sft": 2} if flight.lora else {"sft": 2, "sample": REPLY, "grpo": 4}
     assert {phase: syncs.total() for phase, syncs in log.syncs.items()} == expected
 
 

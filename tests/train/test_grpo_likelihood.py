@@ -161,10 +161,7 @@ def test_no_text_can_be_scored_by_it() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"max_batch_tokens": 200}], ids=str)
-@pytest.mark.parametrize("chunk_tokens", [None, 40])
-def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(
-    tiny: Tiny, options: dict[str, Any], chunk_tokens: int | None
-) -> None:
+def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(tiny: Tiny, options: dict[str, Any]) -> None:
     model, plain, reference, frozen = (
         own_model(tiny),
         tiny.plain_model(),
@@ -173,7 +170,6 @@ def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(
     )
     enable_tree_attention(frozen)
     trainer = trainer_of(tiny, model, frozen, **options)
-    trainer.policy = Policy(model, chunk_tokens=chunk_tokens)
     rationales = ["I look at it.", "", "So."]
     texts = [*(format_reply(rationale, Click(name="x")) for rationale in rationales[:2]), "So."]
     groups = [group_of(tiny, texts, place) for place in (1, 2)]

@@ -138,7 +138,7 @@ def test_the_budget_of_a_gpu_is_what_training_leaves(tiny: Tiny) -> None:
 
     def budget(total: float, shards: int) -> int:
         options = {"autocast": torch.bfloat16, "shards": shards}
-        memory = estimate_memory(model, PassShape(32_768), Passes(False, None), **options)
+        memory = estimate_memory(model, PassShape(32_768), Passes(), **options)
         return get_cache_budget(memory, total)
 
     prompts = [[number] + [0] * 32_511 for number in range(64)]

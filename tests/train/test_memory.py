@@ -9,14 +9,12 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from tests.train.conftest import get_pass_shape
-from train.attention.structured import Structured, merged_where_long
 from train.config import LoraConfig
-from train.memory import Memory, Passes, PassShape, build_on_meta, estimate_memory
+from train.memory import Memory, Passes, build_on_meta, estimate_memory
 from train.policy import Policy, autocast_dtype, policy_stats
-from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
+from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
-PACKED = Passes(False, None)
 
 
 def config_of(layers: int, *, hidden: int = 64, vocabulary: int = 500) -> LlamaConfig:
@@ -36,7 +34,10 @@ def session(page: int, replies: int = 4, tokens: int = 20, steps: int = 3) -> Pa
     return pack([SessionTree([1] * forks[-1], forks, [[[2] * tokens] * replies for _ in forks])])
 
 
-def estimate(passes: Passes = PACKED, lora: LoraConfig | None = None, **options: Any) -> Memory:
+PLAIN = Passes()
+
+
+def estimate(passes: Passes = PLAIN, lora: LoraConfig | None = None, **options: Any) -> Memory:
     shape = get_pass_shape(session(100))
     return estimate_memory(build_on_meta(config_of(4), lora), shape, passes, **{"autocast": None, **options})
 
@@ -59,29 +60,17 @@ def test_under_lora_only_the_adapter_learns_and_the_reference_is_another_adapter
     assert held - without == (without - 4 * parameters) / 4
 
 
-def test_a_pass_is_as_large_as_its_pack() -> None:
-    packed = session(50)
-    shape = get_pass_shape(packed)
-    assert shape == PassShape(tokens=150 + 240, targets=240, copied_keys=240 + 50 + 100 + 150, branch_tokens=80)
-
-
 def test_less_memory_is_estimated_where_less_is_kept() -> None:
     usual = estimate().passes
-    assert estimate(Passes(True, None)).passes < 0.6 * usual
-    assert estimate(Passes(False, 50)).passes < 0.9 * usual
+    checkpointed, products = estimate(Passes(True)).passes, estimate(Passes(True, True)).passes
+    assert checkpointed < 0.6 * usual
+    assert checkpointed < products < usual
     assert estimate(autocast=BFLOAT16).passes < usual
-    assert estimate(repeats_heads=True).passes > usual
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("attention", "passes"),
-    [(Structured, PACKED), (merged_where_long, PACKED), (Structured, Passes(False, 512))],
-    ids=["structured", "merged", "depth first"],
-)
-def test_a_process_takes_what_was_estimated(
-    attention: TreeAttention, passes: Passes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("passes", [Passes(), Passes(True), Passes(True, True)], ids=str)
+def test_a_process_takes_what_was_estimated(passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 15%: what the operating system says of a pass over 6,000 tokens of a model with 8 layers.
 
     Freed memory goes back to the system at once, as it does not by default: glibc keeps some for later.
@@ -89,12 +78,10 @@ def test_a_process_takes_what_was_estimated(
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "131072")
     packed = partial(session, 700, 8, 40, 7)
     config, shape = partial(config_of, 8, hidden=512, vocabulary=8000), get_pass_shape(packed())
-    if attention is merged_where_long:  # which copies no keys
-        shape = PassShape(shape.tokens, shape.targets)
     estimated = estimate_memory(build_on_meta(config(), None), shape, passes, autocast=None).passes
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measure, args=(config(), packed(), attention, passes, sender))
+    process = context.Process(target=_measure, args=(config(), packed(), passes, sender))
     process.start()
     sender.close()
     taken = receiver.recv()
@@ -103,15 +90,14 @@ def test_a_process_takes_what_was_estimated(
     assert estimated == pytest.approx(taken, rel=0.15)
 
 
-def _measure(config: LlamaConfig, packed: PackedTrees, attention: TreeAttention, passes: Passes, sender: Any) -> None:
+def _measure(config: LlamaConfig, packed: PackedTrees, passes: Passes, sender: Any) -> None:
     model = LlamaForCausalLM(config)
     enable_tree_attention(model)
-    policy = Policy(model, chunk_tokens=passes.chunk_tokens, attention=attention)
+    policy = Policy(model.train(), **passes._asdict())
     head = partial(policy_stats, temperature=0.6, definition="kl_uniform_policy")
 
     def learn(given: PackedTrees) -> int:
-        for output in policy.forward_chunks(given, head):
-            output.value.log_probs.sum().backward()
+        policy.forward_packed(given, head).log_probs.sum().backward()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     before = learn(pack([SessionTree([1], [1], [[[2]]])]))

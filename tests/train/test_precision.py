@@ -107,7 +107,7 @@ def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packe
 
 
 def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny: Tiny) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16, float32_head=False)
+    policy = Policy(model_of(tiny), autocast=BFLOAT16, head_precision="bfloat16")
     trunk = tiny.trunks[0]
     forks = [reply.start for reply in trunk.replies]
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=-1)
@@ -174,12 +174,14 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
     return sum(kept.values())
 
 
-@pytest.mark.parametrize("float32_head", [True, False])
+@pytest.mark.parametrize("head_precision", ["float32", "bfloat16"])
 def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(
-    tiny: Tiny, packed: PackedTrees, float32_head: bool
+    tiny: Tiny, packed: PackedTrees, head_precision: Any
 ) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16, float32_head=float32_head)
+    policy = Policy(model_of(tiny), autocast=BFLOAT16, head_precision=head_precision)
     with torch.no_grad():
         logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(Structured))
     assert logits.dtype == torch.float32
-    assert torch.equal(logits, logits.bfloat16().float()) != float32_head, "a bfloat16 product is widened"
+    assert torch.equal(logits, logits.bfloat16().float()) != (head_precision == "float32"), (
+        "a bfloat16 product is widened"
+    )

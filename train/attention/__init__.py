@@ -1,6 +1,6 @@
-"""Attention over session trees: implementations of one protocol, each equal to unpacked rows.
+"""Attention over session trees, equal to that of unpacked rows.
 
-merged         each chunk of a trunk by all replies behind it at once, then merged: CPU, where pages are long
-structured     each trunk causally, each step's replies against the trunk up to their fork: CPU, and wherever torch runs
-depth_first    one chunk of a trunk and one step's replies at a time: where memory is short
+partial      the kernels: queries meet some keys, forward and backward, and results are merged by log-sums
+structured   a pack: trunks causally, replies against parts of their trunk and themselves
+choice       which kernel a trunk has, and what is kept for the backward pass
 """

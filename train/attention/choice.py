@@ -1,34 +1,32 @@
-"""Chooses a run's attention: the one that is named, or the fastest that this machine has and computes correctly.
+"""Chooses how a run passes over packs: the kernel of trunks, and what is kept for the backward pass.
 
-    what memory allows  whole packs ─► with gradient checkpointing ─► depth-first ─► both (Passes), the fastest first,
-                        of those that the configuration leaves open
-    auto                on CPU  merged ─► structured, on CUDA  structured: the first to pass its trial
-    NAME                that one; where it fails its trial, the next of the same list
+    what memory allows  everything ─► checkpointing that keeps products (large packs on a GPU) ─► checkpointing, the
+                        fastest first, of those that the configuration leaves open
+    trunks              on Hopper GPUs and later by cuDNN, elsewhere by flash attention: the first to pass its trial
 
-Each choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
-kernel that is wrong on this machine (a driver, a compiler, an experimental API) would train, and train wrongly.
+The choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
+kernel that is wrong on this machine (a driver, an operator that is not public) would train, and train wrongly.
 """
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.structured import Merged, Structured, merged_where_long, repeat_heads
-from train.config import DEFAULT_CHUNK_TOKENS, ModelConfig
+from train.attention.structured import CUDNN, FLASH, Structured, TrunkKernel
 from train.memory import ROOM, Passes, PassShape, estimate_memory
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
-PACKED_ATTENTIONS: dict[str, TreeAttention] = {"merged": merged_where_long, "structured": Structured}
-# Their own kernels; the packs of a trial are too short to choose between them.
-KERNELS: dict[str, TreeAttention] = {"merged": Merged, "structured": Structured}
 # Of the largest reference value; by the bits of a number that products keep.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03, torch.float16: 0.005}
 SCALE = 0.2
+LARGE_PACK = 16_384  # tokens, from which keeping products is faster than computing them again (measured)
+HOPPER = 9  # CUDA's compute capability
 
 
 @dataclass(frozen=True)
@@ -55,20 +53,16 @@ class AttentionChoice:
     line: str
 
 
-def open_passes(config: ModelConfig, *, packed_only: bool) -> list[Passes]:
-    """The passes that a configuration leaves open, the fastest first, which takes the most memory."""
-    checkpointing = [False, True] if config.gradient_checkpointing is None else [config.gradient_checkpointing]
-    if (configured := config.depth_first_tokens) is not None:
-        chunks: list[int | None] = [configured]
-    else:
-        chunks = [None, DEFAULT_CHUNK_TOKENS] if config.attention == "auto" and not packed_only else [None]
-    return [Passes(is_checkpointed, tokens) for tokens in chunks for is_checkpointed in checkpointing]
+def open_passes(gradient_checkpointing: bool | None, tokens: int, *, is_gpu: bool) -> list[Passes]:
+    """The passes over packs of so many tokens that a configuration leaves open, the fastest first."""
+    checkpointing = [Passes(True, keep) for keep in ((True, False) if is_gpu and tokens >= LARGE_PACK else (False,))]
+    return {None: [Passes(), *checkpointing], True: checkpointing, False: [Passes()]}[gradient_checkpointing]
 
 
 def choose_attention(
     model: Any,
-    config: ModelConfig,
     *,
+    gradient_checkpointing: bool | None,
     autocast: torch.dtype | None,
     tokens: int,
     shards: int = 1,
@@ -77,9 +71,10 @@ def choose_attention(
     """Chooses how `model` passes over packs on its device.
 
     Args:
+        gradient_checkpointing: None: where memory would not suffice.
         autocast: The dtype of matrix products; None: that of the weights.
         tokens: Of the largest pack.
-        shards: Over so many processes the model is to be sharded, which then never passes depth-first.
+        shards: Over so many processes the model is to be sharded.
         reserved: The share of a GPU's memory that another program will take (vLLM).
 
     Raises:
@@ -87,40 +82,36 @@ def choose_attention(
     """
     shape = get_shape(model, autocast)
     memory = get_available_bytes(model, reserved)
-    candidates = open_passes(config, packed_only=shards > 1)
-    estimates = {
-        passes: estimate_memory(
-            model,
-            PassShape(tokens),
-            passes,
-            autocast=autocast,
-            shards=shards,
-            repeats_heads=shape.device.type == "cuda",
-        )
+    candidates = open_passes(gradient_checkpointing, tokens, is_gpu=shape.device.type == "cuda")
+    peaks = {
+        passes: estimate_memory(model, PassShape(tokens), passes, autocast=autocast, shards=shards).peak
         for passes in candidates
     }
-    passes = next((each for each in candidates if estimates[each].peak <= ROOM * memory), candidates[-1])
+    passes = next((each for each in candidates if peaks[each] <= ROOM * memory), candidates[-1])
     reason = "as configured"
-    if config.attention == "auto" and config.chunk_tokens is None:
-        needed = estimates[candidates[0]].peak
-        reason = f"auto: a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
-    suffix = ", gradient checkpointing" if passes.gradient_checkpointing else ""
-    if passes.chunk_tokens is not None:
-        line = f"attention: depth_first, {passes.chunk_tokens:,} tokens of a trunk at a time{suffix} ({reason})"
-        return AttentionChoice(Structured, passes, line)
-    order = names_for(shape.device)
-    name = order[0] if config.attention == "auto" else config.attention
-    for candidate in (name, *(order[order.index(name) + 1 :] if name in order else order)):
-        fault = find_fault(KERNELS[candidate], shape)
+    if gradient_checkpointing is None:
+        needed = peaks[candidates[0]]
+        reason = f"a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
+    for kernel in find_kernels(shape):
+        attention = build_attention(kernel)
+        fault = find_fault(attention, shape)
         if fault is None:
-            return AttentionChoice(PACKED_ATTENTIONS[candidate], passes, f"attention: {candidate}{suffix} ({reason})")
-        reason = f"{candidate} is not used: {fault}"
+            return AttentionChoice(attention, passes, f"attention: {kernel.name}, {passes} ({reason})")
+        reason = f"{kernel.name} is not used: {fault}"
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
 
 
-def names_for(device: torch.device) -> tuple[str, ...]:
-    """The attentions over whole packs on a device, in the order of trial."""
-    return ("structured",) if device.type == "cuda" else ("merged", "structured")
+def find_kernels(shape: Shape) -> tuple[TrunkKernel, ...]:
+    """The kernels of trunks on a device, the fastest first."""
+    is_half = shape.device.type == "cuda" and shape.dtype != torch.float32
+    if is_half and torch.cuda.get_device_capability(shape.device)[0] >= HOPPER:
+        return CUDNN, FLASH
+    return (FLASH,)
+
+
+def build_attention(kernel: TrunkKernel) -> TreeAttention:
+    """The attention whose trunks have this kernel."""
+    return partial(Structured, trunk_kernel=kernel)
 
 
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
@@ -176,13 +167,21 @@ def _with_gradients(output: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _dense_attention(packed: PackedTrees, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """All scores at once under the mask (L, L) that train/session_tree.py defines, by plain products."""
-    mask = torch.zeros(query.shape[2], query.shape[2], dtype=torch.bool, device=query.device)
+    """All scores at once, by plain products."""
+    times = query.shape[1] // key.shape[1]
+    key, value = (each.repeat_interleave(times, dim=1) for each in (key, value))
+    scores = query @ key.transpose(2, 3) * SCALE
+    return torch.softmax(scores.masked_fill(~build_dense_mask(packed), -torch.inf), dim=-1) @ value
+
+
+def build_dense_mask(packed: PackedTrees) -> Tensor:
+    """(L, L), True where a token sees another, as train/session_tree.py defines it."""
+    length, device = packed.input_ids.shape[1], packed.input_ids.device
+    mask = torch.zeros(length, length, dtype=torch.bool, device=device)
     for span in packed.spans:
         mask[span.start : span.end, span.start : span.end] = True
     for span, group, own, replaced in packed.branches():
         mask[own.start : own.stop, span.start : span.start + group.visible] = True
         mask[own.start : own.stop, own.start : own.stop] = True
         mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
-    scores = query @ repeat_heads(key, query).transpose(2, 3) * SCALE
-    return torch.softmax(scores.masked_fill(~mask.tril(), -torch.inf), dim=-1) @ repeat_heads(value, query)
+    return mask.tril()

@@ -5,41 +5,136 @@
 
 Done by torch's flash attention for the CPU and for CUDA, and on CUDA in float32 by its memory-efficient attention:
 operators of torch that also return log-sums and are not public. Who uses them tries them first.
+
+Fewer heads of keys than of queries, each for several of the queries' (GQA), are never repeated in memory: CUDA's flash
+and cuDNN take them as they are, the others as views.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+Three = tuple[Tensor, Tensor, Tensor]
+"""Query, key and value, or the gradients of these."""
 
 _aten: Any = torch.ops.aten
+_ALIGNED = 16  # numbers, of a row of its bias
+_ROUND = 32  # CUDA's memory-efficient attention keeps log-sums for multiples of so many queries
 
 
 def attend_part(
     query: Tensor, key: Tensor, value: Tensor, scale: float, *, is_causal: bool = False, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(B, heads, n, d), (B, heads, m, d) twice -> the output (B, heads, n, d) and the log-sums (B, heads, n).
-
-    On CUDA in half precision keys and values may have fewer heads, each for several of the queries'.
+    """(B, heads, n, d), (B, key-value heads, m, d) twice -> the output (B, heads, n, d), the log-sums (B, heads, n).
 
     Args:
         bias: Added to the scores, (n, m) with any leading dimensions of one.
     """
+    shape = query.shape
+    if not query.is_cpu and bias is None and query.dtype != torch.float32:
+        output, log_sums, *_ = _aten._scaled_dot_product_flash_attention(
+            query, key, value, 0.0, is_causal, False, scale=scale
+        )
+        return output, log_sums
+    query, key, value = _share_heads(query, key, value, is_causal or bias is not None)
     if query.is_cpu:
         mask = None if bias is None else bias.expand(1, 1, *bias.shape[-2:])
         output, log_sums = _aten._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
         )
-    elif bias is None and query.dtype != torch.float32:
-        output, log_sums, *_ = _aten._scaled_dot_product_flash_attention(
-            query, key, value, 0.0, is_causal, False, scale=scale
-        )
     else:
-        wide = None if bias is None else bias.expand(*query.shape[:3], key.shape[2])
+        wide = None
+        if bias is not None:  # its rows begin where the kernel can read them
+            aligned = F.pad(bias, (0, -bias.shape[-1] % _ALIGNED))[..., : bias.shape[-1]]
+            wide = aligned.expand(*query.shape[:3], key.shape[2])
         output, log_sums, *_ = _aten._scaled_dot_product_efficient_attention(
             query, key, value, wide, True, 0.0, is_causal, scale=scale
         )
-    return output, log_sums[:, :, : query.shape[2]]
+    return output.reshape(shape), log_sums[:, :, : query.shape[2]].reshape(shape[:3])
+
+
+def attend_part_backward(
+    gradient: Tensor,
+    inputs: tuple[Tensor, Tensor, Tensor],
+    result: tuple[Tensor, Tensor],
+    scale: float,
+    is_causal: bool,
+) -> Three:
+    """The gradients.
+
+    Args:
+        inputs: Of `attend_part`.
+        result: Its output and log-sums, or those that they were merged into: the gradients of parts then add up.
+    """
+    (query, key, value), (output, log_sums) = inputs, result
+    seed = torch.zeros((), dtype=torch.int64, device=query.device)  # of the dropout that there is not
+    if not query.is_cpu and query.dtype != torch.float32:
+        lengths = query.shape[2], key.shape[2]
+        flash: Three = _aten._scaled_dot_product_flash_attention_backward(
+            gradient,
+            *inputs,
+            output,
+            log_sums.contiguous(),
+            None,
+            None,
+            *lengths,
+            0.0,
+            is_causal,
+            seed,
+            seed,
+            scale=scale,
+        )
+        return flash
+    shared = _share_heads(query, key, value, is_causal)
+    gradient, output = (each.reshape(shared[0].shape) for each in (gradient, output))
+    log_sums = log_sums.reshape(shared[0].shape[:3])
+    if query.is_cpu:
+        gradients = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            gradient, *shared, output, log_sums, 0.0, is_causal, scale=scale
+        )
+    else:
+        log_sums = F.pad(log_sums, (0, -log_sums.shape[2] % _ROUND))
+        *gradients, _ = _aten._scaled_dot_product_efficient_attention_backward(
+            gradient,
+            *shared,
+            None,
+            output,
+            log_sums,
+            seed,
+            seed,
+            0.0,
+            [True, True, True, False],
+            is_causal,
+            scale=scale,
+        )
+    of_query, *others = gradients
+    of_key, of_value = (
+        each if each.shape == tensor.shape else each.unflatten(0, (-1, key.shape[1])).sum(dim=2)
+        for each, tensor in zip(others, (key, value), strict=True)
+    )
+    return of_query.reshape(query.shape), of_key, of_value
+
+
+def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Causal attention as of `attend_part` by cuDNN, in half precision on CUDA."""
+    output, log_sums, *_ = _aten._scaled_dot_product_cudnn_attention(
+        query, key, value, None, True, 0.0, True, False, scale=scale
+    )
+    return output, log_sums.reshape(query.shape[:3])
+
+
+def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: tuple[Tensor, Tensor], scale: float) -> Three:
+    """The gradients."""
+    output, log_sums = result
+    lengths = inputs[0].shape[2], inputs[1].shape[2]
+    seed = torch.zeros((), dtype=torch.int64, device=gradient.device)
+    columns = log_sums.unsqueeze(-1).contiguous()
+    gradients: Three = _aten._scaled_dot_product_cudnn_attention_backward(
+        gradient, *inputs, output, columns, seed, seed, None, None, None, *lengths, 0.0, True, scale=scale
+    )
+    return gradients
 
 
 def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,3 +143,19 @@ def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums:
     share = torch.sigmoid(other_log_sums - log_sums).unsqueeze(-1)
     merged = output.float().lerp(other.float(), share.float())
     return merged, torch.logaddexp(log_sums, other_log_sums)
+
+
+def _share_heads(query: Tensor, key: Tensor, value: Tensor, is_ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries such that those of several heads meet one head of keys.
+
+    Args:
+        is_ordered: A query sees other keys than the next; its head is then kept, in an item of the batch for each head
+            of keys, beside views of those. Otherwise the heads that share keys are queries of one head.
+    """
+    heads = key.shape[1]
+    if (times := query.shape[1] // heads) == 1:
+        return query, key, value
+    if not is_ordered:
+        return query.reshape(query.shape[0], heads, -1, query.shape[3]), key, value
+    key, value = (each.unsqueeze(2).expand(-1, -1, times, -1, -1).flatten(0, 1) for each in (key, value))
+    return query.unflatten(1, (heads, times)).flatten(0, 1), key, value

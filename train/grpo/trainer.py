@@ -28,7 +28,6 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.replies import Extraction, MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
-from train.attention.depth_first import ChunkOutput
 from train.grpo.chunk import BatchSize, Chunk, ChunkMetrics, batch_size
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import (
@@ -197,14 +196,14 @@ class GroupTrainer(ABC):
             for number, micro_batch in enumerate(batch):
                 packed = micro_batch.packed.to(self.policy.device)
                 reference = self._reference_log_probs(packed)
-                for output in self.policy.forward_chunks(packed, head):
-                    before = output.value.detach() if old is None else old[number].of(output.targets)
-                    rewards_P_G, measured_R = self._group_rewards(micro_batch, before, output.replies)
-                    chunk = self._chunk(micro_batch, output, before, reference, rewards_P_G, size)
-                    loss = self.loss(chunk)
-                    loss.backward()
-                    metrics.add(chunk, loss)
-                    measured += measured_R
+                now = self.policy.forward_packed(packed, head)
+                before = now.detach() if old is None else old[number]
+                rewards_P_G, measured_R = self._group_rewards(micro_batch, before)
+                chunk = self._chunk(micro_batch, now, before, reference, rewards_P_G, size)
+                loss = self.loss(chunk)
+                loss.backward()
+                metrics.add(chunk, loss)
+                measured += measured_R
         return self.ranks.sum_metrics(metrics.sums()) | measured_metrics(self.measured, self._gather(measured))
 
     @torch.no_grad()
@@ -217,34 +216,32 @@ class GroupTrainer(ABC):
     def _chunk(
         self,
         micro_batch: MicroBatch,
-        output: ChunkOutput[PolicyStats],
+        now: PolicyStats,
         before: PolicyStats,
         reference: Tensor,
         rewards_P_G: Tensor,
         size: BatchSize,
     ) -> Chunk:
         """The chunk of a micro-batch that the loss sees: its replies, without their continuations."""
-        rollouts_R, device = micro_batch.rollouts[output.replies], self.policy.device
-        own = to_device((~micro_batch.packed.is_continuation[output.targets]).nonzero().squeeze(1), device)
-        now, sampled = output.value.of(own), chain.from_iterable(rollout.sampled.log_probs for rollout in rollouts_R)
+        device = self.policy.device
+        own = to_device((~micro_batch.packed.is_continuation).nonzero().squeeze(1), device)
+        sampled = chain.from_iterable(rollout.sampled.log_probs for rollout in micro_batch.rollouts)
         return Chunk(
-            rollouts=rollouts_R,
-            log_probs=now.log_probs,
+            rollouts=micro_batch.rollouts,
+            log_probs=now.log_probs[own],
             before=before.of(own),
-            reference_log_probs=reference[output.targets][own],
+            reference_log_probs=reference[own],
             sampled_log_probs=to_device(torch.tensor(list(sampled)), device),
-            entropy=now.entropy,
+            entropy=now.entropy[own],
             rewards=to_device(rewards_P_G, device),
             advantages=to_device(self.advantages(rewards_P_G), device),
             batch=size,
             config=self.config,
         )
 
-    def _group_rewards(
-        self, micro_batch: MicroBatch, stats: PolicyStats, replies: slice = slice(None)
-    ) -> tuple[Tensor, list[float | None]]:
-        """(P, G) on the CPU, and what was measured of each of these replies of a micro-batch."""
-        rewards_R, measured_R = self.rewards(micro_batch.rollouts[replies], stats)
+    def _group_rewards(self, micro_batch: MicroBatch, stats: PolicyStats) -> tuple[Tensor, list[float | None]]:
+        """(P, G) on the CPU, and what was measured of each reply of a micro-batch."""
+        rewards_R, measured_R = self.rewards(micro_batch.rollouts, stats)
         return torch.tensor(rewards_R).view(-1, len(micro_batch.groups[0].rollouts)), measured_R
 
     def _gather(self, own: Sequence[T]) -> list[T]:

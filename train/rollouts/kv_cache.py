@@ -9,6 +9,7 @@ Shape letters: P prompts, R replies, V vocabulary, d the width of a head.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,12 +51,14 @@ class _CachingAttention(Structured):
         super().__init__(packed)
         self.cache: KVCache = []
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    def attend(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, results: Any = None
+    ) -> Tensor:
         assert layer == len(self.cache), "layers run in order"
         # Rotated keys are float32 in any precision; the dtype in which products read them is enough to cache. A product
         # with memory that is not contiguous would copy it, at every token again.
         both = torch.cat([key.to(value.dtype), value])
-        self.cache.append([both[:, :, span.start : span.end].contiguous() for span in self._spans])
+        self.cache.append([both[:, :, trunk].contiguous() for trunk in self.trunks])
         return super().attend(layer, query, key, value, scale)
 
 
