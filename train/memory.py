@@ -30,11 +30,13 @@ class Passes(NamedTuple):
 
     gradient_checkpointing: bool = False
     keeps_products: bool = False
+    keeps_attention: bool = True
 
     def __str__(self) -> str:
         if not self.gradient_checkpointing:
             return "all kept"
-        return "checkpointing, products kept" if self.keeps_products else "checkpointing"
+        kept = ["attention"] * self.keeps_attention + ["products"] * self.keeps_products
+        return f"checkpointing, {' and '.join(kept) or 'nothing'} kept"
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,9 @@ def estimate_memory(
     # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.
     backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
-        products = (2 * heads + 2 * kv_heads) * width + 2 * inner + hidden if passes.keeps_products else heads * width
-        kept = layers * shape.tokens * (hidden * EXACT + products * rounded + heads * EXACT)
+        attention = passes.keeps_attention * heads * (width * rounded + EXACT)
+        products = passes.keeps_products * rounded * ((heads + 2 * kv_heads) * width + 2 * inner + hidden)
+        kept = layers * shape.tokens * (hidden * EXACT + attention + products)
         backward += layer
     else:
         kept = layers * layer

@@ -152,9 +152,8 @@ class Policy(nn.Module):
         head_precision: Of the head's product under autocast. In float32 sampling and training differ less; `tf32`
             rounds its factors to 10 bits on a GPU.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
-        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode;
-            all of them but their attention, whose results are kept.
-        keeps_products: Their matrix products are then kept too.
+        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
+        keeps_products, keeps_attention: Then the results of these are kept all the same.
         attention: Of passes over a whole pack (train/attention/choice.py).
     """
 
@@ -167,6 +166,7 @@ class Policy(nn.Module):
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
         keeps_products: bool = False,
+        keeps_attention: bool = True,
         attention: TreeAttention = Structured,
     ) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class Policy(nn.Module):
         self._autocast, self._adapter = autocast, adapter
         self._head_precision = head_precision
         self._attention = attention
-        self._is_checkpointed = gradient_checkpointing
+        self._keeps_attention = gradient_checkpointing and keeps_attention
         if autocast is not None:
             _hold_frozen(model, autocast, with_head=head_precision == "bfloat16")
         if gradient_checkpointing:
@@ -252,7 +252,7 @@ class Policy(nn.Module):
     def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
         """The output of `head`, which takes states (N, H), the output weight (V, H) and targets (N,), of a pack."""
         attention = packed.attended_by(self._attention)
-        if self._is_checkpointed and self.training and torch.is_grad_enabled():
+        if self._keeps_attention and self.training and torch.is_grad_enabled():
             attention = keep_results(attention)
         head = partial(head, targets=packed.targets)
         output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)

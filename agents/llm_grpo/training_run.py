@@ -27,6 +27,7 @@ from shop_env.replies import extraction_of
 from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
+from train.fused import fuse
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import GroupTrainer
 from train.loop import validation_steps
@@ -132,6 +133,8 @@ class TrainingRun:
             "autocast": autocast_dtype(config.computed_in),
             "head_precision": config.head_precision,
         }
+        if self._device == "cuda":
+            self.log.info(fuse(model, options["autocast"]))
         rollouts, starts_vllm = self.config.rollouts, self.config.rollouts.engine == "vllm" and self._vllm is None
         chosen = choose_attention(
             model,

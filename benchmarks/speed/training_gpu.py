@@ -6,7 +6,7 @@
 Sessions of 7 steps whose trunks have 8,192, 16,384 and 32,768 tokens, 8 replies of 40 tokens at each step; models of
 the shapes of Qwen2.5-0.5B and 3B with random weights, held in float32, products in bfloat16. The ways:
 
-    auto            what a run chooses here, with a TF32 head; its line is on stderr
+    auto            what a run chooses here, with fused parts and a TF32 head; its line is on stderr
     KERNEL          layers computed again in the backward pass, by each kernel of trunks that passes its trial
 
     rows            rows one by one behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains)
@@ -39,6 +39,7 @@ from benchmarks.speed.passes import (
 )
 from replay_sessions.foundation.errors import BadConfig
 from train.attention.choice import build_attention, choose_attention, find_fault, find_kernels, get_shape
+from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
@@ -64,6 +65,8 @@ def measure(options: Options) -> Iterator[Measurement]:
     runs = options.get_runs(_RUNS)
     for shape in choose_shapes(options, _DEFAULT_SHAPES):
         model = build_model(shape, find_device(), with_trees=True).train()
+        if find_device() == "cuda":
+            sys.stderr.write(f"training_gpu: {fuse(model, torch.bfloat16)}\n")
         for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
             tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
             for way, policy_options in _find_ways(model, pack([tree]).input_ids.numel()).items():

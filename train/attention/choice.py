@@ -1,7 +1,7 @@
 """Chooses how a run passes over packs: the kernel of trunks, and what is kept for the backward pass.
 
-    what memory allows  everything ─► checkpointing that keeps products (large packs on a GPU) ─► checkpointing, the
-                        fastest first, of those that the configuration leaves open
+    what memory allows  everything ─► checkpointing that keeps products (large packs on a GPU) ─► that keeps attention's
+                        results ─► that keeps nothing: the fastest first, of those that the configuration leaves open
     trunks              on Hopper GPUs and later by cuDNN, elsewhere by flash attention: the first to pass its trial
 
 The choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
@@ -55,7 +55,8 @@ class AttentionChoice:
 
 def open_passes(gradient_checkpointing: bool | None, tokens: int, *, is_gpu: bool) -> list[Passes]:
     """The passes over packs of so many tokens that a configuration leaves open, the fastest first."""
-    checkpointing = [Passes(True, keep) for keep in ((True, False) if is_gpu and tokens >= LARGE_PACK else (False,))]
+    checkpointing = [Passes(True, True)] if is_gpu and tokens >= LARGE_PACK else []
+    checkpointing += [Passes(True), Passes(True, keeps_attention=False)]
     return {None: [Passes(), *checkpointing], True: checkpointing, False: [Passes()]}[gradient_checkpointing]
 
 

@@ -28,16 +28,17 @@ def test_layers_are_computed_again_where_a_pack_is_too_much_for_memory(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "get_available_bytes", lambda _model, _reserved: 2**20)
-    assert chosen(tiny).passes == Passes(gradient_checkpointing=True)
+    assert chosen(tiny).passes == Passes(gradient_checkpointing=True, keeps_attention=False)
+    assert "checkpointing, nothing kept" in chosen(tiny).line
     assert chosen(tiny, gradient_checkpointing=False).passes == Passes()
 
 
 def test_products_are_kept_of_large_packs_on_a_gpu_alone() -> None:
-    plain, checkpointed, products = Passes(), Passes(True), Passes(True, True)
-    assert open_passes(None, LARGE_PACK, is_gpu=True) == [plain, products, checkpointed]
-    assert open_passes(True, LARGE_PACK, is_gpu=True) == [products, checkpointed]
-    assert open_passes(None, LARGE_PACK - 1, is_gpu=True) == [plain, checkpointed]
-    assert open_passes(None, LARGE_PACK, is_gpu=False) == [plain, checkpointed]
+    plain, products, checkpointed = Passes(), Passes(True, True), [Passes(True), Passes(True, False, False)]
+    assert open_passes(None, LARGE_PACK, is_gpu=True) == [plain, products, *checkpointed]
+    assert open_passes(True, LARGE_PACK, is_gpu=True) == [products, *checkpointed]
+    assert open_passes(None, LARGE_PACK - 1, is_gpu=True) == [plain, *checkpointed]
+    assert open_passes(None, LARGE_PACK, is_gpu=False) == [plain, *checkpointed]
     assert open_passes(False, LARGE_PACK, is_gpu=True) == [plain]
 
 

@@ -1,0 +1,54 @@
+"""Fused parts are the modules that they replace."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from tests.train.conftest import Tiny, learnt, own_model
+from tests.train.test_session_tree import random_tree
+from train.fused import fuse
+from train.policy import Policy
+from train.session_tree import pack
+
+
+def plainly(part: Any) -> Any:
+    return part
+
+
+def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny: Tiny) -> None:
+    packed = pack([random_tree(tiny, index) for index in range(2)])
+    model = own_model(tiny)
+    assert "fused (" in fuse(model, None, plainly)
+    replaced = [module for module in model.get_decoder().layers.modules() if "forward" in vars(module)]
+    assert len(replaced) == 2 * 3, "two norms and an MLP a layer"
+    copied = copy.deepcopy(model)
+    for policy in (Policy(model), Policy(copied)):
+        (found, gradients), (wanted, expected) = learnt(policy, packed), learnt(Policy(own_model(tiny)), packed)
+        assert (found - wanted).abs().max() < 1e-5
+        for name, gradient in gradients.items():
+            assert (gradient - expected[name]).abs().max() <= 1e-5 * expected[name].abs().max() + 1e-9, name
+
+
+@pytest.mark.parametrize("fault", ["wrong", "raises"])
+def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny: Tiny, fault: str) -> None:
+    def broken(part: Any) -> Any:
+        def compiled(*inputs: Any) -> Any:
+            if fault == "raises":
+                raise RuntimeError("no compiler\nTraceback")
+            outputs = part(*inputs)
+            return 1.2 * outputs if isinstance(outputs, torch.Tensor) else outputs
+
+        return compiled
+
+    packed, model = pack([random_tree(tiny, 0)]), own_model(tiny)
+    line = fuse(model, None, broken)
+    assert "the model's own modules (fused: " in line
+    assert ("RuntimeError: no compiler)" in line) == (fault == "raises")
+    assert learnt(Policy(model), packed)[0].equal(learnt(Policy(own_model(tiny)), packed)[0])
+
+
+@pytest.mark.gpu
+def test_torch_compiles_them_on_this_gpu(tiny: Tiny) -> None:
+    assert "fused (" in fuse(own_model(tiny).cuda(), torch.bfloat16)

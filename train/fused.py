@@ -1,0 +1,131 @@
+"""Norms, rotary positions and SwiGLU of a decoder's layers on a GPU, each as one kernel compiled by torch.
+
+As modules each of them is several kernels, which read and write a state of float32 every time; and what a norm returns
+is cast again for every product that reads it. Fused parts return what products read (train/policy.py: autocast), and
+round nowhere else. They are checked against the plain modules: where they differ or do not compile, these stay.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from replay_sessions.foundation.errors import first_line
+from train.attention.structured import Structured, attention_dtype
+from train.session_tree import SessionTree, hidden_states, pack
+
+TOLERANCE = 0.05  # of the states' and gradients' norms, after all layers
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def fuse(model: Any, autocast: torch.dtype | None, compile_part: Compile | None = None) -> str:
+    """Fuses the parts of `model` that it can, and returns a line for the log.
+
+    Args:
+        autocast: The dtype of matrix products; None: that of the weights.
+        compile_part: None: by torch.
+    """
+    compile_part = compile_part or _compile
+    plain = _trial(model, autocast)
+    undo = _replace(model, compile_part)
+    try:
+        fused = _trial(model, autocast)
+        differences = [((a - b).norm() / b.norm()).item() for a, b in zip(fused, plain, strict=True)]
+        fault = f"differs from the modules by {max(differences):.1e}" if not max(differences) < TOLERANCE else ""
+    except Exception as error:  # whatever a compiler raises, the modules do the work
+        fault = f"{type(error).__name__}: {first_line(error)}"
+    if not fault:
+        return f"norms, rotary positions and SwiGLU: fused ({len(undo)} places)"
+    for restore in undo:
+        restore()
+    return f"norms, rotary positions and SwiGLU: the model's own modules (fused: {fault})"
+
+
+@cache
+def _compile(part: Callable[..., Any]) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = torch.compile(part, dynamic=True)
+    return compiled
+
+
+def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
+    """Replaces what can be fused; returns what undoes it."""
+    undo: list[Callable[[], None]] = []
+    norm, gate, rotate = map(compile_part, (_norm, _gate, _rotate))
+
+    def forward_norm(module: Any, hidden: Tensor) -> Tensor:
+        fused: Tensor = norm(hidden, module.weight, module.variance_epsilon, attention_dtype(hidden))
+        return fused
+
+    def forward_mlp(module: Any, hidden: Tensor) -> Any:
+        return module.down_proj(gate(module.gate_proj(hidden), module.up_proj(hidden)))
+
+    for module in model.get_decoder().layers.modules():
+        if type(module).__name__.endswith("RMSNorm") and hasattr(module, "variance_epsilon"):
+            forward: Callable[..., Any] = forward_norm
+        elif type(getattr(module, "act_fn", None)).__name__.startswith("SiLU") and hasattr(module, "gate_proj"):
+            forward = forward_mlp
+        else:
+            continue
+        module.forward = MethodType(forward, module)  # a method: a copy of the model has its own
+        undo.append(lambda module=module: delattr(module, "forward"))  # type: ignore[misc]  # bound at once
+    library = sys.modules[type(model.get_decoder().layers[0].self_attn).__module__]
+    own = getattr(library, "apply_rotary_pos_emb", None)
+    if own is not None and not hasattr(own, "is_fused"):
+
+        def apply(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, *others: Any, **options: Any) -> Any:
+            if not query.is_cuda or others or options or cos.shape[-1] != query.shape[-1]:
+                return own(query, key, cos, sin, *others, **options)
+            return rotate(query, key, cos, sin, attention_dtype(query))
+
+        apply.is_fused = True  # type: ignore[attr-defined]
+        library.apply_rotary_pos_emb = apply  # type: ignore[attr-defined]
+        undo.append(lambda: setattr(library, "apply_rotary_pos_emb", own))
+    return undo
+
+
+def _norm(hidden: Tensor, weight: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
+    exact = hidden.float()
+    normed = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + epsilon)
+    return (weight * normed).to(dtype)
+
+
+def _gate(gate: Tensor, up: Tensor) -> Tensor:
+    return (F.silu(gate.float()) * up.float()).to(gate.dtype)
+
+
+def _rotate(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Rotates by the angles of positions, halves of a head beside each other (Llama, Qwen)."""
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+
+    def rotated(heads: Tensor) -> Tensor:
+        first, second = heads.float().chunk(2, dim=-1)
+        return (heads.float() * cos + torch.cat((-second, first), dim=-1) * sin).to(dtype)
+
+    return rotated(query), rotated(key)
+
+
+def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
+    """The states of a few tokens, and the gradient of a random sum of them with respect to their embeddings."""
+    device, generator = model.device, torch.Generator().manual_seed(0)
+    tokens = torch.randint(model.config.get_text_config().vocab_size, (40,), generator=generator).tolist()
+    packed = pack([SessionTree(tokens[:30], [30], [[tokens[30:]]])]).to(device)
+    kept: list[Tensor] = []
+
+    def keep(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
+        kept.append(output.detach().requires_grad_())
+        return kept[0]
+
+    hook = model.get_input_embeddings().register_forward_hook(keep)
+    try:
+        with torch.enable_grad(), torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+            states = hidden_states(model, packed.input_ids, packed.position_ids, Structured(packed)).float()
+        weights = torch.randn(states.shape, generator=generator).to(device)
+        (gradient,) = torch.autograd.grad((states * weights).sum(), kept)
+    finally:
+        hook.remove()
+    return states.detach(), gradient.float()
