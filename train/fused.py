@@ -55,7 +55,7 @@ def _compile(part: Callable[..., Any]) -> Callable[..., Any]:
 def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
     """Replaces what can be fused; returns what undoes it."""
     undo: list[Callable[[], None]] = []
-    norm, gate, rotate = map(compile_part, (_norm, _gate, _rotate))
+    norm, gate, rotate = compile_part(_norm), compile_part(_gate), compile_part(_rotate)
 
     def forward_norm(module: Any, hidden: Tensor) -> Tensor:
         fused: Tensor = norm(hidden, module.weight, module.variance_epsilon, attention_dtype(hidden))

@@ -23,19 +23,21 @@ LOGITS_COPIES = 3.6  # tensors as large as the logits in the head's backward pas
 DISTRIBUTION_BYTES = 3 * 4 + 2 * 8
 LEAST_CACHE = 1 << 30  # a batch of sampled replies has at least one trunk, whatever it takes
 EXACT = 4  # bytes of a float32
+LARGE_PACK = 16_384  # tokens, from which keeping products is faster than computing them again (measured)
 
 
 class Passes(NamedTuple):
     """What is kept of a pack for the backward pass: see train.policy.Policy."""
 
     gradient_checkpointing: bool = False
-    keeps_products: bool = False
+    product_layers: int = 0
     keeps_attention: bool = True
 
     def __str__(self) -> str:
         if not self.gradient_checkpointing:
             return "all kept"
-        kept = ["attention"] * self.keeps_attention + ["products"] * self.keeps_products
+        kept = ["attention"] * self.keeps_attention
+        kept += [f"products of {self.product_layers} layers"] * (self.product_layers > 0)
         return f"checkpointing, {' and '.join(kept) or 'nothing'} kept"
 
 
@@ -121,8 +123,8 @@ def estimate_memory(
     backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
         attention = passes.keeps_attention * heads * (width * rounded + EXACT)
-        products = passes.keeps_products * rounded * ((heads + 2 * kv_heads) * width + 2 * inner + hidden)
-        kept = layers * shape.tokens * (hidden * EXACT + attention + products)
+        products = passes.product_layers * _product_bytes(config, shape.tokens, rounded)
+        kept = layers * shape.tokens * (hidden * EXACT + attention) + products
         backward += layer
     else:
         kept = layers * layer
@@ -137,6 +139,37 @@ def estimate_memory(
         passes=kept + max(logits, backward) + head_gradients + casts + gathered,
         prefill=_layer_bytes(config, shape.tokens, rounded) + casts + (trained * EXACT if shards > 1 else 0),
     )
+
+
+def fit_passes(
+    model: Any, shape: PassShape, budget: float, gradient_checkpointing: bool | None, *, is_gpu: bool, **options: Any
+) -> tuple[Passes, float]:
+    """The fastest passes whose peak is within `budget` bytes, or those that take the least, and the peak.
+
+    Args:
+        gradient_checkpointing: As configured; None: where it is needed.
+        options: Of `estimate_memory`.
+    """
+    candidates = [] if gradient_checkpointing else [Passes()]
+    if gradient_checkpointing is not False:
+        candidates += [Passes(True), Passes(True, keeps_attention=False)]
+    for passes in candidates:
+        peak = estimate_memory(model, shape, passes, **options).peak
+        if peak <= budget:
+            break
+    if is_gpu and passes == Passes(True) and shape.tokens >= LARGE_PACK:
+        config, autocast = model.config.get_text_config(), options["autocast"]
+        of_layer = _product_bytes(config, shape.tokens, EXACT if autocast is None else autocast.itemsize)
+        layers = max(0, min(int(config.num_hidden_layers), int((budget - peak) / of_layer)))
+        return Passes(True, layers), peak + layers * of_layer
+    return passes, peak
+
+
+def _product_bytes(config: Any, tokens: int, rounded: int) -> float:
+    """Bytes of the products of a layer but for the last, which its backward pass does not need."""
+    heads, kv_heads, width = get_head_shape(config)
+    inner: int = getattr(config, "intermediate_size", None) or 4 * int(config.hidden_size)
+    return tokens * rounded * ((heads + 2 * kv_heads) * width + 2 * inner + int(config.hidden_size))
 
 
 def _layer_bytes(config: Any, tokens: int, rounded: int) -> float:

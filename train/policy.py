@@ -153,7 +153,8 @@ class Policy(nn.Module):
             rounds its factors to 10 bits on a GPU.
         adapter: The frozen LoRA adapter of this policy; None: the model as it is.
         gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
-        keeps_products, keeps_attention: Then the results of these are kept all the same.
+        product_layers: In so many layers matrix products are then kept all the same.
+        keeps_attention: Attention's results are.
         attention: Of passes over a whole pack (train/attention/choice.py).
     """
 
@@ -165,7 +166,7 @@ class Policy(nn.Module):
         head_precision: HeadPrecision = "float32",
         adapter: str | None = None,
         gradient_checkpointing: bool = False,
-        keeps_products: bool = False,
+        product_layers: int = 0,
         keeps_attention: bool = True,
         attention: TreeAttention = Structured,
     ) -> None:
@@ -180,8 +181,8 @@ class Policy(nn.Module):
             _hold_frozen(model, autocast, with_head=head_precision == "bfloat16")
         if gradient_checkpointing:
             options: dict[str, Any] = {"use_reentrant": False}
-            if keeps_products:
-                options["context_fn"] = partial(create_selective_checkpoint_contexts, _keep_products)
+            if product_layers:
+                options["context_fn"] = _KeptProducts(product_layers, model.config.get_text_config().num_hidden_layers)
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
 
     @property
@@ -296,10 +297,24 @@ class Policy(nn.Module):
         }
 
 
-def _keep_products(_context: Any, operator: Any, *_arguments: Any, **_options: Any) -> CheckpointPolicy:
-    """What checkpointing keeps of a layer."""
-    is_product = operator in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
-    return CheckpointPolicy.MUST_SAVE if is_product else CheckpointPolicy.PREFER_RECOMPUTE
+class _KeptProducts:
+    """What checkpointing keeps of each layer: it asks for each once in a pass, in their order."""
+
+    def __init__(self, layers: int, of_layers: int) -> None:
+        self._layers, self._of_layers, self._calls = layers, of_layers, 0
+
+    def __call__(self) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+        layer = self._calls % self._of_layers
+        self._calls += 1
+        if layer >= self._layers:
+            return nullcontext(), nullcontext()
+        contexts: tuple[Any, Any] = create_selective_checkpoint_contexts(self._policy)
+        return contexts
+
+    @staticmethod
+    def _policy(_context: Any, operator: Any, *_arguments: Any, **_options: Any) -> CheckpointPolicy:
+        is_product = operator in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+        return CheckpointPolicy.MUST_SAVE if is_product else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 def _hold_frozen(model: Any, dtype: torch.dtype, *, with_head: bool) -> None:

@@ -23,11 +23,10 @@ from replay_sessions.foundation.table import Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import persona_texts
-from train.attention.choice import open_passes
 from train.config import SftConfig
 from train.grpo.trainer import grpo_plan
 from train.machine import get_world_size
-from train.memory import ROOM, Passes, PassShape, build_on_meta, estimate_memory
+from train.memory import ROOM, Passes, PassShape, build_on_meta, fit_passes
 from train.models import load_pretrained, load_tokenizer
 from train.objectives import load_objective
 from train.policy import autocast_dtype
@@ -120,18 +119,17 @@ def choose_passes(
     is_sharded = config.model.sharded and machine.processes > 1
     is_vllm = config.rollouts.engine == "vllm"
     reserved = config.rollouts.gpu_memory_utilization * machine.process_bytes if is_vllm else 0.0
-    for passes in open_passes(config.model.gradient_checkpointing, shape.tokens, is_gpu=machine.is_gpu):
-        memory = estimate_memory(
-            model,
-            shape,
-            passes,
-            autocast=autocast_dtype(config.model.computed_in),
-            has_reference=work.has_reference,
-            shards=machine.processes if is_sharded else 1,
-        )
-        if memory.peak + reserved <= ROOM * machine.process_bytes:
-            break
-    return passes, memory.peak + reserved
+    passes, peak = fit_passes(
+        model,
+        shape,
+        ROOM * machine.process_bytes - reserved,
+        config.model.gradient_checkpointing,
+        is_gpu=machine.is_gpu,
+        autocast=autocast_dtype(config.model.computed_in),
+        has_reference=work.has_reference,
+        shards=machine.processes if is_sharded else 1,
+    )
+    return passes, peak + reserved
 
 
 def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Iterator[Table | str]:

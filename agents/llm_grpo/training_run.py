@@ -146,7 +146,7 @@ class TrainingRun:
         )
         self.log.info(chosen.line)
         # One choice for all: passes of a sharded model are collective.
-        options |= Passes(*self.ranks.broadcast(lambda: list(chosen.passes)))._asdict()
+        options |= Passes._make(self.ranks.broadcast(lambda: list(chosen.passes)))._asdict()
         options["attention"] = chosen.attention
         return ShardedPolicy(model, self.ranks, **options) if is_sharded else Policy(model, **options)
 

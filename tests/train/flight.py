@@ -62,7 +62,7 @@ class Flight:
     model: str
     tokens: int
     gradient_checkpointing: bool = False
-    keeps_products: bool = False
+    product_layers: int = 0
     processes: int = 1
     layers: int | None = 2
     fault: str | None = None
@@ -139,7 +139,7 @@ def _estimate(flight: Flight, packed: PackedTrees, *, has_reference: bool) -> Me
     return estimate_memory(
         build_on_meta(flight.config, flight.lora),
         get_pass_shape(packed),
-        Passes(flight.gradient_checkpointing, flight.keeps_products),
+        Passes(flight.gradient_checkpointing, flight.product_layers),
         autocast=torch.bfloat16,
         has_reference=has_reference,
         shards=flight.processes,
@@ -197,7 +197,7 @@ def _policy(flight: Flight, ranks: Ranks) -> Policy:
     passes: dict[str, Any] = {
         "autocast": torch.bfloat16,
         "gradient_checkpointing": flight.gradient_checkpointing,
-        "keeps_products": flight.keeps_products,
+        "product_layers": flight.product_layers,
     }
     if not ranks.is_single:
         return ShardedPolicy(model, ranks, **passes)

@@ -25,7 +25,7 @@ def process() -> Iterator[Executor]:
 FLIGHTS = {
     "0.5B-8k": Flight("0.5B", 8192),
     "3B-32k": Flight("3B", 32_768, gradient_checkpointing=True),
-    "3B-32k-products": Flight("3B", 32_768, gradient_checkpointing=True, keeps_products=True),
+    "3B-32k-products": Flight("3B", 32_768, gradient_checkpointing=True, product_layers=2),
     "7B-65k-8-processes": Flight("7B", 65_536, gradient_checkpointing=True, processes=8),
     "3B-8k-lora": Flight("3B", 8192, gradient_checkpointing=True, lora=LoraConfig(rank=32)),
     "0.5B-8k-all-layers": Flight("0.5B", 8192, layers=None),

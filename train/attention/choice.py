@@ -1,8 +1,8 @@
 """Chooses how a run passes over packs: the kernel of trunks, and what is kept for the backward pass.
 
-    what memory allows  everything ─► checkpointing that keeps products (large packs on a GPU) ─► that keeps attention's
-                        results ─► that keeps nothing: the fastest first, of those that the configuration leaves open
-    trunks              on Hopper GPUs and later by cuDNN, elsewhere by flash attention: the first to pass its trial
+    what memory allows  everything ─► checkpointing that keeps attention's results, and for large packs on a GPU the
+                        products of as many layers as fit ─► that keeps nothing
+    long trunks         on Hopper GPUs and later by cuDNN, elsewhere by flash attention: the first to pass its trial
 
 The choice is logged in one line, with its reason. The trial is a small random tree beside a dense mask in float32: a
 kernel that is wrong on this machine (a driver, an operator that is not public) would train, and train wrongly.
@@ -18,14 +18,13 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.structured import CUDNN, FLASH, Structured, TrunkKernel
-from train.memory import ROOM, Passes, PassShape, estimate_memory
+from train.attention.structured import CUDNN, FLASH, LONG_TRUNK, Structured, TrunkKernel
+from train.memory import ROOM, Passes, PassShape, fit_passes
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, get_head_shape, pack
 
 # Of the largest reference value; by the bits of a number that products keep.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03, torch.float16: 0.005}
 SCALE = 0.2
-LARGE_PACK = 16_384  # tokens, from which keeping products is faster than computing them again (measured)
 HOPPER = 9  # CUDA's compute capability
 
 
@@ -53,13 +52,6 @@ class AttentionChoice:
     line: str
 
 
-def open_passes(gradient_checkpointing: bool | None, tokens: int, *, is_gpu: bool) -> list[Passes]:
-    """The passes over packs of so many tokens that a configuration leaves open, the fastest first."""
-    checkpointing = [Passes(True, True)] if is_gpu and tokens >= LARGE_PACK else []
-    checkpointing += [Passes(True), Passes(True, keeps_attention=False)]
-    return {None: [Passes(), *checkpointing], True: checkpointing, False: [Passes()]}[gradient_checkpointing]
-
-
 def choose_attention(
     model: Any,
     *,
@@ -83,20 +75,20 @@ def choose_attention(
     """
     shape = get_shape(model, autocast)
     memory = get_available_bytes(model, reserved)
-    candidates = open_passes(gradient_checkpointing, tokens, is_gpu=shape.device.type == "cuda")
-    peaks = {
-        passes: estimate_memory(model, PassShape(tokens), passes, autocast=autocast, shards=shards).peak
-        for passes in candidates
-    }
-    passes = next((each for each in candidates if peaks[each] <= ROOM * memory), candidates[-1])
-    reason = "as configured"
-    if gradient_checkpointing is None:
-        needed = peaks[candidates[0]]
-        reason = f"a pack of {tokens:,} tokens takes some {needed / 2**30:.1f} GiB of {memory / 2**30:.0f}"
+    passes, peak = fit_passes(
+        model,
+        PassShape(tokens),
+        ROOM * memory,
+        gradient_checkpointing,
+        is_gpu=shape.device.type == "cuda",
+        autocast=autocast,
+        shards=shards,
+    )
+    reason = f"a pack of {tokens:,} tokens takes some {peak / 2**30:.1f} GiB of {memory / 2**30:.0f}"
     for kernel in find_kernels(shape):
-        attention = build_attention(kernel)
-        fault = find_fault(attention, shape)
+        fault = find_fault(build_attention(kernel, least_tokens=2), shape)
         if fault is None:
+            attention = build_attention(kernel)
             return AttentionChoice(attention, passes, f"attention: {kernel.name}, {passes} ({reason})")
         reason = f"{kernel.name} is not used: {fault}"
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
@@ -110,9 +102,9 @@ def find_kernels(shape: Shape) -> tuple[TrunkKernel, ...]:
     return (FLASH,)
 
 
-def build_attention(kernel: TrunkKernel) -> TreeAttention:
-    """The attention whose trunks have this kernel."""
-    return partial(Structured, trunk_kernel=kernel)
+def build_attention(kernel: TrunkKernel, least_tokens: int = LONG_TRUNK) -> TreeAttention:
+    """The attention whose trunks of so many tokens and more have this kernel."""
+    return Structured if kernel is FLASH else partial(Structured, trunk_kernel=kernel, least_tokens=least_tokens)
 
 
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:

@@ -29,6 +29,7 @@ from train.attention.partial import (
 from train.session_tree import Attention, PackedTrees
 
 LONG = 160  # tokens of a chunk in the mean: below, each step's replies meet all of the trunk before them at once
+LONG_TRUNK = 2048  # tokens: a kernel that plans for each length pays behind it
 PADDED = 4096  # tokens up to which a batch may be padding: a second batch would cost more
 
 
@@ -48,14 +49,14 @@ class Structured:
     """One product a trunk, one for all replies of similar length, one a chunk between forks.
 
     Attributes:
-        trunks, batches: Every token is in one of these.
+        trunks, batches: Every token is in one of these; a trunk has a kernel of its own where it is long.
         tries: The positions of a step's nodes, and which of them each sees; without gradient.
         parts: The positions of replies, and those on their trunk that all of them see.
     """
 
-    def __init__(self, packed: PackedTrees, trunk_kernel: TrunkKernel = FLASH) -> None:
-        self.trunk_kernel = trunk_kernel
+    def __init__(self, packed: PackedTrees, trunk_kernel: TrunkKernel = FLASH, least_tokens: int = LONG_TRUNK) -> None:
         self.trunks = [slice(span.start, span.end) for span in packed.spans]
+        self.kernels = [trunk_kernel if each.stop - each.start >= least_tokens else FLASH for each in self.trunks]
         self.batches = _batches(packed)
         groups = [group for span in packed.spans for group in span.groups]
         self.tries = [(slice(each.start, each.end), each.paths) for each in groups if each.paths is not None]
@@ -185,10 +186,8 @@ class _Tree(torch.autograd.Function):
         tree, scale = ctx.tree, ctx.scale
         gradient, result = gradients[0].transpose(1, 2).contiguous().transpose(1, 2), (output, log_sums)
         sums = [_accumulator(each) for each in inputs]
-        for trunk in tree.trunks:
-            of_trunk = tree.trunk_kernel.backward(
-                gradient[:, :, trunk], _at(trunk, *inputs), _at(trunk, *result), scale=scale
-            )
+        for trunk, kernel in zip(tree.trunks, tree.kernels, strict=True):
+            of_trunk = kernel.backward(gradient[:, :, trunk], _at(trunk, *inputs), _at(trunk, *result), scale=scale)
             for total, own in zip(_at(trunk, *sums), of_trunk, strict=True):
                 total.copy_(own)
         of_batches = [
@@ -223,8 +222,8 @@ def _forward(tree: Structured, inputs: Sequence[Tensor], scale: float) -> tuple[
     query, key, value = inputs
     merged = _accumulator(query)
     log_sums = merged.new_empty(query.shape[:3])
-    for trunk in tree.trunks:
-        merged[:, :, trunk], log_sums[:, :, trunk] = tree.trunk_kernel.forward(*_at(trunk, *inputs), scale=scale)
+    for trunk, kernel in zip(tree.trunks, tree.kernels, strict=True):
+        merged[:, :, trunk], log_sums[:, :, trunk] = kernel.forward(*_at(trunk, *inputs), scale=scale)
     for batch in tree.batches:
         rows = (batch.gather(query), batch.gather(key), batch.gather(value))
         for own, total in zip(attend_part(*rows, scale, is_causal=True), (merged, log_sums), strict=True):

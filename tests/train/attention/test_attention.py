@@ -158,11 +158,11 @@ def test_passes_repeat_bit_for_bit(tiny: Tiny) -> None:
         assert all(one.equal(two) for one, two in zip(first, other, strict=True))
 
 
-@pytest.mark.parametrize("keeps_products", [False, True])
-def test_recomputed_layers_give_the_same_bits(tiny: Tiny, keeps_products: bool) -> None:
+@pytest.mark.parametrize("product_layers", [0, 1, 2])
+def test_recomputed_layers_give_the_same_bits(tiny: Tiny, product_layers: int) -> None:
     packed = pack(small_trees(tiny))
     kept = learnt(Policy(own_model(tiny).train()), packed)
-    options = {"gradient_checkpointing": True, "keeps_products": keeps_products}
+    options = {"gradient_checkpointing": True, "product_layers": product_layers}
     found, gradients = learnt(Policy(own_model(tiny).train(), **options), packed)
     assert found.equal(kept[0])
     assert all(gradient.equal(kept[1][name]) for name, gradient in gradients.items())
@@ -193,10 +193,10 @@ CHECKPOINTED = {"gradient_checkpointing": True}
 
 @pytest.mark.parametrize(
     ("options", "computes_again"),
-    [({}, False), (CHECKPOINTED, True), ({**CHECKPOINTED, "keeps_products": True}, False)],
+    [({}, False), (CHECKPOINTED, True), ({**CHECKPOINTED, "product_layers": 2}, False)],
 )
 def test_attention_is_computed_once_a_layer_and_products_again_where_they_are_not_kept(
-    tiny: Tiny, options: dict[str, bool], computes_again: bool
+    tiny: Tiny, options: dict[str, int], computes_again: bool
 ) -> None:
     packed = pack([SessionTree(tiny.trunks[0].tokens[:40], targets=[(30, 40)])])
     policy = Policy(own_model(tiny).train(), **options)

@@ -9,9 +9,9 @@ import torch
 from replay_sessions.foundation.errors import BadConfig
 from tests.train.conftest import Tiny
 from train.attention import choice
-from train.attention.choice import LARGE_PACK, choose_attention, get_available_bytes, open_passes
+from train.attention.choice import choose_attention, get_available_bytes
 from train.attention.structured import FLASH
-from train.memory import Passes
+from train.memory import LARGE_PACK, Passes, PassShape, estimate_memory, fit_passes
 
 
 def chosen(tiny: Tiny, **options: Any) -> choice.AttentionChoice:
@@ -33,13 +33,19 @@ def test_layers_are_computed_again_where_a_pack_is_too_much_for_memory(
     assert chosen(tiny, gradient_checkpointing=False).passes == Passes()
 
 
-def test_products_are_kept_of_large_packs_on_a_gpu_alone() -> None:
-    plain, products, checkpointed = Passes(), Passes(True, True), [Passes(True), Passes(True, False, False)]
-    assert open_passes(None, LARGE_PACK, is_gpu=True) == [plain, products, *checkpointed]
-    assert open_passes(True, LARGE_PACK, is_gpu=True) == [products, *checkpointed]
-    assert open_passes(None, LARGE_PACK - 1, is_gpu=True) == [plain, *checkpointed]
-    assert open_passes(None, LARGE_PACK, is_gpu=False) == [plain, *checkpointed]
-    assert open_passes(False, LARGE_PACK, is_gpu=True) == [plain]
+def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny: Tiny) -> None:
+    shape, options = PassShape(LARGE_PACK), {"is_gpu": True, "autocast": None}
+    peaks = {
+        passes: estimate_memory(tiny.model, shape, passes, autocast=None).peak
+        for passes in (Passes(), Passes(True), Passes(True, 1), Passes(True, keeps_attention=False))
+    }
+    for passes, peak in peaks.items():
+        assert fit_passes(tiny.model, shape, peak, None, **options) == (passes, peak)
+    some = peaks[Passes(True, 1)]
+    assert fit_passes(tiny.model, shape, some, True, **{**options, "is_gpu": False})[0] == Passes(True)
+    assert fit_passes(tiny.model, PassShape(LARGE_PACK - 1), some, None, **options)[0] == Passes(True)
+    assert fit_passes(tiny.model, shape, 0, None, **options)[0] == Passes(True, keeps_attention=False)
+    assert fit_passes(tiny.model, shape, 0, False, **options)[0] == Passes()
 
 
 def test_what_torch_keeps_of_an_earlier_phase_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
