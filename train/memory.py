@@ -27,7 +27,7 @@ LARGE_PACK = 16_384  # tokens, from which keeping products is faster than comput
 
 
 class Passes(NamedTuple):
-    """What is kept of a pack for the backward pass: see train.policy.Policy."""
+    """The parts of a pack that are kept for the backward pass: see train.policy.Policy."""
 
     gradient_checkpointing: bool = False
     product_layers: int = 0
@@ -116,7 +116,7 @@ def estimate_memory(
     base = (embedded - exact) * EXACT + (frozen - embedded + exact) * rounded if frozen else 0
     held = (trained * 4 * EXACT + base + has_reference * copy) / shards
 
-    heads, kv_heads, width = get_head_shape(config)
+    heads, _, width = get_head_shape(config)
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
     layer = _layer_bytes(config, shape.tokens, rounded)
     # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.

@@ -298,7 +298,7 @@ class Policy(nn.Module):
 
 
 class _KeptProducts:
-    """What checkpointing keeps of each layer: it asks for each once in a pass, in their order."""
+    """The products that checkpointing keeps; it asks once for each layer of a pass, in their order."""
 
     def __init__(self, layers: int, of_layers: int) -> None:
         self._layers, self._of_layers, self._calls = layers, of_layers, 0

@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 SESSIONS, STEPS, REPLY = 128, 7, 60
 TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
 COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)
-GPUS = {"one_gpu": 24}  # GiB; the others are for 80
+GPUS = {"one_gpu": 32}  # GiB; the others are for 80
 GPU_PRESETS = [name for name in preset_names() if name != "trial" and not name.endswith("_cpu")]
 
 
