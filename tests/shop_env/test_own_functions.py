@@ -19,7 +19,6 @@ from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
 from tests.demo_stores import demo_store_at
 from tests.shop_env.memory_store import MemoryStore
-from train.adapters.steps import score_completion
 
 OWN = """\
 from shop_env.reward.matching import exact_match
@@ -49,6 +48,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_session: Session) -> None:
+    steps = pytest.importorskip("train.adapters.steps", reason="needs the extra train")
     reward = reward_preset(f"{own}:right")
     store: Any = MemoryStore([kettle_session], "kettle")
     env = ReplayEnv(store, "all", reward=f"{own}:right", skip_first_action=False)
@@ -60,9 +60,8 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
     for step, reply in zip(kettle_session.steps, replies, strict=True):
         _, points, *_, info = env.step(reply)
         action = msgspec.json.encode(step.action).decode()
-        assert (
-            points == score_reply(reply, step.action, reward).total == score_completion(reply, action, encoded)[0].total
-        )
+        in_training = steps.score_completion(reply, action, encoded)[0]
+        assert points == score_reply(reply, step.action, reward).total == in_training.total
         assert info["best_reward"] == 3
         paid.append(points)
     assert paid == [3.0, 0.5, 0.0, 3.0]

@@ -1,19 +1,15 @@
-"""Probabilities of logged actions: who gives them, what becomes of failures, and what a language model's are."""
+"""Probabilities of logged actions: who gives them, and what becomes of failures."""
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from agents.baselines.rules import OracleAgent
-from agents.local.weighed_actions import compute_shares, weigh_actions
 from replay_sessions import demo_shop
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
-from shop_env.candidates import candidate_actions
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
@@ -21,15 +17,9 @@ from shop_env.evaluation.log import Entry
 from shop_env.evaluation.results import errors_as_misses, results_table, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import step_metrics
-from shop_env.observation import ContextConfig, Observation, observe_session
-from shop_env.prompts import PromptConfig
+from shop_env.observation import ContextConfig, Observation
 from shop_env.replies import format_reply
 from tests.scored_steps import scored_steps
-from tests.train.conftest import Tiny
-from tests.train.conftest import tiny as tiny
-from train.policy import Policy
-from train.rollouts.engine import draw_uniforms
-from train.tokens import prompt_tokens, reply_tokens
 
 
 class Planted:
@@ -153,38 +143,6 @@ def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: Se
     ]
     assert [record.logged_probability for record in records] == own
     assert step_metrics(records)["nll"] == pytest.approx(-sum(map(math.log, own)) / len(own))
-
-
-def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
-    observation = observe_session(tiny.sessions[0])[1]
-    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
-    candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
-    rationales = ["I look at it.", "Too dear."]
-    plain = tiny.plain_model()
-    pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1]), (prompt, rationales, candidates)]
-    _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
-    for rationale, row in zip(rationales, shares, strict=True):
-        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
-        expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
-        assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
-
-
-def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
-    observation = observe_session(tiny.sessions[0])[1]
-    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
-    uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)
-    # Untrained weights write no JSON.
-    (page,) = weigh_actions(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
-    candidates = candidate_actions(observation)
-    assert page.probabilities(2) == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
-
-
-@torch.no_grad()
-def _log_probability(model: object, tokenizer: object, prompt: list[int], reply: str) -> float:
-    (tokens,) = reply_tokens(tokenizer, [reply])
-    logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
-    log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
-    return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
 
 
 def test_certainty_of_everything_is_an_error_and_no_likelihood(planted_store: SessionStore) -> None:

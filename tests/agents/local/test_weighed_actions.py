@@ -1,0 +1,49 @@
+"""Probabilities of actions by a language model: a policy's equal those of plain forward passes."""
+
+import numpy as np
+import pytest
+import torch
+
+from agents.local.weighed_actions import compute_shares, weigh_actions
+from replay_sessions.schema import Action, TypeAndSubmit
+from shop_env.candidates import candidate_actions
+from shop_env.observation import observe_session
+from shop_env.prompts import PromptConfig
+from shop_env.replies import format_reply
+from tests.train.conftest import Tiny
+from tests.train.conftest import tiny as tiny
+from train.policy import Policy
+from train.rollouts.engine import draw_uniforms
+from train.tokens import prompt_tokens, reply_tokens
+
+
+def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
+    candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
+    rationales = ["I look at it.", "Too dear."]
+    plain = tiny.plain_model()
+    pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1]), (prompt, rationales, candidates)]
+    _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
+    for rationale, row in zip(rationales, shares, strict=True):
+        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
+        expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
+        assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
+    observation = observe_session(tiny.sessions[0])[1]
+    prompt = prompt_tokens(tiny.tokenizer, observation, PromptConfig(style="compact"))
+    uniforms = draw_uniforms([np.random.default_rng(0)], 2, 4)
+    # Untrained weights write no JSON.
+    (page,) = weigh_actions(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
+    candidates = candidate_actions(observation)
+    assert page.probabilities(2) == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
+
+
+@torch.no_grad()
+def _log_probability(model: object, tokenizer: object, prompt: list[int], reply: str) -> float:
+    (tokens,) = reply_tokens(tokenizer, [reply])
+    logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
+    log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
+    return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
