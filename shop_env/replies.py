@@ -251,12 +251,10 @@ def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | Malform
     """
     if not isinstance(text, str):
         return MalformedReply("not_text", f"a reply is a str, not {type(text).__name__}")
-    if SPECIAL_MARK in text:
-        return MalformedReply("special_token", "the model wrote a special token within its reply, or a NUL character")
     if "\\" not in text:
         try:
             usual = _USUAL_DECODER.decode(text)
-        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors; _parse_any says what is wrong
+        except (ValueError, RecursionError):  # msgspec's errors, SPECIAL_MARK's among them, are ValueErrors
             return _parse_any(text, extraction)
         if text.count('"') == _USUAL_QUOTES[type(usual.action)]:
             return Reply(usual.rationale, usual.action, text)
@@ -278,6 +276,8 @@ _USUAL_QUOTES = {
 
 
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
+    if SPECIAL_MARK in text:
+        return MalformedReply("special_token", "the model wrote a special token within its reply, or a NUL character")
     takes_input = extraction != "strict"
     try:
         return _read_reply(whole_object(text), text, takes_input=takes_input)

@@ -229,7 +229,9 @@ def score_reply(
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
     """
     parsed = parse_reply(reply) if isinstance(reply, str) else reply
-    if isinstance(parsed, Reply) and ":" in config.kind:
+    if not isinstance(parsed, Reply):
+        return NOTHING
+    if ":" in config.kind:
         points = load_measure("reward", config.kind)(parsed, logged)
         if points is None:
             raise BadConfig(f"reward {config.kind!r} returned None; a finite number was expected.")
@@ -239,9 +241,7 @@ def score_reply(
             self_certainty=self_certainty,
             self_certainty_weight=config.self_certainty_weight,
         )
-    if isinstance(parsed, Reply):
-        return score_action(parsed.action, logged, config, self_certainty)
-    return NOTHING
+    return score_action(parsed.action, logged, config, self_certainty)
 
 
 def score_action(
@@ -262,19 +262,17 @@ def score_action(
             wrong_click = config.wrong_click
     elif type(predicted) is type(logged):
         action_type = config.action_type
-        match predicted:
-            case Click():
-                assert isinstance(logged, Click)
-                name_present, name_similarity = click_terms(predicted, logged, config)
-            case TypeAndSubmit():
-                assert isinstance(logged, TypeAndSubmit)
-                name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
-                    predicted, logged, config
-                )
-            case Terminate():
-                pass
-            case _:
-                assert_never(predicted)
+        # No `match`, which takes a twentieth more time; a reward is computed for every reply.
+        if isinstance(predicted, Click):
+            assert isinstance(logged, Click)
+            name_present, name_similarity = click_terms(predicted, logged, config)
+        elif isinstance(predicted, TypeAndSubmit):
+            assert isinstance(logged, TypeAndSubmit)
+            name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
+                predicted, logged, config
+            )
+        elif not isinstance(predicted, Terminate):
+            assert_never(predicted)
     return RewardBreakdown(
         format=config.format,
         action_type=action_type,
