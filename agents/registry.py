@@ -210,6 +210,15 @@ def protocol_problem(agent: object) -> str:
     return ""
 
 
+def names_nothing(spec: AgentSpec) -> bool:
+    """Returns whether the agent is a registered one without texts as arguments.
+
+    A text may name any function, file or address, and an argument within an argument may too.
+    """
+    plain = bool | int | float | None
+    return spec.target in AGENTS and all(isinstance(value, plain) for value in spec.arguments.values())
+
+
 def is_own(spec: AgentSpec) -> bool:
     """Returns whether the agent is this project's: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS

@@ -23,12 +23,13 @@ from replay_sessions.foundation.errors import CheckpointMismatch
 from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
 from shop_env.observation import ContextConfig
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, read_instructions
 from train.lora import adapter_base, has_adapter, load_adapter, save_adapter
 from train.machine import Precision
 from train.models import load_tokenizer, load_weights
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
+PROMPT_FILE = "system_prompt.txt"
 STATE_FILE = "state.safetensors"
 STATE_FILE_BYTES = 4 << 30
 
@@ -74,6 +75,7 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
                 model.save_pretrained(work.new)
             tokenizer.save_pretrained(work.new)
             if info is not None:
+                info = _with_prompt_file(work.new, info)
                 described = msgspec.json.format(msgspec.json.encode(info), indent=2)
                 (work.new / CHECKPOINT_FILE).write_bytes(described)
         work.commit()
@@ -89,8 +91,9 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
     try:
         info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
         base = adapter_base(folder)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, LookupError, TypeError, msgspec.DecodeError) as error:
         raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
+    info = _find_prompt_file(folder, info)
     tokenizer = load_tokenizer(str(folder), own_tokenizer=info.own_tokenizer)
     if base is None:
         return load_weights(str(folder), max_tokens=info.max_tokens, device=device), tokenizer, info
@@ -99,6 +102,32 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
     except CheckpointMismatch as error:
         raise CheckpointMismatch(f"the adapter in '{folder}' belongs to the model '{base}': {error}") from error
     return load_adapter(model, folder), tokenizer, info
+
+
+def _with_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
+    """The info of a checkpoint to be written, with the prompt's file, if there is one, beside it."""
+    if info.prompt.system_file is None:
+        return info
+    (folder / PROMPT_FILE).write_text(read_instructions(info.prompt.system_file), encoding="utf-8")
+    prompt = msgspec.structs.replace(info.prompt, system_file=PROMPT_FILE)
+    return msgspec.structs.replace(info, prompt=prompt)
+
+
+def _find_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
+    """The info of a checkpoint that was read. Its prompt's file lies beside it: no other file gets into a prompt.
+
+    Raises:
+        CheckpointMismatch: It names another file.
+    """
+    if info.prompt.system_file is None:
+        return info
+    file = folder / PROMPT_FILE
+    if info.prompt.system_file != PROMPT_FILE or file.is_symlink():
+        raise CheckpointMismatch(
+            f"'{folder / CHECKPOINT_FILE}' names the prompt's file {info.prompt.system_file!r}, and it must be "
+            f"{PROMPT_FILE!r} in the same folder."
+        )
+    return msgspec.structs.replace(info, prompt=msgspec.structs.replace(info.prompt, system_file=str(file)))
 
 
 def merge_checkpoint(path: Path, out: Path) -> None:

@@ -14,11 +14,19 @@ from typing import Any
 import msgspec
 import torch
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.plugins import requires_extra
 from train.config import LoraConfig
 
 ADAPTER_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+# What is read of an adapter's configuration. The rest of it has modules imported, files read and models built.
+READ_KEYS = {
+    "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "bias",
+    "lora_bias", "fan_in_fan_out", "modules_to_save", "layers_to_transform", "layers_pattern", "rank_pattern",
+    "alpha_pattern", "use_rslora", "use_dora", "task_type",
+}  # fmt: skip
+UNUSED_KEYS = {"peft_type", "peft_version", "inference_mode", "revision"}
 TRAINED = "default"
 
 
@@ -111,8 +119,31 @@ def adapter_base(folder: Path) -> str | None:
 
 
 def load_adapter(model: Any, folder: Path) -> Any:
-    """Adds the adapter that `save_adapter` wrote; it can be trained further."""
-    with requires_extra("train"):
-        from peft import PeftModel  # noqa: PLC0415 - an extra that may be missing
+    """Adds the adapter in a folder, which may be a stranger's; it can be trained further.
 
-    return PeftModel.from_pretrained(model, folder, adapter_name=TRAINED, is_trainable=True)
+    Raises:
+        CheckpointMismatch: It has options beside plain LoRA's, or no safetensors.
+    """
+    config = _read_config(folder)
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise CheckpointMismatch(f"the adapter '{folder}' has no {WEIGHTS_FILE}; save it with safetensors.")
+    from peft import PeftModel  # noqa: PLC0415 - an extra, which the line above has met
+
+    return PeftModel.from_pretrained(model, folder, adapter_name=TRAINED, is_trainable=True, config=config)
+
+
+def _read_config(folder: Path) -> Any:
+    """peft's configuration of an adapter; what this project does not know must be as peft has it by default."""
+    with requires_extra("train"):
+        from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra that may be missing
+
+    content: dict[str, Any] = msgspec.json.decode((folder / ADAPTER_FILE).read_bytes())
+    default = PeftConfig()
+    others = {key: value for key, value in content.items() if key not in READ_KEYS | UNUSED_KEYS and value}
+    unknown = [key for key, value in others.items() if value != getattr(default, key, None)]
+    if unknown or content.get("peft_type") != "LORA":
+        raise CheckpointMismatch(
+            f"the adapter '{folder}' is no plain LoRA ({', '.join(unknown) or content.get('peft_type')}); merge it "
+            "with its base by the tool that made it, and give the merged model."
+        )
+    return PeftConfig(**{key: value for key, value in content.items() if key in READ_KEYS})

@@ -31,6 +31,9 @@ from shop_env.observation import ContextConfig, History, Observation, observe_se
 from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
+from train.time_limit import time_limit
+
+TEMPLATE_LIMIT_S = 10.0  # a conversation takes milliseconds
 
 
 @dataclass(frozen=True)
@@ -233,9 +236,10 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
     """
     marks = [f"\u2063{index}\u2063" for index in range(len(roles))]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-    rendered: str = tokenizer.apply_chat_template(
-        messages, chat_template=template, tokenize=False, add_generation_prompt=roles[-1] == "user"
-    )
+    with time_limit(TEMPLATE_LIMIT_S, "this model's chat template"):
+        rendered: str = tokenizer.apply_chat_template(
+            messages, chat_template=template, tokenize=False, add_generation_prompt=roles[-1] == "user"
+        )
     between = []
     for mark in marks:
         before, separator, rendered = rendered.partition(mark)

@@ -12,6 +12,7 @@ import msgspec
 import tyro
 
 from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.named_code import is_own_run, named_code
 from agents.llm_grpo.presets import (
     Tables,
     build_config,
@@ -24,6 +25,7 @@ from agents.llm_grpo.run_folder import extend_config, has_begun, read_config
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import check_trusted
 from replay_sessions.foundation.records import Record
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
@@ -54,6 +56,7 @@ class RunOptions(Record):
         out: Where the run is written; None: runs/PRESET-seedS.
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
+        trust: What a preset, file of rows or run.json of somebody else names and may be run: FILE.py:NAME, agents.
         dry_run: Print steps, tokens, the share of steps that fit, and memory, and train nothing.
         show_prompt: Print the messages of the first scored step, in the first phase or the first of ONLY, and end.
         machine: What --dry-run plans for.
@@ -69,6 +72,7 @@ class RunOptions(Record):
     out: Path | None = None
     extend: bool = False
     resume: Path | None = None
+    trust: tuple[str, ...] = ()
     dry_run: bool = False
     show_prompt: bool = False
     machine: MachineOptions = MachineOptions()
@@ -90,9 +94,9 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     """
     options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
-        if rest or options != RunOptions(resume=options.resume):
+        if rest or options != RunOptions(resume=options.resume, trust=options.trust):
             raise BadConfig("--resume goes on with the run's own configuration; leave out all other flags.")
-        return options, options.resume, read_config(options.resume)
+        return options, options.resume, _read_trusted(options.resume, options.trust)
     return _with_folder(options, _parse_config(options, words, text))
 
 
@@ -105,10 +109,37 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
     own = set(RunOptions.__struct_fields__) - {"reward"}  # which may be a table here
     options = convert_fields({key: value for key, value in fields.items() if key in own}, RunOptions, "train")
     if options.resume:
-        return options, options.resume, read_config(options.resume)
+        return options, options.resume, _read_trusted(options.resume, options.trust)
     changes = {key: value for key, value in fields.items() if key not in own}
-    tables = merge(read_tables(options.preset, options.rows), changes)
-    return _with_folder(options, build_config(tables, "train", options.only))
+    tables = read_tables(options.preset, options.rows)
+    config = build_config(merge(tables, changes), "train", options.only)
+    _check_files(options, tables, config, named_code(changes))
+    return _with_folder(options, config)
+
+
+def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, given: Sequence[str]) -> None:
+    """Raises BadConfig where a preset or rows of the user's own name code that is in use and neither given nor trusted.
+
+    Args:
+        given: What the call itself names.
+    """
+    files = [file for file in (options.preset, options.rows) if file is not None and file.endswith(".toml")]
+    if files:
+        used = set(named_code(msgspec.to_builtins(config)))
+        named = [name for name in named_code(tables) if name in used]
+        check_trusted(named, {*options.trust, *given}, " or ".join(f"'{file}'" for file in files))
+
+
+def _read_trusted(folder: Path, trust: Sequence[str]) -> TrainConfig:
+    """The configuration of a run that is there.
+
+    Raises:
+        BadConfig: There is none, or it was edited, or came from elsewhere, and names code that is not trusted.
+    """
+    config = read_config(folder)
+    if not is_own_run(file := folder / "run.json"):
+        check_trusted(named_code(msgspec.to_builtins(config)), trust, f"'{file}'")
+    return config
 
 
 def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, Path, TrainConfig]:
@@ -127,7 +158,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
             folder = Path(trainer) / f"{preset}-{phase}"
     folder = options.out or folder
     if has_begun(folder) and options.extend:
-        return options, folder, extend_config(read_config(folder), config, folder)
+        return options, folder, extend_config(_read_trusted(folder, options.trust), config, folder)
     if has_begun(folder) and not (options.dry_run or options.show_prompt):
         raise BadConfig(
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
@@ -138,6 +169,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
 def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
     """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
     tables, source = read_tables(options.preset, options.rows), f"preset '{options.preset}'"
+    named = dict(tables)
     if options.reward is not None:
         tables["reward"] = options.reward
     preset = build_config(tables, source)
@@ -155,7 +187,9 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
     changes = _changes(msgspec.to_builtins(default.config), msgspec.to_builtins(parsed.config))
     if "reward" in changes:
         tables["reward"] = msgspec.to_builtins(reward)
-    return build_config(merge(tables, changes), source, options.only)
+    config = build_config(merge(tables, changes), source, options.only)
+    _check_files(options, named, config, words)
+    return config
 
 
 def _changes(before: Tables, after: Tables) -> Tables:

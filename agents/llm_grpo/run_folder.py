@@ -19,6 +19,7 @@ import msgspec
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.data import RationaleCoverage, rationale_coverage
+from agents.llm_grpo.named_code import named_code, remember_run
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
@@ -114,7 +115,7 @@ def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> 
     }
     record["config"] = now["config"]
     record.setdefault("extended", []).append(added | {key: now[key] for key in ("time", "commit", "dirty")})
-    replace_json(folder / "run.json", record)
+    _write_record(folder, record)
 
 
 def _union(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:
@@ -161,5 +162,11 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> Rationa
         raise BadConfig(problem)
     folder.mkdir(parents=True, exist_ok=True)
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    replace_json(folder / "run.json", record | {"rationales": coverage._asdict()})
+    _write_record(folder, record | {"rationales": coverage._asdict()})
     return coverage
+
+
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    replace_json(folder / "run.json", record)
+    if named_code(record["config"]):
+        remember_run(folder / "run.json")

@@ -45,7 +45,7 @@ def train(**options: Any) -> EvaluationLog:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     command.run(lambda: prepared)
-    return read_log(prepared[1], trusted=True)
+    return read_log(prepared[1], trust=None)
 
 
 def _run(words: Sequence[str]) -> int:

@@ -60,7 +60,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         folder: The --out of a leaderboard or of a training run.
         store: The store it was run on, `demo` or a path; it may be left out for `demo`.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
-        trust: Agents as in --agents that --rerun may run though they are somebody else's, or have texts as arguments.
+        trust: What the folder names and may be run: agents as in --agents for --rerun, and FILE.py:FUNCTION.
     """
 
     folder: Folder
@@ -143,7 +143,7 @@ def _submit(options: Submit) -> int:
 
 
 def _open_store(options: Verify) -> SessionStore:
-    named = options.store or read_log(options.folder).config.store
+    named = options.store or read_log(options.folder, trust=None).config.store
     if named not in ("demo", options.store):
         raise BadConfig(
             f"the folder itself names its store, '{named}': if that is the one you trust, say --store {named}"
@@ -155,7 +155,7 @@ def _open_store(options: Verify) -> SessionStore:
 
 def _compare(options: Compare) -> int:
     comparisons = compare(options)
-    cluster = options.cluster or read_log(options.folder).config.cluster
+    cluster = options.cluster or read_log(options.folder, trust=None).config.cluster
     print_results(compare_table(comparisons, options, cluster), *minimum_differences(comparisons, cluster))
     return 0
 

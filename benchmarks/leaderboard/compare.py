@@ -40,6 +40,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
         cluster: What intervals and tests count, users or sessions; None: as the leaderboard did.
         store: The store it was run on, `demo` or a path; None: as the folder names it.
         with_errors: Compare agents that gave no reply at some steps too; those count as misses.
+        trust: The functions that the folders name as reward or metrics and that may be run.
     """
 
     folder: Folder
@@ -51,6 +52,7 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Literal["session", "user"] | None = None
     store: str | None = None
     with_errors: bool = False
+    trust: tuple[str, ...] = ()
 
 
 class Compared(NamedTuple):
@@ -69,7 +71,7 @@ def compare(options: Compare) -> list[Compared]:
         BadConfig: They were not run on the same steps, or not scored alike, or one gave no reply at some steps.
     """
     folder, other = options.folder, options.second_folder or options.folder
-    log, other_log = read_log(folder), read_log(other)
+    log, other_log = (read_log(each, trust=options.trust) for each in (folder, other))
     differing = differing_settings(log, other_log)
     if refused := [name for name in differing if name not in options.across]:
         settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
@@ -101,7 +103,7 @@ def compare(options: Compare) -> list[Compared]:
 def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: str) -> Table:
     """A row for each metric."""
     second, other = options.second, options.second_folder or options.folder
-    log, other_log = read_log(options.folder), read_log(other)
+    log, other_log = (read_log(each, trust=options.trust) for each in (options.folder, other))
     differing = differing_settings(log, other_log)
     rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(

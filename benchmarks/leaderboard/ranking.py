@@ -101,6 +101,7 @@ def rank(**options: Any) -> EvaluationLog:
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     """Runs the agents where steps are missing; writes results.json and leaderboard.md."""
     store = SessionStore.open(config.store)
+    store.check_content()
     evaluation, folder = config.evaluation, config.folder
     evaluation.check_functions()
     agents = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.agent_code import code_digest, deciding_arguments
 from agents.child_process import build_agent
-from agents.registry import AGENTS, format_spec, parse_spec
+from agents.registry import format_spec, names_nothing, parse_spec
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent
@@ -21,14 +21,9 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile
 
 
 def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:
-    """Returns whether the caller trusts an agent, or it is a registered one without texts as arguments.
-
-    A text may name any function, file or address, and an argument within an argument may too.
-    """
-    plain = bool | int | float | None
-    harmless = spec.target in AGENTS and all(isinstance(value, plain) for value in spec.arguments.values())
+    """Returns whether the caller trusts an agent, or it names nothing that could be run."""
     trusted = [(agent.target, agent.arguments) for agent in map(parse_spec, trust)]
-    return harmless or (spec.target, spec.arguments) in trusted
+    return names_nothing(spec) or (spec.target, spec.arguments) in trusted
 
 
 def check_rerun(

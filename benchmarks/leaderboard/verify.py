@@ -26,7 +26,7 @@ from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agen
 from benchmarks.leaderboard.rerun import check_rerun
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig, BadSession
-from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.plugins import check_trusted, requires_extra
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
@@ -69,18 +69,23 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
         folder: The `--out` of a leaderboard or a training run.
         store: The store it was run on.
         rerun: At how many steps each agent is run again.
-        trust: Agents as in --agents that may be run again though they are somebody else's, or have texts as arguments.
+        trust: What the folder names and may be run: functions, and agents as in --agents.
 
     Raises:
-        BadConfig: No finished evaluation of this version there.
+        BadConfig: No finished evaluation of this version there, or it names a function that is not trusted.
     """
-    log = read_log(folder)
+    log = read_log(folder, trust=trust)
     settings = _settings(folder, log, store)
+    check_trusted(settings.config.named_functions, trust, f"'{folder / LOG_FILE}'")
     recorded = msgspec.json.decode((folder / LOG_FILE).read_bytes())
     if store.fingerprint != log.fingerprint:
         return {WHOLE_FOLDER: [f"provenance.store: it was not run on '{store.path}', {store.fingerprint}"]}
     check_labels([spec for _, spec, _ in settings.rows])
     mismatches: dict[str, list[str]] = {WHOLE_FOLDER: []}
+    try:
+        store.check_content()
+    except BadSession as error:
+        mismatches[WHOLE_FOLDER].append(f"provenance.store: {error}")
     entries, records = [], {}
     for name, spec, context in settings.rows:
         found = mismatches[spec.label] = []
@@ -94,7 +99,7 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
             found.append(f"steps: {error}")
             continue
         entries.append(computed)
-        found += _differences(recorded["entries"][log.entries.index(entry)], computed, "entries")
+        found += find_differences(recorded["entries"][log.entries.index(entry)], computed, "entries")
         if rerun:
             found += check_rerun(folder, entry, log.config, store, count=rerun, trust=trust)
     if [entry.spec for entry in log.entries] != [spec for _, spec, _ in settings.rows]:
@@ -122,7 +127,7 @@ def submit(
     """
     if not NAME.fullmatch(name):
         raise BadConfig(f"a record's name is a path within the results, such as baselines/demo; {name!r} is none")
-    log = read_log(folder)
+    log = read_log(folder, trust=trust)
     for row in log.rows:
         if not row.ranked:
             raise BadConfig(f"'{row.label}' gave no reply at some steps: run the leaderboard again, or leave it out")
@@ -220,7 +225,7 @@ def _check_log(
         )
         expected = msgspec.structs.replace(expected, training=training)
     for name in recorded.keys() - {"entries"}:
-        yield from _differences(recorded[name], getattr(expected, name, "nothing"), name)
+        yield from find_differences(recorded[name], getattr(expected, name, "nothing"), name)
     path = folder / TABLE_FILES[log.kind]
     try:
         table = write_table(expected)
@@ -231,8 +236,8 @@ def _check_log(
         yield f"{path.name}: it is not the table of results.json"
 
 
-def _differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
-    """Where a JSON value differs from what was computed, with the path of each difference.
+def find_differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
+    """Yields where a JSON value differs from what was computed, with the path of each difference.
 
     Numbers may differ in the last digits.
     """
@@ -242,10 +247,10 @@ def _differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
         return
     if isinstance(recorded, dict) and isinstance(computed, dict):
         for key in sorted(recorded.keys() | computed.keys()):
-            yield from _differences(recorded.get(key, "nothing"), computed.get(key, "nothing"), f"{name}.{key}")
+            yield from find_differences(recorded.get(key, "nothing"), computed.get(key, "nothing"), f"{name}.{key}")
     elif isinstance(recorded, list) and isinstance(computed, list) and len(recorded) == len(computed):
         for index, (one, other) in enumerate(zip(recorded, computed, strict=True)):
-            yield from _differences(one, other, f"{name}[{index}]")
+            yield from find_differences(one, other, f"{name}[{index}]")
     elif not (
         isinstance(recorded, float)
         and isinstance(computed, float)

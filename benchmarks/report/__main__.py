@@ -46,6 +46,7 @@ class ReportOptions(Record):
         tables: Also write paper.tex and every table as CSV into this folder.
         columns: The metrics in paper.tex, by the names of results.json.
         beside: Training runs whose curves are drawn over those of this one.
+        trust: The functions that the folder names as reward or metrics and that may be run.
         open: Show the file in the browser.
     """
 
@@ -56,6 +57,7 @@ class ReportOptions(Record):
     tables: Path | None = None
     columns: tuple[str, ...] = ("exact_accuracy", "type_accuracy", "type_f1_macro", "mean_reward")
     beside: tuple[Path, ...] = ()
+    trust: tuple[str, ...] = ()
     open: bool = False
 
     def __post_init__(self) -> None:
@@ -69,7 +71,7 @@ def _report(options: ReportOptions) -> None:
     with requires_extra("report"):
         from benchmarks.report.page import all_tables, render_page, write_tables  # noqa: PLC0415 - may be missing
     columns = chosen_columns(options.columns)
-    evidence = read_evidence(options.folder, options.beside, options.store)
+    evidence = read_evidence(options.folder, options.beside, options.store, options.trust)
     judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
     data, no_sessions = _sessions(options, evidence, judged)

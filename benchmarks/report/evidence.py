@@ -14,15 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from agents.registry import GROUPS
+from benchmarks.leaderboard.verify import find_differences
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
+from replay_sessions.store import SessionStore
+from shop_env.evaluation.ceiling import ceiling_rows
+from shop_env.evaluation.entries import build_row
 from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records, read_steps
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
-from shop_env.metrics import StepRecord, step_metrics
+from shop_env.metrics import StepRecord
 from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
@@ -111,11 +116,14 @@ class Evidence:
         return settings
 
 
-def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None = None) -> Evidence:
+def read_evidence(
+    folder: Path, beside: Sequence[Path] = (), store: str | None = None, trust: Sequence[str] = ()
+) -> Evidence:
     """Reads a run's folder, with the curves of other runs `beside` its own.
 
     Args:
         store: The one it was run on, `demo` or a path; None: as the folder names it.
+        trust: The functions that it may name.
 
     Raises:
         BadConfig: It is the folder of neither a finished training run nor a leaderboard of this version, or its figures
@@ -124,7 +132,7 @@ def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None =
     """
     if not folder.is_dir():
         raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
-    log = read_log(folder)
+    log = read_log(folder, trust=trust)
     opened = open_store(log, store)
     records = {entry.label: read_records(folder, log, entry, opened) for entry in log.entries}
     evidence = Evidence(
@@ -134,8 +142,7 @@ def read_evidence(folder: Path, beside: Sequence[Path] = (), store: str | None =
         probabilities=_read_probabilities(folder, log, records) if log.config.likelihood else {},
         runs=read_runs([*([folder] if log.training else []), *beside]),
     )
-    for entry in log.entries:
-        _check_row(evidence, entry.row)
+    _check_rows(evidence, opened)
     return evidence
 
 
@@ -152,16 +159,19 @@ def _read_probabilities(
     return probabilities
 
 
-def _check_row(evidence: Evidence, row: ResultRow) -> None:
-    computed = step_metrics(evidence.records[row.label], evidence.config.metrics)
-    values = {name: figure.value for name, figure in row.figures.items() if name in computed}
-    values |= {"steps": row.steps, "sessions": row.sessions, "errors": row.errors}
-    for name, value in values.items():
-        if not math.isclose(value, computed[name], abs_tol=TOLERANCE):
+def _check_rows(evidence: Evidence, store: SessionStore) -> None:
+    """Raises BadConfig where a row or a ceiling of results.json is not that of the replies."""
+    log, folder, training = evidence.log, evidence.folder, evidence.provenance["config"].get("evaluation", {})
+    pairs = [
+        (entry.row, build_row(evidence.records[entry.label], read_steps(folder, entry), log.config, entry.label))
+        for entry in log.entries
+    ]
+    ceilings = ceiling_rows(store, log.config, temperature=training.get("temperature", 0.6))
+    for recorded, computed in [*pairs, (log.ceilings, ceilings)]:
+        for difference in find_differences(msgspec.to_builtins(recorded), computed, "row"):
             raise BadConfig(
-                f"'{evidence.folder}/results.json' says {name} {value:.6g} of '{row.label}', and its records give "
-                f"{computed[name]:.6g}: there is no report of metrics that do not follow. "
-                f"`shop-r1 verify {evidence.folder}` finds what was changed."
+                f"'{folder}/results.json' does not follow from the replies ({difference}): there is no report of it. "
+                f"`shop-r1 verify {folder}` finds all that was changed."
             )
 
 

@@ -87,7 +87,7 @@ class FinishedRun:
 
     def __init__(self, run: PlannedRun) -> None:
         self.run = run
-        self.log: EvaluationLog = read_log(run.folder, trusted=True)
+        self.log: EvaluationLog = read_log(run.folder, trust=None)
         self.entries = {entry.steps: entry for entry in self.log.entries}
         self._store = SessionStore.open(str(run.store))
 

@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
+
+MOST_BYTES = 4 << 20  # of a request's body
 
 
 class Guard:
@@ -37,19 +39,35 @@ class Guard:
             status = 0 if hmac.compare_digest(first.encode(), self._token.encode()) else 403
             path = f"/{rest}"
         if not status:
-            await self._application({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+            limited = _limited(receive) if scope["type"] == "http" else receive
+            await self._application({**scope, "path": path, "raw_path": path.encode()}, limited, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(1008)(scope, receive, send)  # before it is accepted: 403
         else:
             await PlainTextResponse("not for you", status, {"connection": "close"})(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> int:
-        """Returns the status of a request that is refused because of its origin; 0 where it is not."""
+        """Returns the status of a request that is refused because of its origin or length; 0 where it is not."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name not in self._hosts:
                 ipaddress.ip_address(name)
+            if int(headers.get("content-length", 0)) > MOST_BYTES:
+                return 413
         except ValueError:
             return 421
         return 0 if not origin or origin.partition("://")[2] == host else 403
+
+
+def _limited(receive: Receive) -> Receive:
+    """A request that turns out too long ends as if its client had gone."""
+    room = MOST_BYTES
+
+    async def take() -> Message:
+        nonlocal room
+        message = await receive()
+        room -= len(message.get("body", b""))
+        return message if room >= 0 else {"type": "http.disconnect"}
+
+    return take

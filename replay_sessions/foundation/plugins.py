@@ -8,9 +8,10 @@ import importlib.util
 import inspect
 import math
 import os
+import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from numbers import Real
@@ -50,6 +51,15 @@ def load_own(target: str, *, importable: bool = False) -> Any:
     if not hasattr(loaded, name):
         raise NoSuchName(did_you_mean(name, [key for key in vars(loaded) if not key.startswith("_")]))
     return getattr(loaded, name)
+
+
+def check_trusted(names: Iterable[str], trust: Collection[str], file: str) -> None:
+    """Raises BadConfig where a file, which may be a stranger's, names code or a model that the caller does not."""
+    if untrusted := [name for name in dict.fromkeys(names) if name not in trust]:
+        raise BadConfig(
+            f"{file} names what would be loaded and run: if you trust whoever made it, add --trust "
+            f"{' '.join(map(shlex.quote, untrusted))}"
+        )
 
 
 @cache

@@ -25,7 +25,9 @@ MANIFEST_FILE = "manifest.json"
 INDEX_FILE = "index.parquet"
 REJECTED_FILE = "rejected.jsonl"
 SHARD_FOLDER = "shards"
+MOST_UNPACKED_BYTES, MOST_TIMES_PACKED = 1 << 30, 1000  # beyond both, a parquet file is made to fill the memory
 REMEDY = "copy the whole store again or write it anew"
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}\\Z")]
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +38,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         size_bytes: Tells a truncated copy before anything is read.
     """
 
-    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}\\Z")]
+    digest: Digest
     size_bytes: int
 
     @property
@@ -67,7 +69,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     schema_version: int = SCHEMA_VERSION
-    fingerprint: str
+    fingerprint: Digest
     source: str
     sessions: int
     users: int
@@ -125,6 +127,14 @@ def write_index(folder: Path, rows: list[IndexRow]) -> None:
     pq.write_table(pa.table(columns), folder / INDEX_FILE, write_page_checksum=True)
 
 
+def check_unpacked(file: pq.ParquetFile, path: Path) -> None:
+    """Raises pa.ArrowInvalid where a file of other people would unpack to gigabytes."""
+    groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+    unpacked = sum(group.total_byte_size for group in groups)
+    if unpacked > max(MOST_UNPACKED_BYTES, MOST_TIMES_PACKED * path.stat().st_size):
+        raise pa.ArrowInvalid(f"it unpacks to {unpacked:,} bytes, {unpacked // path.stat().st_size:,} times its own")
+
+
 def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
     """Reads the index, in storage order.
 
@@ -134,6 +144,7 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
     try:
         # Not `read_table`: it is for data sets of many files, and where pandas is installed it imports that.
         with pq.ParquetFile(folder / INDEX_FILE, page_checksum_verification=True) as file:
+            check_unpacked(file, folder / INDEX_FILE)
             rows = msgspec.convert(file.read().to_pylist(), list[IndexRow])
     except (OSError, pa.ArrowException, msgspec.ValidationError) as error:
         raise _damaged(folder, INDEX_FILE, error) from error

@@ -6,8 +6,9 @@
     store[0], store["visit-17"]                  # by number or id; len(store), and `for session in store` too
     store.to_pandas()                            # a row for each step
 
-Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time. Digests are
-compared by `check` alone. Reading a store that was replaced while open raises an error or keeps to the former one.
+Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time, and each
+session is compared with its digest in the index, from which the fingerprint is computed. Reading a store that was
+replaced while open raises an error or keeps to the former one.
 """
 
 from collections import OrderedDict
@@ -33,7 +34,7 @@ from replay_sessions.foundation.errors import (
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.schema import Session, Split, action_type
 from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, IndexRow, Manifest, read_index, read_manifest
-from replay_sessions.store.shards import compute_session_digest
+from replay_sessions.store.shards import MOST_SESSION_BYTES, compute_digest
 from replay_sessions.store.splits import SPLITS
 
 _SCAN_CHARACTERS = 8 << 20
@@ -135,22 +136,12 @@ class SessionStore:
         return self._row(session_id).steps
 
     def session(self, session_id: str) -> Session:
-        """Reads one session."""
-        return next(self._read([self._row(session_id)]))
-
-    def verified_session(self, session_id: str) -> Session:
-        """Reads one session and compares its content with the index.
+        """Reads one session.
 
         Raises:
             BadSession: It cannot be read, or is not what was written.
         """
-        session = self.session(session_id)
-        if compute_session_digest(session) != self._row(session_id).digest:
-            raise BadSession(
-                f"store '{self.path}': the content of session {session_id!r} is not what was written, as if its shard "
-                f"came from another store: {REMEDY}"
-            )
-        return session
+        return next(self._read([self._row(session_id)]))
 
     def sessions(self, split: Split | Literal["all"] = "all") -> Iterator[Session]:
         """Streams sessions in storage order, a few megabytes at a time."""
@@ -164,6 +155,15 @@ class SessionStore:
             characters += row.page_characters
         if batch:
             yield from self._read(batch)
+
+    def check_content(self) -> None:
+        """Reads every session, so that what is printed with the fingerprint is what it was computed from.
+
+        Raises:
+            BadSession: A session is not what was written.
+        """
+        for _ in self.sessions():
+            pass
 
     def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:
         """Builds a pandas.DataFrame with a row for each step: its session, page, action and rationale."""
@@ -198,11 +198,16 @@ class SessionStore:
     def _read(self, rows: list[IndexRow]) -> Iterator[Session]:
         """Reads sessions of one shard, and checks that they are those that the index promised."""
         sessions = self._shard(rows[0].shard).read([row.row_group for row in rows])
-        for row, session in zip(rows, sessions, strict=True):
+        for row, (session, digest) in zip(rows, sessions, strict=True):
             if (session.session_id, session.user_id, len(session.steps)) != (row.session_id, row.user_id, row.steps):
                 raise BadSession(
                     f"store '{self.path}': where the index has session {row.session_id!r} with {row.steps} steps, the "
                     f"file holds {session.session_id!r} with {len(session.steps)}: {REMEDY}"
+                )
+            if digest != row.digest:
+                raise BadSession(
+                    f"store '{self.path}': the content of session {row.session_id!r} is not what was written, as if "
+                    f"its shard came from another store: {REMEDY}"
                 )
             yield session
 
@@ -239,17 +244,27 @@ class ShardReader:
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from error
 
-    def read(self, row_groups: list[int]) -> Iterator[Session]:
+    def read(self, row_groups: list[int]) -> Iterator[tuple[Session, bytes]]:
+        """Yields sessions with the digest of their content."""
         try:
+            for number in row_groups:
+                self._check_unpacked(number)
             table = self._parquet.read_row_groups(row_groups, columns=["session", "pages"], use_threads=False)
             for record, pages in zip(*(column.to_pylist() for column in table.itercolumns()), strict=True):
                 session = msgspec.json.decode(record, type=Session)
-                steps = zip(session.steps, pages, strict=True)
-                yield msgspec.structs.replace(
-                    session, steps=tuple(msgspec.structs.replace(step, page=page) for step, page in steps)
+                steps = tuple(
+                    msgspec.structs.replace(step, page=page) for step, page in zip(session.steps, pages, strict=True)
                 )
+                yield msgspec.structs.replace(session, steps=steps), compute_digest(record.encode(), pages)
         except (OSError, pa.ArrowException, LookupError, ValueError, TypeError) as error:
             raise self._damaged(error) from error
+
+    def _check_unpacked(self, number: int) -> None:
+        """A file of kilobytes may unpack to gigabytes, and with a dictionary to more than it says."""
+        group = self._parquet.metadata.row_group(number)
+        columns = [group.column(index) for index in range(group.num_columns)]
+        if group.total_byte_size > MOST_SESSION_BYTES or any(column.has_dictionary_page for column in columns):
+            raise ValueError(f"a session of {group.total_byte_size:,} bytes, or a dictionary")
 
     def _damaged(self, error: Exception) -> BadSession:
         return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")

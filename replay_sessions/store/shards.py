@@ -22,6 +22,7 @@ from replay_sessions.store.manifest import Shard
 _SCHEMA = pa.schema({"session_id": pa.string(), "session": pa.string(), "pages": pa.list_(pa.string())})
 # One page of the file holds a whole session: zstd finds repetitions only inside it.
 _FILE_PAGE_BYTES = 32 << 20
+MOST_SESSION_BYTES = 1 << 30  # unpacked
 
 
 class ShardWriter:
@@ -85,7 +86,11 @@ def _file_digest(path: Path) -> str:
 
 def compute_session_digest(session: Session) -> bytes:
     """Returns 16 bytes that change with any content of the session."""
-    record, pages = _split_pages(session)
+    return compute_digest(*_split_pages(session))
+
+
+def compute_digest(record: bytes, pages: list[str]) -> bytes:
+    """Returns the digest of a session as a shard holds it: its JSON without pages, and its pages."""
     digest = blake2b(record, digest_size=16)
     for page in pages:
         encoded = page.encode()

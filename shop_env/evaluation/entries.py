@@ -18,7 +18,7 @@ from shop_env.evaluation.evaluate import LazyAgent, build_records, run_missing
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import AgentFiles, Entry, EvaluationLog
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.results import dominant_type, summarise
+from shop_env.evaluation.results import ResultRow, dominant_type, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics.calibration import calibration_of, top1_calibration
@@ -99,9 +99,8 @@ def run_agent(agent: AgentToEvaluate, keys: Sequence[StepKey], *, progress: bool
 def build_entry(agent: AgentToEvaluate, new: NewSteps) -> tuple[Entry, list[StepRecord]]:
     """Scores the agent's replies and computes its row."""
     config, keys, lines = agent.config, agent.config.keys(agent.store), read_lines(agent.file)
-    records = build_records(lines, config, agent.context, agent.store, keys, verified=True)
-    row = summarise(records, label=agent.spec.label, preset=config.metrics, cluster=config.cluster)
-    row = msgspec.structs.replace(row, figures=row.figures | _calibration_figures(records, lines))
+    records = build_records(lines, config, agent.context, agent.store, keys)
+    row = build_row(records, lines, config, agent.spec.label)
     dominant = dominant_type(records)
     entry = Entry(
         spec=agent.spec,
@@ -115,6 +114,14 @@ def build_entry(agent: AgentToEvaluate, new: NewSteps) -> tuple[Entry, list[Step
         remarks=[*new.remarks, *([dominant.sentence] if dominant else [])],
     )
     return entry, records
+
+
+def build_row(
+    records: Sequence[StepRecord], lines: Mapping[StepKey, StepLine], config: EvaluationConfig, label: str
+) -> ResultRow:
+    """Computes the row of an agent."""
+    row = summarise(records, label=label, preset=config.metrics, cluster=config.cluster)
+    return msgspec.structs.replace(row, figures=row.figures | _calibration_figures(records, lines))
 
 
 def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, StepLine]) -> dict[str, Estimate]:

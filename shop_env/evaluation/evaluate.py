@@ -158,14 +158,11 @@ def build_records(
     context: ContextConfig,
     store: SessionStore,
     keys: Sequence[StepKey],
-    *,
-    verified: bool = False,
 ) -> list[StepRecord]:
     """Returns the records of these steps, in their order: what the replies earn under this configuration.
 
     Args:
         context: What the agent was shown.
-        verified: Compare each session's content with the store's hashes.
 
     Raises:
         BadSession: A reply was given to another observation, or the store's content was changed.
@@ -174,7 +171,7 @@ def build_records(
     # An agent that gives probabilities at some steps must give them at all, or it would choose what it is judged by.
     weighted = config.likelihood and any(key in lines and lines[key].probabilities is not None for key in keys)
     personas = persona_texts(store, context)
-    for session, indices in sessions_at(store, config.split, keys, verified=verified):
+    for session, indices in sessions_at(store, config.split, keys):
         observed = ObservedSession(session, context, personas)
         for index in indices:
             step = ScoredStep(session, index, observed.at(index))

@@ -11,8 +11,8 @@ Records are computed when they are read, from the steps and the store.
 """
 
 import hashlib
-import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, UnknownAgent, did_you_mean
+from replay_sessions.foundation.plugins import check_trusted
 from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
@@ -36,7 +37,6 @@ from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 1  # of results.json, of steps.jsonl and of the tables beside them, as files
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
-TRUST = "SHOP_R1_TRUST_LOGS"
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     context: ContextConfig
     row: ResultRow
     steps: Annotated[str, msgspec.Meta(pattern=r"^agents/[\w.-]+/steps\.jsonl$")]
-    sha256: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}\\Z")]
     identity: Identity
     time_s: float
     new_steps: int
@@ -174,11 +174,11 @@ def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
     replace_file(folder / TABLE_FILES[log.kind], table)
 
 
-def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
+def read_log(folder: Path, *, trust: Collection[str] | None = ()) -> EvaluationLog:
     """Reads the log of a finished leaderboard or training run.
 
     Args:
-        trusted: It was just made here and may name the user's functions.
+        trust: The functions that it may name as its reward and metrics; None: any, because it was just made here.
 
     Raises:
         BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.
@@ -202,14 +202,8 @@ def read_log(folder: Path, *, trusted: bool = False) -> EvaluationLog:
         log = msgspec.convert(content, EvaluationLog)
     except msgspec.ValidationError as error:
         raise BadConfig(f"'{path}' does not hold an evaluation: {error}") from error
-    own = metric_preset(log.config.metrics).own
-    for option, name in (("reward", log.config.reward_config.kind), *(("metrics", name) for name in own)):
-        # A stranger's file may name any function, and whoever computes its figures anew would call it.
-        if ":" in name and not trusted and os.environ.get(TRUST) != "1":
-            raise BadConfig(
-                f"'{path}' names a function to load and call, {option} '{name}': set {TRUST}=1 if you trust whoever "
-                "made this folder"
-            )
+    if trust is not None:
+        check_trusted(log.config.named_functions, trust, f"'{path}'")
     return log
 
 
@@ -257,7 +251,7 @@ def read_records(folder: Path, log: EvaluationLog, entry: Entry, store: SessionS
         BadSession: They cannot be read, or the store's content was changed.
     """
     store, lines = store or open_store(log), read_steps(folder, entry)
-    return build_records(lines, log.config, entry.context, store, log.config.keys(store), verified=True)
+    return build_records(lines, log.config, entry.context, store, log.config.keys(store))
 
 
 def folder_name(label: str) -> str:

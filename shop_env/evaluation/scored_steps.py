@@ -97,20 +97,11 @@ def draw_sessions(session_ids: Sequence[str], count: int | None, seed: int) -> l
     return [session_id for session_id in session_ids if session_id in drawn]
 
 
-def sessions_at(
-    store: SessionStore, split: AnySplit, keys: Collection[StepKey], *, verified: bool = False
-) -> Iterator[tuple[Session, list[int]]]:
-    """Yields the sessions of these steps of a split, each with the indices of those that are its own.
-
-    Args:
-        verified: Compare each session's content with the store's hashes.
-    """
+def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey]) -> Iterator[tuple[Session, list[int]]]:
+    """Yields the sessions of these steps of a split, each with the indices of those that are its own."""
     indices: dict[str, list[int]] = {}
     for session_id, index in keys:
         indices.setdefault(session_id, []).append(index)
-    if verified:
-        yield from ((store.verified_session(session_id), own) for session_id, own in indices.items())
-        return
     for session in store.sessions(split) if indices else ():
         if own := indices.pop(session.session_id, None):
             yield session, own
@@ -176,6 +167,12 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def reward_config(self) -> RewardConfig:
         """The reward's numbers."""
         return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+
+    @property
+    def named_functions(self) -> list[str]:
+        """The user's own reward and metrics, FILE.py:FUNCTION each."""
+        kind = self.reward_config.kind
+        return [*([kind] if ":" in kind else []), *metric_preset(self.metrics).own]
 
     def check_functions(self) -> None:
         """Loads the user's own reward and metrics: a mistake is reported before hours of work, not after."""

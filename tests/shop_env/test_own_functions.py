@@ -13,7 +13,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.schema import Session
 from shop_env.env import ReplayEnv
-from shop_env.evaluation.log import TRUST, read_log, read_records
+from shop_env.evaluation.log import read_log, read_records
 from shop_env.metrics import metric_preset, step_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
@@ -117,17 +117,18 @@ def test_metrics_of_ones_own_stand_beside_a_papers(own: Path) -> None:
 
 
 def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call_them(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo_store_at(tmp_path / "store", 60, seed=1)
     out, reward, metric = str(tmp_path / "out"), f"{own}:right", f"{own}:words"
     words = ["--agents", "oracle,random", "--store", str(tmp_path / "store"), "--split", "all", "--out", out]
     assert main([*words, "--reward", reward, "--metrics", f"opera,{metric}"]) == 0
     assert " words " in capsys.readouterr().out
-    with pytest.raises(BadConfig, match=f"names a function to load and call, reward '.*': set {TRUST}=1"):
-        read_log(Path(out))
-    monkeypatch.setenv(TRUST, "1")
-    log = read_log(Path(out))
+    trust = ["--trust", reward, metric]
+    for given in ((), (reward,), (metric,)):
+        with pytest.raises(BadConfig, match="add --trust"):
+            read_log(Path(out), trust=given)
+    log = read_log(Path(out), trust=(reward, metric))
     [oracle] = [entry for entry in log.entries if entry.label == "oracle"]
     records = read_records(Path(out), log, oracle)
     points = [3.0 if record.predicted == record.logged else 0.5 for record in records]
@@ -135,7 +136,9 @@ def test_a_leaderboard_pays_and_measures_by_them_and_others_ask_before_they_call
     assert set(points) == {0.5, 3.0}
     assert oracle.row.figures[metric].value == step_metrics(records, f"opera,{metric}")[metric]
     assert oracle.row.figures[metric].low is not None
-    assert main(["verify", out, "--store", str(tmp_path / "store")]) == 0
-    assert main(["compare", out, "oracle", "random", "--metrics", metric]) == 0
+    assert main(["verify", out, "--store", str(tmp_path / "store"), *trust]) == 0
+    assert main(["verify", out, "--store", str(tmp_path / "store")]) == 2
+    assert main(["compare", out, "oracle", "random", "--metrics", metric, *trust]) == 0
+    assert main(["compare", out, "oracle", "random", "--metrics", metric]) == 2
     assert main([*words, "--reward", f"{own}:fails"]) == 2
     assert "own.py:7)" in capsys.readouterr().err

@@ -13,7 +13,6 @@ from agents.llm_grpo.train import train
 from benchmarks.console import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Terminate
-from shop_env.evaluation.log import TRUST
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset, score_reply
 from tests.demo_stores import demo_store_at
@@ -21,7 +20,7 @@ from tests.smoke.test_train_command import SMALL
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_reward.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
-CALLS = re.findall(r"^(?:SHOP_R1_TRUST_LOGS=1 )?shop-r1 (.*)$", PAGE, flags=re.MULTILINE)
+CALLS = re.findall(r"^shop-r1 (.*)$", PAGE, flags=re.MULTILINE)
 
 
 @pytest.fixture
@@ -32,7 +31,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "visits.jsonl").write_text('{"visit": "v", "user": "u", "steps": [{"page": "<p>Hi"}]}\n')
     demo_store_at(tmp_path / "stores" / "demo", 60, seed=5)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(TRUST, "1")
     return tmp_path
 
 

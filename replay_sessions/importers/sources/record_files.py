@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.durable_files import open_unpacked
 from replay_sessions.foundation.errors import BadSession, ImportFailed, first_line
 from replay_sessions.importers.importer import LONGEST_SESSION_BYTES, TOO_LONG, reason_of
-from replay_sessions.store.manifest import Rejected
+from replay_sessions.store.manifest import Rejected, check_unpacked
 
 _TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
@@ -114,6 +114,7 @@ class ParquetSource:
         self.path = path
         with _reporting(path):
             self._parquet = pq.ParquetFile(path)
+            check_unpacked(self._parquet, path)
             self.columns: list[str] = self._parquet.schema_arrow.names
             self.row_count: int = self._parquet.metadata.num_rows
             self.row_groups: int = self._parquet.num_row_groups

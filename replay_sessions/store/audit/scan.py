@@ -102,7 +102,7 @@ def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFac
     for session_id, search in tasks:
         split = store.split_of(session_id)
         try:
-            session = store.verified_session(session_id)
+            session = store.session(session_id)
         except BadSession as error:
             facts.append(SessionFacts(session_id=session_id, split=split, problem=str(error)))
         else:

@@ -1,0 +1,66 @@
+"""What a preset, a file of rows or a run.json names that would be loaded and run: functions, classes, agents, prompts.
+
+Such a file may be somebody else's. What comes with the package needs no consent, nor does what the command line names,
+nor a run.json that this user's own run has written: its digest stands in a file of the user's cache.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agents.registry import names_nothing, parse_spec
+from replay_sessions.foundation.durable_files import cache_folder
+
+OWN_RUNS = "own_runs"  # digests of run.json files, a line each
+
+
+def named_code(tables: dict[str, Any]) -> list[str]:
+    """Returns what the tables of a training's configuration name, as it stands there."""
+    return [name for name in _names(tables) if isinstance(name, str)]
+
+
+def _names(tables: dict[str, Any]) -> Iterator[Any]:
+    yield from filter(_is_function, _rewards(tables))
+    for phase in _table(tables, "phases").values():
+        if isinstance(phase, dict):
+            yield from filter(_is_function, (*_rewards(phase), phase.get("method")))
+    for agent in _table(tables, "evaluation").get("agents", ()):
+        if isinstance(agent, str) and not names_nothing(parse_spec(agent)):
+            yield agent
+    yield _table(tables, "prompt").get("system_file")
+
+
+def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}  # what is wrong with another is said where it is read
+
+
+def _rewards(tables: dict[str, Any]) -> list[Any]:
+    return [tables.get("reward"), _table(tables, "reward").get("kind")]
+
+
+def _is_function(name: Any) -> bool:
+    return isinstance(name, str) and ":" in name
+
+
+def remember_run(run_file: Path) -> None:
+    """Notes that this user's run has written a run.json; without a cache, resuming it needs consent."""
+    folder = cache_folder()
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / OWN_RUNS).open("a", encoding="ascii") as file:
+            file.write(f"{_digest(run_file)}\n")
+
+
+def is_own_run(run_file: Path) -> bool:
+    """Returns whether this user's run has written the run.json as it is."""
+    try:
+        return _digest(run_file) in (cache_folder() / OWN_RUNS).read_text("ascii").split()
+    except OSError:
+        return False
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
