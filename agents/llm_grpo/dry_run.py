@@ -14,19 +14,21 @@ from functools import partial
 from typing import Any
 
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, Qwen2Config
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import rationale_coverage
 from agents.llm_grpo.options import MachineOptions
+from agents.llm_grpo.presets import SHAPES
 from replay_sessions.foundation.table import Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import persona_texts
-from train.config import SftConfig
+from train.config import SftConfig, TinyTokenizerConfig
 from train.grpo.trainer import grpo_plan
 from train.machine import get_world_size
 from train.memory import ROOM, Passes, PassShape, build_on_meta, fit_passes
+from train.model_paths import is_there
 from train.models import load_pretrained, load_tokenizer
 from train.objectives import load_objective
 from train.policy import autocast_dtype
@@ -177,13 +179,27 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
             "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
             "model.lora, model.sharded over several GPUs."
         )
+    if config.model.path in SHAPES and not is_there(config.model.path):
+        yield (
+            f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted by a tokenizer of "
+            f"{len(tokenizer):,} tokens trained on these sessions."
+        )
+    if machine.processes > 1:
+        yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
     rationales = rationale_coverage(sessions)
     yield rationales.problem(config) or str(rationales)
 
 
 def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:
-    """The configuration of the model, and its tokenizer; weights are not read."""
-    if config.model.path is not None:
-        return load_pretrained(AutoConfig, config.model.path), load_tokenizer(config.model.path)
-    tokenizer = train_tokenizer(sessions, config.model.tokenizer, config.prompt, config.context)
+    """The configuration of the model, and its tokenizer; weights are not read.
+
+    Where the hub cannot be reached, a preset's model has its shipped shape and a tokenizer trained on these sessions.
+    """
+    path = config.model.path
+    if path is not None and (path not in SHAPES or is_there(path)):
+        return load_pretrained(AutoConfig, path), load_tokenizer(path)
+    size = config.model.tokenizer if path is None else TinyTokenizerConfig(bpe_size=8192)
+    tokenizer = train_tokenizer(sessions, size, config.prompt, config.context)
+    if path is not None:
+        return Qwen2Config(**SHAPES[path]), tokenizer
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ import tyro
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.named_code import is_own_run, named_code
 from agents.llm_grpo.presets import (
+    SHAPES,
     Tables,
     build_config,
     merge,
@@ -24,11 +26,13 @@ from agents.llm_grpo.presets import (
 from agents.llm_grpo.run_folder import extend_config, has_begun, read_config
 from replay_sessions.foundation.command_line import asks_for_help, parse_leading_options, parse_options
 from replay_sessions.foundation.config_errors import convert_fields
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.foundation.plugins import check_trusted
 from replay_sessions.foundation.records import Record
+from replay_sessions.store import SessionStore
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
+from train.model_paths import check_model
 
 PROGRAM = "shop-r1 train"
 
@@ -164,6 +168,15 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
             f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
         )
     return options, folder, config
+
+
+def check_inputs(options: RunOptions, config: TrainConfig) -> None:
+    """Raises what is wrong with a call whose store, model or extra is not there, before torch is loaded."""
+    SessionStore.find(config.store)
+    if (path := config.model.path) is not None and not (options.dry_run and path in SHAPES):
+        check_model(path)
+    if config.rollouts.engine == "vllm" and not options.dry_run and find_spec("vllm") is None:
+        raise MissingExtra("rollouts.engine is vllm, which the extra 'vllm' brings: pip install 'shop-r1[vllm]'")
 
 
 def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:

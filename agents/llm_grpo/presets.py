@@ -23,6 +23,7 @@ from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
+SHAPES: dict[str, dict[str, Any]] = tomllib.loads(PRESETS.parent.joinpath("shapes.toml").read_text(encoding="utf-8"))
 NUMBERS = ("sft", "grpo", "validation")
 SHARED = (*NUMBERS, "context")  # tables of a run that its phases have too
 

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-from agents.llm_grpo.options import prepare, prepare_from
+from agents.llm_grpo.options import check_inputs, prepare, prepare_from
 from agents.llm_grpo.show_prompt import show_prompt
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.plugins import requires_extra
@@ -42,6 +42,7 @@ def train(**options: Any) -> EvaluationLog:
         BadConfig: An option does not exist or does not fit.
     """
     prepared = prepare_from(options)
+    check_inputs(prepared[0], prepared[2])
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     command.run(lambda: prepared)
@@ -56,6 +57,7 @@ def _run(words: Sequence[str]) -> int:
         if options.show_prompt:
             sys.stdout.writelines(show_prompt(config, options.only))
             return 0
+        check_inputs(options, config)
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:

@@ -32,6 +32,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import Identity
 from shop_env.metrics import metric_preset
 from shop_env.metrics.choices import Invalid, Mean, TextMatch
+from train.model_paths import check_model
 
 WHOLE_FOLDER = "results.json and its table"  # beside the labels in what verify reports
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
@@ -103,6 +104,9 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     store = SessionStore.open(config.store)
     store.check_content()
     evaluation, folder = config.evaluation, config.folder
+    for spec in agent_specs(config.agents):
+        if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):
+            check_model(path)
     evaluation.check_functions()
     agents = [
         agent_to_evaluate(spec, config, store, reply_identity(spec, config.context, store, config.seed))

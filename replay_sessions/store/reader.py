@@ -72,15 +72,25 @@ class SessionStore:
             BadSession: It is damaged or of another schema version.
             BadConfig: Its name is no text.
         """
-        if (built_in := BUILT_IN_STORES.get(str(path_or_name))) is not None:
-            return cls(resolve_name(built_in)())
+        path = cls.find(path_or_name)
+        return cls(resolve_name(BUILT_IN_STORES[str(path_or_name)])() if path is None else path)
+
+    @staticmethod
+    def find(path_or_name: str | Path) -> Path | None:
+        """Returns where a store lies; None for one in BUILT_IN_STORES, which may have to be made.
+
+        Raises:
+            StoreNotFound, BadConfig: As `open`.
+        """
+        if str(path_or_name) in BUILT_IN_STORES:
+            return None
         path = Path(path_or_name).expanduser()
         check_name(path)
         if not path.exists():
             raise StoreNotFound(f"no session store at '{path}'. {_remedy(path)}")
         if not path.is_dir():
             raise StoreNotFound(f"'{path}' is a file, and a session store is a folder with a {MANIFEST_FILE}")
-        return cls(path)
+        return path
 
     def __len__(self) -> int:
         return len(self._rows)

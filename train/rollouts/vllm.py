@@ -33,7 +33,7 @@ from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from train.config import SamplingConfig
 from train.lora import ADAPTER_FILE, has_adapter, save_adapter
 from train.machine import Precision, get_world_size
-from train.models import GGUF, PACKAGE
+from train.model_paths import GGUF, PACKAGE
 from train.policy import Policy
 from train.rollouts.engine import SampledReply, make_reply
 

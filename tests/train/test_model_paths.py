@@ -1,0 +1,49 @@
+"""A model that is nowhere is refused at once, and without torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.llm_grpo.presets import SHAPES, load_preset, preset_names
+from replay_sessions.foundation.errors import CheckpointMismatch
+from train.model_paths import check_model
+
+CALL = "import sys; from benchmarks.console import main; code = main(sys.argv[1:]); print('torch' in sys.modules, code)"
+
+
+@pytest.mark.parametrize("path", ["no/such", "a b", "no/such/model", "none.gguf", "package:none/x.gguf", "/none"])
+def test_a_model_that_is_nowhere_is_refused(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(CheckpointMismatch):
+        check_model(path)
+
+
+def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
+    check_model(str(tmp_path))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "words",
+    [
+        "train --store none",
+        "train --preset none",
+        "train --model.path none.gguf --out none",
+        "train --resume none",
+        "rank --agents local?path=none.gguf --out none",
+        "rank --agents random --store none --out none",
+        "report none",
+    ],
+)
+def test_what_does_not_exist_is_refused_before_torch_is_loaded(words: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CALL, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "False 2" and "none" in ended.stderr
+
+
+def test_every_preset_of_qwen_has_a_shape_for_plans_without_a_network() -> None:
+    paths = {path for name in preset_names() if (path := load_preset(name).model.path) is not None}
+    assert {path for path in paths if path.startswith("Qwen/")} == SHAPES.keys()

