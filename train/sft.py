@@ -10,6 +10,7 @@ import torch
 
 from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
+from train.flops import FlopCounter, packed_work
 from train.loop import Optimizer
 from train.policy import Policy
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
@@ -37,6 +38,7 @@ class SftTrainer:
         self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", ranks.share)
         self.total_steps = self._config.total_steps
         self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps, ranks)
+        self._flops = FlopCounter(policy.model)
 
     def step(self, step: int) -> dict[str, float]:
         """One optimizer step; returns its metrics. Depends on the weights and `step` only."""
@@ -44,7 +46,7 @@ class SftTrainer:
         batch = [(trunk, replies[:stage_replies]) for trunk, replies in self._plan.batch(step)]
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
         reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
-        metrics = {"loss": 0.0, "tokens": 0.0}
+        metrics = {"loss": 0.0, "tokens": 0.0, "flops": 3.0 * self._flops.forward(packed_work(packs))}
         losses = []  # on the device until the end: to read one there would wait for it
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:

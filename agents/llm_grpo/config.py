@@ -54,8 +54,8 @@ class PhaseConfig(Config):
         reward: A reward preset of GRPO's, or `log_likelihood` (train/grpo/likelihood.py); None: the run's.
         context: What its policy is shown, in training and in the table.
         teach_rationales: False asks for replies with an empty rationale, and teaches them (Customer-R1, table 4).
-        same_time_as: SFT for as many steps as fit the time that this earlier phase takes, on whole sessions: counted in
-            tokens by the speed of the fastest tenth of steps, so that other work on the machine decides nothing.
+        same_compute_as: SFT that goes on from SFT, on whole sessions at the last learning rate that it had, for as many
+            steps as have the FLOPs of this earlier phase: those of all its passes, sampling and reference included.
         several_seeds: What several seeds of it showed: printed below the table.
         seed: Added to the run's; phases with the same number see the same batches.
         sft: The numbers of a phase of SFT.
@@ -71,7 +71,7 @@ class PhaseConfig(Config):
     reward: str | None = None
     context: ContextConfig = ContextConfig()
     teach_rationales: bool = True
-    same_time_as: str | None = None
+    same_compute_as: str | None = None
     several_seeds: str = ""
     seed: int = 0
     sft: SftConfig | None = None
@@ -87,7 +87,7 @@ class PhaseConfig(Config):
                 "FILE.py:CLASS."
             )
         table = numbers_table(self.method)
-        for key, value, needed in (("a reward", self.reward, "grpo"), ("same_time_as", self.same_time_as, "sft")):
+        for key, value, needed in (("a reward", self.reward, "grpo"), ("same_compute_as", self.same_compute_as, "sft")):
             if value is not None and table != needed:
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {needed!r}.")
         if table is not None and getattr(self, table) is None:
@@ -230,11 +230,13 @@ class TrainConfig(Config):
                 raise BadConfig(f"phase '{name}': a phase's name is a folder's: lower case, digits and _, not 'model'.")
             for field, other, names in (
                 ("start", phase.start, earlier),
-                ("same_time_as", phase.same_time_as, earlier[1:]),
+                ("same_compute_as", phase.same_compute_as, earlier[1:]),
                 *(("against", compared, list(self.phases)) for compared in phase.against),
             ):
                 if other is not None and other not in names:
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
+            if phase.same_compute_as and (phase.start == "model" or self.phases[phase.start].method != "sft"):
+                raise BadConfig(f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of sft.")
             earlier.append(name)
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:

@@ -160,12 +160,12 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         passes, needed = choose_passes(config, work, shape, model, machine)
         batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
         fitting = 100 * sum(len(trunk.replies) for trunk in trunks) / steps
-        count = "*" if phase.same_time_as else work.steps
+        count = "*" if phase.same_compute_as else work.steps
         rows.append([name, phase.method, str(passes), count, batch_tokens, shape.tokens, fitting, needed / GIB])
         fits = fits and needed <= ROOM * machine.process_bytes
     counts, points = ("steps", "tokens a step", "largest pass"), ("steps that fit, %", "GiB")
     yield Table(columns=columns("phase", "method", "passes", count=counts, points=points), rows=rows)
-    yield f"Estimated from {len(sessions)} of {len(ids)} training sessions. *: as many as take the same time."
+    yield f"Estimated from {len(sessions)} of {len(ids)} training sessions. *: as many as have the same FLOPs."
     yield (
         f"A step does not fit where its page takes over {config.model.max_prompt_tokens:,} tokens (model.max_tokens), "
         "or its action was not logged: it is not trained on, and is a failed step where it is tested."

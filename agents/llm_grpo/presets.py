@@ -101,13 +101,13 @@ def _only(tables: Tables, names: Collection[str]) -> Tables:
 
 
 def _with_phases(config: TrainConfig, only: Collection[str], source: str) -> TrainConfig:
-    """With these phases and those that they start from, or whose time they take, compared among themselves alone."""
+    """With these phases and those that they start from, or whose compute they have, compared among themselves alone."""
     if unknown := [name for name in only if name not in config.phases]:
         raise BadConfig(f"{source} has no phase '{unknown[0]}'. {did_you_mean(unknown[0], config.phases)}")
     needed = set(only)
     for name, phase in reversed(config.phases.items()):  # a phase comes after those that it needs
         if name in needed:
-            needed.update((phase.start, phase.same_time_as or phase.start))
+            needed.update((phase.start, phase.same_compute_as or phase.start))
     phases = {
         name: msgspec.structs.replace(phase, against=tuple(other for other in phase.against if other in needed))
         for name, phase in config.phases.items()

@@ -5,9 +5,9 @@ A run that exists can be extended by the phases of another table, and by agents 
     run.json's configuration ─┐
     that of the call ─────────┴─► extend_config ─► the same run, with the phases and agents that it lacked at its end
 
-A phase follows from its own numbers, the model, the store, the seed, and the phases that it starts from or whose time
-it takes; no other phase affects it. So all but the phases must be equal, and so must phases of the same name. Their
-labels, comparisons and further temperatures belong to the table and may differ, and so may the agents beside them.
+A phase follows from its own numbers, the model, the store, the seed, and the phases that it starts from or whose
+compute it has; no other phase affects it. So all but the phases must be equal, and so must phases of the same name.
+Their labels, comparisons and further temperatures belong to the table and may differ, as may the agents beside them.
 """
 
 import json

@@ -11,7 +11,7 @@ Without a store it trains on the demo shop, on two CPU cores; --resume goes on a
 tokens, the share of steps that fit, and memory on this machine or on --machine.gpus of --machine.gpu-gib, and trains
 nothing; --show-prompt prints the messages of the first scored step.
 
-Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, for as long as GRPO took) ─► evaluation.
+Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, with as much compute) ─► evaluation.
 
 Every key of the configuration is a flag, with the preset's value as its default; a preset is a TOML file of the same
 keys, and only a preset decides how many stages SFT has. OUT holds run.json (configuration, versions, machine),

@@ -1,18 +1,16 @@
 """A training run: from a store to a checkpoint for each phase, one after the other.
 
     store ─► tokenizer and model ─► sft ─┬─► shop_r1      GRPO against the frozen sft
-                                         └─► sft_longer   SFT that goes on for as long as GRPO took
+                                         └─► sft_longer   SFT that goes on with the compute of GRPO
 
 Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, agents/llm_grpo/presets/rows).
 `phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import torch
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
@@ -200,18 +198,23 @@ class TrainingRun:
         return LocalEngine(policy, budget)
 
     def _sft_config(self, phase: PhaseConfig, config: SftConfig) -> SftConfig:
-        if phase.same_time_as is None:
+        start = self.config.phases[phase.start].sft if phase.same_compute_as else None
+        if phase.same_compute_as is None or start is None:
             return config
-        other, start = phase.same_time_as, phase.start
-        steps = self.ranks.broadcast(lambda: self._steps_in_time_of(other, started_from=start))
-        return msgspec.structs.replace(config, stages=(SftStage(steps=steps),))
+        other, started_from = phase.same_compute_as, phase.start
+        steps = self.ranks.broadcast(lambda: self._steps_of_same_compute(other, started_from))
+        last = start.optimizer.lr * start.optimizer.final_lr_fraction
+        optimizer = msgspec.structs.replace(config.optimizer, lr=last, final_lr_fraction=1.0)
+        return msgspec.structs.replace(config, stages=(SftStage(steps=steps),), optimizer=optimizer)
 
-    def _steps_in_time_of(self, name: str, *, started_from: str) -> int:
-        """The number of SFT steps that take as long as a phase, by the whole-session SFT steps of this run."""
+    def _steps_of_same_compute(self, name: str, started_from: str) -> int:
+        """The number of SFT steps with the FLOPs of a phase, by the whole-session SFT steps of this run."""
         start = self.config.phases[started_from].sft
         last_stage = (start.stages[-1].steps if start else None) or 0  # on whole sessions; in epochs: all of it
-        sft = self.log.rows(started_from)[-last_stage:]
-        return max(1, round(undisturbed_seconds(self.log.rows(name)) * len(sft) / undisturbed_seconds(sft)))
+        sft, phase = self.log.rows(started_from)[-last_stage:], self.log.rows(name)
+        flops, seconds = (sum(float(row[key]) for row in phase) for key in ("flops", "seconds"))
+        self.log.info(f"{name}: {flops:.3g} FLOPs in {seconds:.0f} s of training, sampling and reference included")
+        return max(1, round(flops * len(sft) / sum(float(row["flops"]) for row in sft)))
 
     def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
         """The model that a phase starts from, its tokenizer, and how it was prompted so far."""
@@ -268,15 +271,3 @@ class TrainingRun:
     def _finished_phases(self) -> dict[str, PhaseResult]:
         file = self.folder / PHASES_FILE
         return msgspec.json.decode(file.read_bytes(), type=dict[str, PhaseResult]) if file.exists() else {}
-
-
-def undisturbed_seconds(steps: Sequence[Mapping[str, Any]]) -> float:
-    """The time of training steps on an idle machine: their tokens, at the speed of the fastest tenth.
-
-    The wall time also holds the work of other programs and a suspended machine's sleep.
-
-    >>> steps = [{"tokens": 1000, "tokens_per_s": 500.0}] * 4 + [{"tokens": 1000, "tokens_per_s": 2.0}] * 16
-    >>> undisturbed_seconds(steps)
-    40.0
-    """
-    return float(sum(step["tokens"] for step in steps) / np.quantile([step["tokens_per_s"] for step in steps], 0.9))

@@ -52,8 +52,6 @@ SMALL = {
     "model.tiny.hidden-size": 32,
     "model.tiny.layers": 1,
     "model.tokenizer.min-count": 2,
-    "phases.sft-longer.sft.stages.0.steps": 3,
-    "phases.sft-longer.same-time-as": "None",
     "validation.sessions": 6,
     "validation.times": 1,
     "evaluation.sessions": 6,

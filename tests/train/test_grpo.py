@@ -339,5 +339,8 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
     enable_tree_attention(reference)
     config = changed(CONFIG, num_iterations=2, filter_zero_variance=False, max_new_tokens=4)
     trainer = trainer_of(counted("policy", model), counted("reference", reference), tiny, config)
-    assert trainer.step(0)["tokens"] == sum(read.values())
+    metrics = trainer.step(0)
+    assert metrics["tokens"] == sum(read.values())
     assert min(read.values()) > 0
+    weights = sum(m.weight.numel() for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear))
+    assert metrics["flops"] > 2 * weights * (metrics["tokens"] + 2 * read["reference"])  # two updates go backward

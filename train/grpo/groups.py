@@ -19,6 +19,7 @@ from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match, unlogged_fields
 from shop_env.reward.score import NOTHING
+from train.flops import Work, causal_pairs
 from train.grpo.likelihood import logged_continuations
 from train.grpo.loss import is_informative
 from train.ranks import Ranks
@@ -206,6 +207,18 @@ def tokens_processed(groups: Sequence[Group], packs: Sequence[PackedTrees], pass
             prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
         sampled += sum(len(rollout.tokens) - 1 for rollout in group.sampled)
     return sampled + sum(prompts.values()) + sum(packed.input_ids.numel() for packed in packs) * passes
+
+
+def sampled_work(groups: Sequence[Group]) -> Work:
+    """Of sampling: each trunk is read once up to its last fork, and then each reply token by token."""
+    prompts: dict[int, int] = {}
+    total = Work()
+    for group in groups:
+        if group.sampled:
+            prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
+        for length in (len(rollout.tokens) for rollout in group.sampled):
+            total += Work(length - 1, length, (length - 1) * group.step.start + causal_pairs(length - 1))
+    return total + Work(sum(prompts.values()), 0, sum(map(causal_pairs, prompts.values())))
 
 
 def _action_shares(prefix: str, actions: Sequence[Action]) -> dict[str, float]:

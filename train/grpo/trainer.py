@@ -28,6 +28,7 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.replies import Extraction, MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
+from train.flops import FlopCounter, packed_work
 from train.grpo.chunk import BatchSize, Chunk, ChunkMetrics, batch_size
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import (
@@ -38,6 +39,7 @@ from train.grpo.groups import (
     micro_batches,
     packed_share,
     rollout_metrics,
+    sampled_work,
     score_group,
     tokens_processed,
 )
@@ -93,6 +95,7 @@ class GroupTrainer(ABC):
         self._plan = grpo_plan(trunks, config, seed, ranks)
         self._seed, self._engine = seed, engine or LocalEngine(self.policy)
         self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.num_iterations, ranks)
+        self._flops = FlopCounter(policy.model)
 
     def replies(self, logged: SampledReply, sampled: Sequence[SampledReply]) -> Sequence[SampledReply]:
         """The group of a step: as many replies at every step."""
@@ -142,6 +145,8 @@ class GroupTrainer(ABC):
             metrics |= self.learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
         passes = config.num_iterations * (1 + self.has_reference) + config.needs_old
         metrics["tokens"] = self.ranks.all_reduce_sum(tokens_processed(groups_P, packs, passes))
+        forward, sampling = (self._flops.forward(work) for work in (packed_work(packs), sampled_work(groups_P)))
+        metrics["flops"] = self.ranks.all_reduce_sum(sampling + forward * (passes + 2 * config.num_iterations))
         return metrics
 
     def groups(self, step: int) -> list[Group]:

@@ -1,0 +1,52 @@
+"""FLOPs of passes, counted from shapes: the same on every machine, and after every stop.
+
+2 for each weight and token, and 4 for each layer, attending unit and pair of tokens; a backward pass is twice its
+forward pass. What is computed again to save memory, and the optimizer's step, do not count.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from train.session_tree import PackedTrees
+
+
+class Work(NamedTuple):
+    """What a forward pass reads: tokens, those among them whose logits are computed, and pairs that attend."""
+
+    tokens: int = 0
+    targets: int = 0
+    pairs: int = 0
+
+    def __add__(self, other: "Work") -> "Work":  # type: ignore[override]  # no concatenation
+        return Work(*(one + another for one, another in zip(self, other, strict=True)))
+
+
+class FlopCounter:
+    """Counts the FLOPs of a model's forward passes."""
+
+    def __init__(self, model: Any) -> None:
+        head, config = model.get_output_embeddings(), model.config.get_text_config()
+        layers = (module for module in model.modules() if isinstance(module, nn.Linear) and module is not head)
+        self._weights: int = sum(layer.weight.numel() for layer in layers)
+        self._head: int = head.weight.numel()
+        head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self._attention: int = config.num_hidden_layers * config.num_attention_heads * head_size
+
+    def forward(self, work: Work) -> int:
+        return 2 * (self._weights * work.tokens + self._head * work.targets + 2 * self._attention * work.pairs)
+
+
+def packed_work(packs: Iterable[PackedTrees]) -> Work:
+    """Of one pass over each pack."""
+    total = Work()
+    for packed in packs:
+        pairs = sum(causal_pairs(span.end - span.start) for span in packed.spans)
+        pairs += sum(len(own) * group.visible + causal_pairs(len(own)) for _, group, own, _ in packed.branches())
+        total += Work(packed.input_ids.numel(), len(packed.targets), pairs)
+    return total
+
+
+def causal_pairs(tokens: int) -> int:
+    return tokens * (tokens + 1) // 2
