@@ -30,7 +30,6 @@ from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
 from shop_env.evaluation.sample import Sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
-from shop_env.metrics import metric_preset
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
