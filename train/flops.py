@@ -13,7 +13,7 @@ from train.session_tree import PackedTrees
 
 
 class Work(NamedTuple):
-    """What a forward pass reads: tokens, those among them whose logits are computed, and pairs that attend."""
+    """Tokens that a forward pass reads, those among them whose logits are computed, and pairs that attend."""
 
     tokens: int = 0
     targets: int = 0
