@@ -98,7 +98,7 @@ class ChoiceModel(FittedBaseline):
         *,
         temperature: float = 0.0,
         skip_first_action: bool = True,
-        max_steps: int = 30_000,
+        max_steps: int | None = None,
         refits: int = 0,
     ) -> None:
         self.refits = refits

@@ -117,7 +117,7 @@ class Reader:
         self._roles: dict[tuple[str, str], str] = {}
         self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MAX_WORDS])
 
-    def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Example]:
+    def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int | None) -> Iterator[Example]:
         """Reads scored steps of the train split in storage order; if there are more, those of a sample of sessions."""
         steps = (
             (session.user_id, *pair)
@@ -218,11 +218,13 @@ class Reader:
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
 
 
-def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int) -> Iterator[Session]:
+def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int | None) -> Iterator[Session]:
     """Reads the train split in storage order: all of it, or a random sample of sessions with at most so many steps.
 
     The sample is the same for the same store. One session is read whatever its length.
     """
+    if max_steps is None:
+        return store.sessions()
     ids = store.session_ids()
     order = np.random.default_rng(0).permutation(len(ids))
     steps = np.cumsum([max(0, store.step_count(ids[index]) - skip_first_action) for index in order])

@@ -44,12 +44,12 @@ EFFECTS = {
 }
 
 
-def coefficient_table(store: TrainView | str, *, max_steps: int = 30_000) -> Table:
+def coefficient_table(store: TrainView | str, *, max_steps: int | None = None) -> Table:
     """Fits `choice` to the train split of a store, and returns its effects with their 95% intervals over users.
 
     Args:
         store: A path is read with the goals of its shoppers, where the log knows them; a view as its context says.
-        max_steps: Fit to at most so many steps.
+        max_steps: Fit to at most so many steps; None: all.
     """
     if isinstance(store, str):
         store = TrainView(SessionStore.open(store), ContextConfig(goal="shown"))

@@ -158,7 +158,7 @@ class TableConfig(Config):
     temperature: float = 0.6
     greedy: bool = True
     most_probable_action: int | None = None
-    agents: tuple[str, ...] = ("random", "majority", "copy_match")
+    agents: tuple[str, ...] = ("random", "majority", "copy_match", "page_counts")
 
     def __post_init__(self) -> None:
         if self.most_probable_action is not None and self.most_probable_action < 0:

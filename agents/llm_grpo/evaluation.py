@@ -23,7 +23,7 @@ import msgspec
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
-from agents.registry import parse_spec
+from agents.registry import GROUPS, parse_spec
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Table, print_results
 from replay_sessions.schema import Split
@@ -36,7 +36,7 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
-from shop_env.evaluation.results import ResultRow, intervals_text, results_table
+from shop_env.evaluation.results import ResultRow, intervals_text, results_table, sorted_rows
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import scored_keys
 from shop_env.metrics import StepRecord
@@ -202,8 +202,9 @@ def markdown(log: EvaluationLog) -> str:
 
 
 def _table(log: EvaluationLog, title: str = "") -> Table:
-    """The rows in the order of the run."""
-    rows = [entry.row for entry in log.entries]
+    """The rows in the order of the run, and last the best of the baselines, which policies must beat."""
+    baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
+    rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
     return results_table(rows, title=title, notes=[intervals_text()], sample=log.sample)
 
 

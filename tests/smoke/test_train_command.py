@@ -101,6 +101,8 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     told = (straight_run / "results.md").read_text()
     for entry in results["entries"]:
         assert all(f"- {entry['spec']['label']}: {remark}." in told for remark in entry["remarks"])
+    rows = [line for line in told.splitlines() if line.startswith("| ")]
+    assert rows[-1].split("|")[1].strip() == "page_counts"  # the best of the baselines stands last
     assert any((straight_run / "tensorboard").iterdir())
     agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
     agent.reset(seed=0)
