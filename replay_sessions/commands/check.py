@@ -21,6 +21,7 @@ from rich.markup import escape
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import CONTEXT_TOKENS, MIN_GROUNDING, PRIVATE_PAGES, AuditReport, pluralize
 from replay_sessions.store.audit.judge import audit_store
@@ -38,6 +39,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         min_grounding: Least share of targets on their page, per source and action type.
         context_tokens: Warn of pages that are longer, by estimate.
         private_pages: Search about so many pages, spread over the store, for private data; 0: none.
+        private: Print the account areas of so many sessions, spread over the store, to read by eye.
         workers: So many processes; None: one for each core.
     """
 
@@ -47,11 +49,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     min_grounding: float = MIN_GROUNDING
     context_tokens: int = CONTEXT_TOKENS
     private_pages: int = PRIVATE_PAGES
+    private: int = 0
     workers: int | None = None
 
     def __post_init__(self) -> None:
         check_at_least(1, workers=self.workers, context_tokens=self.context_tokens)
-        check_at_least(0, private_pages=self.private_pages)
+        check_at_least(0, private_pages=self.private_pages, private=self.private)
         if not 0 <= self.min_grounding <= 1:
             raise BadConfig(
                 f"--min-grounding is {self.min_grounding}, and a share from 0 to 1 was expected, such as 0.8"
@@ -70,7 +73,17 @@ def _check(options: Check) -> int:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print_report(report, Console())
+        for area in _account_areas(store, options.private) if options.private else ():
+            print(area)
     return 1 if report.faults else 0
+
+
+def _account_areas(store: SessionStore, count: int) -> Iterator[str]:
+    """Yields what the pages of some sessions say of accounts and orders, each line once."""
+    ids = store.session_ids()
+    for session_id in ids[:: max(1, len(ids) // count)][:count]:
+        lines = dict.fromkeys(line for step in store.session(session_id).steps for line in account_lines(step.page))
+        yield f"{session_id}: {' | '.join(lines) or 'nothing'}"
 
 
 def _audit(store: SessionStore, options: Check) -> AuditReport:

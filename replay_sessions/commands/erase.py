@@ -1,6 +1,7 @@
 """Erases what is held of a person or of a visit.
 
   shop-r1 erase 9f3c27 recordings stores/mine
+  shop-r1 erase 9f3c27 stores/mine --customers customers.csv
 
 ID is a user's or a session's. Folders of recordings lose the files of its
 sessions, also while a collector writes there; stores are written anew without
@@ -18,7 +19,12 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.importers.customer_sessions import read_customers
+from replay_sessions.importers.private_sessions import without_private_data
+from replay_sessions.private_data.customers import Customers
+from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.recorder.batches import get_file_name, read_ids
+from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import pluralize
 from replay_sessions.store.audit.repair import rewrite_store
@@ -31,17 +37,20 @@ class Erase(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Of a user or a session.
         folders: Recordings and stores.
+        customers: The table of `import --customers`: what it holds of the user goes from all other sessions of stores.
     """
 
     id: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ID")]]
     folders: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER")]]
+    customers: Path | None = None
 
 
 def _erase(options: Erase) -> int:
     ids = {options.id}
     count = 0
+    customers = read_customers(options.customers) if options.customers else Customers(())
     for folder in sorted(options.folders, key=_is_store):  # what recordings know of a user's sessions, stores need
-        erased = (_erase_from_store if _is_store(folder) else _erase_recordings)(folder, ids)
+        erased = _erase_from_store(folder, ids, customers) if _is_store(folder) else _erase_recordings(folder, ids)
         print(f"{folder}: {pluralize(erased, 'session')} erased")
         count += erased
     if not count:
@@ -70,14 +79,23 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
     return count
 
 
-def _erase_from_store(folder: Path, ids: set[str]) -> int:
+def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
     store = SessionStore.open(folder)
     # An import that splits a visit numbers what follows: "s1 (2)".
     mine = [row for row in store.index() if row.user_id in ids or row.session_id.partition(" (")[0] in ids]
     erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
     ids |= erased.keys()
+    users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}
+    removers = [OwnValues(customers.by_user[user], None) for user in users]
+
+    def change(session: Session) -> Session:
+        for remover in removers:
+            session = without_private_data(session, remover, has_simplified_pages=True)
+        return session
+
+    forgotten = ids | set(map(get_file_name, ids))
     with progress_bar("erasing", len(store)) as advance:
-        rewrite_store(store, erased, forgotten=ids | set(map(get_file_name, ids)), on_progress=advance)
+        rewrite_store(store, erased, forgotten=forgotten, change=change, on_progress=advance)
     return len(mine)
 
 

@@ -23,9 +23,12 @@ from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.importers import IMPORTERS, importer_class
+from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.private_data.customers import Customers
+from replay_sessions.private_data.ner import load_ner
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 from replay_sessions.store.splits import SplitBy, SplitPlan
@@ -85,12 +88,17 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
         source: What to read.
         workers: So many processes; None: one for each core, where reading takes longer than starting them.
         engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
+        customers: A table (CSV, parquet) of what the shop knows of its users: user_id, and any columns. Each value is
+            removed from the sessions of its user.
+        ner: MODULE:FUNCTION that finds names in a line of a page; see replay_sessions.private_data.ner.
     """
 
     source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
     importer: Annotated[OptionsT, tyro.conf.arg(name="")]
     workers: int | None = None
     engine: Engine = "processes"
+    customers: Path | None = None
+    ner: str | None = None
 
     def __post_init__(self) -> None:
         check_at_least(1, workers=self.workers)
@@ -109,9 +117,15 @@ def run(words: Sequence[str]) -> int:
 
 def _import(kind: type[Importer], options: Import[Any]) -> int:
     check_target(options.out, overwrite=options.overwrite)
+    removal = None
+    if options.customers is not None or options.ner is not None:
+        customers = read_customers(options.customers) if options.customers else Customers(())
+        removal = CustomerRemoval(customers, load_ner(options.ner) if options.ner else None)
     importer = kind(options.source, options.importer)
     for note in importer.notes:
         _note(note)
+    if removal is None:
+        _note("without --customers, names of people and postal addresses in texts stay (docs/privacy.md)")
     try:
         with progress_bar("importing", importer.size) as advance:
             run_import(
@@ -121,12 +135,13 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 overwrite=options.overwrite,
                 workers=options.workers,
                 engine=options.engine,
+                removal=removal,
                 on_progress=advance,
             )
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt("nothing is written") from stop
     print_contents(SessionStore.open(options.out))
-    for line in importer.report:
+    for line in (*importer.report, *([removal.report()] if removal else [])):
         print(f"  {line}")
     for line in importer.warnings:
         print(f"  warning: {line}")

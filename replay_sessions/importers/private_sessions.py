@@ -12,29 +12,55 @@ from msgspec.structs import replace
 
 from replay_sessions.private_data import (
     find_private_data,
-    remove_from_page,
+    remove_from_fields,
     remove_from_text,
     remove_from_url,
     without_credentials,
 )
+from replay_sessions.private_data.customers import Customer, Customers, words_in
+from replay_sessions.private_data.own_values import OwnValues, SharedWords
 from replay_sessions.schema import Session, Step, Terminate, TypeAndSubmit
-from replay_sessions.simplify.names import slug
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')
 
 
-def without_private_data(session: Session, *, has_simplified_pages: bool) -> Session:
+class ByForm:
+    """Takes out what is private by its form."""
+
+    def remove_from_text(self, text: str) -> str:
+        return remove_from_text(text)
+
+    def remove_from_url(self, url: str) -> str:
+        return remove_from_url(url)
+
+    def remove_from_page(self, page: str, url: str) -> tuple[str, dict[str, str]]:
+        forms = {words_in(html.unescape(span.text)): span.kind for span in find_private_data(page)}
+        return OwnValues(Customer(forms=forms), SharedWords(Customers(()))).remove_from_page(remove_from_fields(page))
+
+
+Remover = OwnValues | ByForm
+
+
+def without_private_data(
+    session: Session, remover: OwnValues | ByForm | None = None, *, has_simplified_pages: bool
+) -> Session:
     """Returns a session without what is private in it.
 
     Args:
-        has_simplified_pages: Its pages were logged simplified, and still hold private data.
+        remover: None: what is private by its form.
+        has_simplified_pages: Its pages still hold private data; raw ones lose it while they are simplified.
     """
+    remover = remover or ByForm()
+    text = remover.remove_from_text
     persona = session.persona
     if persona is not None:
-        traits = {name: remove_from_text(value) for name, value in persona.traits.items()}
-        persona = replace(persona, text=remove_from_text(persona.text), traits=traits)
-    steps = [_without_words(_without_page_data(step) if has_simplified_pages else step) for step in session.steps]
-    return replace(session, steps=tuple(steps), goal=session.goal and remove_from_text(session.goal), persona=persona)
+        traits = {name: text(value) for name, value in persona.traits.items()}
+        persona = replace(persona, text=text(persona.text), traits=traits)
+    steps = [
+        _without_words(_without_page_data(step, remover) if has_simplified_pages else step, remover)
+        for step in session.steps
+    ]
+    return replace(session, steps=tuple(steps), goal=session.goal and text(session.goal), persona=persona)
 
 
 def without_secrets(session: Session) -> Session:
@@ -43,18 +69,17 @@ def without_secrets(session: Session) -> Session:
     return replace(session, steps=tuple(steps))
 
 
-def _without_words(step: Step) -> Step:
+def _without_words(step: Step, remover: Remover) -> Step:
     action = step.action
     if isinstance(action, TypeAndSubmit):
-        action = replace(action, text=remove_from_text(action.text))
-    rationale, url = step.rationale and remove_from_text(step.rationale), step.url and remove_from_url(step.url)
-    return replace(step, action=action, rationale=rationale, url=url)
+        action = replace(action, text=remover.remove_from_text(action.text))
+    rationale = step.rationale and remover.remove_from_text(step.rationale)
+    return replace(step, action=action, rationale=rationale, url=step.url and remover.remove_from_url(step.url))
 
 
-def _without_page_data(step: Step) -> Step:
-    words = {slug(html.unescape(span.text)): span.kind for span in find_private_data(step.page)}
-    page = remove_from_page(step.page)
-    names = _new_names(_NAME.findall(page), words)
+def _without_page_data(step: Step, remover: Remover) -> Step:
+    page, names = remover.remove_from_page(step.page, step.url or "")
+    names = _number(names)
     page = _NAME.sub(lambda name: names[name[0]], page)
     action = step.action
     if not isinstance(action, Terminate):
@@ -62,18 +87,14 @@ def _without_page_data(step: Step) -> Step:
     return replace(step, page=page, action=action)
 
 
-def _new_names(names: list[str], words: dict[str, str]) -> dict[str, str]:
-    """Returns for each name the one with the kinds of words in their places, numbered where it is taken."""
-    sought = "|".join(map(re.escape, sorted(filter(None, words), key=len, reverse=True)))
-    if not sought:
-        return dict(zip(names, names, strict=True))
-    pattern = re.compile(rf"(?<![^\W_])(?:{sought})(?![^\W_])")
-    new_names = {name: pattern.sub(lambda word: words[word[0]], name) for name in names}
-    taken = {name for name in names if new_names[name] == name}
+def _number(new_names: dict[str, str]) -> dict[str, str]:
+    """Returns for each name the new one, numbered where it is taken."""
+    taken = {name for name, new_name in new_names.items() if new_name == name}
+    numbered = dict(new_names)
     for name, new_name in new_names.items():
         number = 1
-        while name != new_names[name] and new_names[name] in taken:
+        while name != numbered[name] and numbered[name] in taken:
             number += 1
-            new_names[name] = f"{new_name}_{number}"
-        taken.add(new_names[name])
-    return new_names
+            numbered[name] = f"{new_name}_{number}"
+        taken.add(numbered[name])
+    return numbered

@@ -4,9 +4,12 @@
     fields.py      form fields and parameters that are called after what they hold
     urls.py        addresses of pages: credentials, parameters, patterns
     removal.py     texts and simplified pages without all of these
+    customers.py   what a shop knows of its customers, in the forms in which it stands on pages
+    own_values.py  sessions without what is known of their own user
+    ner.py         adapters for models that find names
 
-What stands in the places that a recipe calls `private` the simplifier leaves out. Nothing else changes a page: names of
-people and postal addresses that stand elsewhere stay (docs/privacy.md).
+What stands in the places that a recipe calls `private` the simplifier leaves out. Nothing else changes a page:
+names of people and postal addresses that no table of customers holds stay (docs/privacy.md).
 """
 
 from replay_sessions.private_data.fields import kind_of_field
@@ -15,7 +18,7 @@ from replay_sessions.private_data.removal import (
     kinds_in_page,
     kinds_in_text,
     kinds_in_url,
-    remove_from_page,
+    remove_from_fields,
     remove_from_text,
     remove_from_url,
 )
@@ -27,7 +30,7 @@ __all__ = [
     "kinds_in_page",
     "kinds_in_text",
     "kinds_in_url",
-    "remove_from_page",
+    "remove_from_fields",
     "remove_from_text",
     "remove_from_url",
     "without_credentials",

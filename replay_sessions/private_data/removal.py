@@ -41,9 +41,9 @@ def remove_from_url(url: str) -> str:
     return without_private_parts(url, remove_from_text)
 
 
-def remove_from_page(page: str) -> str:
-    """Returns a simplified page without what is private in its texts and attributes and typed into its fields."""
-    return remove_from_text(_FIELD.sub(_without_value, page))
+def remove_from_fields(page: str) -> str:
+    """Returns a simplified page without what is private in the values of its fields."""
+    return _FIELD.sub(_without_value, page)
 
 
 def _without_value(field: re.Match[str]) -> str:
@@ -65,4 +65,4 @@ def kinds_in_url(url: str) -> list[str]:
 
 def kinds_in_page(page: str) -> list[str]:
     """Returns the kind of everything that is private in a simplified page."""
-    return _PUT_IN.findall(remove_from_page(_PUT_IN.sub("", page)))
+    return _PUT_IN.findall(remove_from_text(remove_from_fields(_PUT_IN.sub("", page))))

@@ -4,11 +4,12 @@ What cannot be read is rejected and counted. The same source gives the same stor
 Memory is bounded by the parts in flight, not by the source. An import that is stopped leaves nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import assert_never
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.importers.customer_sessions import CustomerRemoval
 from replay_sessions.importers.importer import Imported, Importer, LeftOut, TrimmedText
 from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.schema import Session
@@ -25,12 +26,14 @@ def run_import(
     overwrite: bool = False,
     workers: int | None = 1,
     engine: Engine = "processes",
+    removal: CustomerRemoval | None = None,
     on_progress: Callable[[int], None] = lambda size: None,
 ) -> None:
     """Writes the importer's sessions to a store.
 
     Args:
         workers: Processes that read; None: one for each core, for a source that takes longer than to start them.
+        removal: Takes out what the shop knows of the users of sessions.
         engine: "ray" reads the parts on a Ray cluster whose machines share the source's folder.
         on_progress: Called with how much of the source was read since the last call, in units of `Importer.size`.
 
@@ -38,21 +41,28 @@ def run_import(
         ImportFailed: The source is damaged, or not a single session could be read, or a process was killed.
         WriteFailed: The system refused.
     """
-    options = importer.settings
+    options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
     with StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer:
         count, reason = 0, "the source is empty"
-        for batch, items in read_batches(importer, workers=workers, engine=engine):
-            for item in items:
-                rejected = _add(writer, item)
-                if rejected and not writer.rejected:
-                    reason = f"{rejected.where}: {rejected.reason}"
-                if rejected:
-                    writer.reject(rejected.where, rejected.reason)
-                count += rejected is None and isinstance(item, Session)
-            on_progress(batch.size)
+        items = _read_items(importer, workers, engine, on_progress)
+        for item in removal.apply(items) if removal else items:
+            rejected = _add(writer, item)
+            if rejected and not writer.rejected:
+                reason = f"{rejected.where}: {rejected.reason}"
+            if rejected:
+                writer.reject(rejected.where, rejected.reason)
+            count += rejected is None and isinstance(item, Session)
         writer.warnings = importer.warnings
         if not count:
             raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")
+
+
+def _read_items(
+    importer: Importer, workers: int | None, engine: Engine, on_progress: Callable[[int], None]
+) -> Iterator[Imported]:
+    for batch, items in read_batches(importer, workers=workers, engine=engine):
+        yield from items
+        on_progress(batch.size)
 
 
 def _add(writer: StoreWriter, item: Imported) -> Rejected | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditReport
 
@@ -48,6 +49,7 @@ def rewrite_store(
     reasons: Mapping[str, str],
     *,
     forgotten: Collection[str] = (),
+    change: Callable[[Session], Session] = lambda session: session,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Replaces a store by itself without some sessions.
@@ -55,6 +57,7 @@ def rewrite_store(
     Args:
         reasons: Why each is left out, by its id.
         forgotten: Ids that the list of what was rejected must not hold either.
+        change: What becomes of the others.
     """
     manifest = store.manifest
     with StoreWriter(
@@ -65,5 +68,5 @@ def rewrite_store(
             if session_id in reasons:
                 writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])
             else:
-                writer.write(store.session(session_id))
+                writer.write(change(store.session(session_id)))
             on_progress(1)

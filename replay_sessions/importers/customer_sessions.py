@@ -1,0 +1,103 @@
+"""Sessions on their way into a store, without what a shop's table of customers says of each session's user.
+
+    items of an import -> the first of them, held until the words that users share are counted -> all of them, changed
+
+Which words of a name are the shop's words as well (Rose, Brown) is known only from the pages of other users, so the
+first sessions wait in memory. Pages are simplified by then, and may have come from any importer.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.importers.importer import Imported
+from replay_sessions.importers.private_sessions import without_private_data
+from replay_sessions.importers.sources.record_files import read_records
+from replay_sessions.private_data.customers import Customer, Customers, words_in
+from replay_sessions.private_data.ner import FindEntities
+from replay_sessions.private_data.own_values import OwnValues, SharedWords, lines_of
+from replay_sessions.schema import Session
+from replay_sessions.store.manifest import Rejected
+
+_COUNTED_ITEMS = 2_000
+_COUNTED_CHARACTERS = 100_000_000
+
+
+def read_customers(path: Path) -> Customers:
+    """Returns the table of a CSV, TSV, JSON lines or parquet file; a user may have several rows.
+
+    Raises:
+        ImportFailed: It cannot be read.
+        BadConfig: It has no column `user_id`.
+    """
+    rows = []
+    for record in read_records(path):
+        if isinstance(record, Rejected):
+            raise ImportFailed(f"the table of customers cannot be read: {record.where}: {record.reason}")
+        rows.append(record.decode(dict))
+    return Customers(rows)
+
+
+class CustomerRemoval:
+    """Removes what is known of the users of sessions; all else that an import yields passes through.
+
+    Args:
+        find_entities: Finds names and addresses in a line, whoever's they are.
+    """
+
+    def __init__(self, customers: Customers, find_entities: FindEntities | None = None) -> None:
+        self._customers = customers.by_user
+        self._find_entities = find_entities
+        self._shared = SharedWords(customers)
+        self._counts: Counter[str] = Counter()
+        self._users: set[str] = set()
+
+    def apply(self, items: Iterator[Imported]) -> Iterator[Imported]:
+        """Yields the items of an import, in order."""
+        held: list[Imported] = []
+        rejected: list[Rejected] = []  # their reasons quote the session that follows
+        for item in itertools.chain(self._count(items, held), held, items):
+            if isinstance(item, Rejected):
+                rejected.append(item)
+            elif isinstance(item, Session):
+                values = self._values(item)
+                clean = values.remove_from_text
+                yield from (Rejected(where=entry.where, reason=clean(entry.reason)) for entry in rejected)
+                rejected.clear()
+                yield without_private_data(item, values, has_simplified_pages=True)
+            else:
+                yield item
+        yield from rejected
+
+    def _count(self, items: Iterator[Imported], held: list[Imported]) -> Iterator[Imported]:
+        """Holds the first items, and counts the words on their pages; yields none."""
+        yield from ()
+        characters = 0
+        for item in itertools.islice(items, _COUNTED_ITEMS):
+            held.append(item)
+            if isinstance(item, Session):
+                self._shared.count(item.user_id, [step.page for step in item.steps])
+                characters += sum(len(step.page) for step in item.steps)
+            if characters > _COUNTED_CHARACTERS:
+                break
+
+    def _values(self, session: Session) -> OwnValues:
+        self._users.add(session.user_id)
+        own = self._customers.get(session.user_id, Customer())
+        if self._find_entities is not None:
+            own = Customer(forms=dict(own.forms), phones=own.phones)
+            for line in dict.fromkeys(line for step in session.steps for line in lines_of(step.page)):
+                for start, end, kind in self._find_entities(line):
+                    own.add_forms(kind, [words_in(line[start:end])])
+        return OwnValues(own, self._shared, self._counts)
+
+    def report(self) -> str:
+        """Returns in a line how many users are known, and how often a word was also the shop's."""
+        known, counts = len(self._users & self._customers.keys()), self._counts
+        return (
+            f"customers: {known:,} of {len(self._users):,} users are in the table; words that other users' pages hold "
+            f"too went {counts['beside']:,} times beside another value of the user's and {counts['account']:,} times "
+            f"in an account area, and stayed {counts['stayed']:,} times"
+        )

@@ -1,0 +1,192 @@
+"""The values of a session's own user out of texts, addresses and simplified pages, element names included.
+
+A word of a name that other users' pages hold too (Brown, Rose) is the shop's word as well: it goes only beside another
+value of the user's, and in an account area. What goes from a text of an element goes from its name, and from no other.
+"""
+
+import html
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from urllib.parse import unquote
+
+from replay_sessions.private_data.customers import PHONE_DIGITS, WORD, Customer, Customers, Words, fold, pattern_of
+from replay_sessions.private_data.urls import without_private_parts
+
+# Greetings and the words for one's account; also those in addresses of pages.
+ACCOUNT = re.compile(
+    r"(?<![^\W_])(?:accounts?|konto|compte|cuenta|profile?|orders?|checkout|addresses|(?:sign|log) ?out|logout|"
+    r"abmelden|hello|hi|hey|welcome|dear|hallo|willkommen|guten tag|lieber?|bonjour|bienvenue|hola|bienvenid[oa]|"
+    r"ciao|ola|(?:deliver|ship) to|(?:signed|logged) in)(?![^\W_])"
+)
+_TAG = re.compile(r"(<[^<>]*>)")
+_SHOWN = re.compile(r'(?<= )(alt|aria-label|placeholder|title|value)="([^"]*)"')
+_NAME = re.compile(r'(?<= name=")[^"]*')
+_VOID = re.compile(r"<(?:area|br|hr|img|input)\b")
+_ENTITY = re.compile(r"&#?\w{2,8};")
+_PHONE = re.compile(r"\+?\(?[0-9](?:[ ()./_‑–-]{0,3}[0-9]){6,16}(?![0-9])")
+_LONGEST_LINE = 80
+_MANY_USERS = 3  # a phone number on the pages of so many is the shop's
+
+Span = tuple[int, int, str]
+
+
+class SharedWords:
+    """Which words of customers stand on the pages of which other users, and which lines hold each user's own."""
+
+    def __init__(self, customers: Customers) -> None:
+        self._customers = customers.by_user
+        self._words = {word for own in self._customers.values() for form in own.forms for word in form}
+        self._words |= {number for own in self._customers.values() for number in own.phones}
+        self._users: defaultdict[str, set[str]] = defaultdict(set)
+        self._lines: defaultdict[str, set[str]] = defaultdict(set)
+
+    def count(self, user_id: str, pages: Iterable[str]) -> None:
+        """Counts the words and phone numbers on the pages of a user, but for those of their own."""
+        own = self._customers.get(user_id, Customer())
+        pattern = pattern_of(own.forms)
+        words: set[str] = set()
+        for line in {line for page in pages for line in lines_of(fold(page))}:
+            words.update(WORD.findall(line), map(_end_of, _PHONE.finditer(line)))
+            if len(line) <= _LONGEST_LINE and pattern.search(line):
+                self._lines[pattern.sub("", line).strip()].add(user_id)
+        for word in self._words & words - own.phones - {word for form in own.forms for word in form}:
+            self._users[word].add(user_id)
+
+    def users_of(self, word: str) -> int:
+        """Returns on how many users' pages a word or the end of a number stands that is not their own."""
+        return len(self._users.get(word, ()))
+
+    def users_with(self, line: str) -> int:
+        """Returns how many users have a folded line with values of their own, which are left out here."""
+        return len(self._lines.get(line.strip(), ())) if WORD.search(line) else 0
+
+
+class OwnValues:
+    """Removes the values of one user.
+
+    Args:
+        shared: None: each word of a name and of an address counts as shared.
+        counts: Counts how often what the pages of others hold too went or stayed.
+    """
+
+    def __init__(self, customer: Customer, shared: SharedWords | None, counts: Counter[str] | None = None) -> None:
+        self._kinds = customer.forms
+        self._shared = shared
+        shops = {form for form, kind in self._kinds.items() if _is_shops(form, kind, shared)}
+        self._shops = pattern_of(shops)
+        self._own = pattern_of(self._kinds.keys() - shops)
+        self._every = pattern_of(self._kinds)
+        self._phones = {end for end in customer.phones if shared is None or shared.users_of(end) < _MANY_USERS}
+        self._counts = Counter[str]() if counts is None else counts
+
+    def remove_from_text(self, text: str) -> str:
+        """Returns a text without the user's values."""
+        return self._clean(text)[0]
+
+    def remove_from_url(self, url: str) -> str:
+        """Returns an address of a page without the user's values."""
+        return without_private_parts(url, self.remove_from_text)
+
+    def remove_from_page(self, page: str, url: str = "") -> tuple[str, dict[str, str]]:
+        """Returns a simplified page without the user's values, and its element names with what became of them."""
+        is_account = bool(ACCOUNT.search(fold(unquote(url.partition("://")[2].partition("/")[2]))))
+        parts: list[str] = []
+        words: defaultdict[str, set[str]] = defaultdict(set)  # name of an element -> what went from it
+        around: list[str] = []  # the start tags of the open elements
+
+        def clean(text: str) -> str:
+            cleaned, removed = self._clean(text, is_account=is_account)
+            for tag in around if removed else ():
+                if name := _NAME.search(tag):
+                    words[name[0]] |= removed
+            return cleaned
+
+        for part in _TAG.split(_ENTITY.sub(_decode_letter, page)):
+            if part.startswith("</"):
+                end = part[1:-1].replace("/", "<")
+                while around and not re.match(rf"{end}\b", around.pop()):
+                    pass
+            elif part.startswith("<"):
+                around.append(part)
+                part = _SHOWN.sub(lambda shown: f'{shown[1]}="{clean(shown[2])}"', part)
+                if _VOID.match(part):
+                    around.pop()
+            else:
+                part = clean(part)
+            parts.append(part)
+        names: dict[str, str] = {}
+        for name in filter(None, _NAME.findall(page)):
+            scope, dot, last = name.rpartition(".")
+            scope = names.get(scope) or ".".join(self._rename(part, words[name]) for part in scope.split("."))
+            names[name] = scope + dot + self._rename(last, words[name])
+        return "".join(parts), names
+
+    def _rename(self, part: str, removed: Collection[str]) -> str:
+        return self._clean(part, removed=removed)[0].replace("[", "").replace("]", "")
+
+    def _clean(self, text: str, *, is_account: bool = False, removed: Collection[str] = ()) -> tuple[str, set[str]]:
+        """Returns a text without the user's values, and these in their folded form.
+
+        Args:
+            removed: What goes wherever it stands.
+        """
+        folded = fold(text)
+        spans = [self._span(match) for match in self._own.finditer(folded)]
+        spans += [(*match.span(), "phone") for match in _PHONE.finditer(folded) if _end_of(match) in self._phones]
+        if len(text) <= _LONGEST_LINE:
+            is_account = is_account or bool(ACCOUNT.search(folded)) or self._is_personal(folded)
+        for match in self._shops.finditer(folded):
+            is_beside = any(
+                not WORD.search(folded[min(match.end(), end) : max(match.start(), start)]) for start, end, _ in spans
+            )
+            self._counts["beside" if is_beside else "account" if is_account else "stayed"] += 1
+            if is_beside or is_account or match[0] in removed:
+                spans.append(self._span(match))
+        return (_put_in(text, spans) if spans else text), {folded[start:end] for start, end, _ in spans}
+
+    def _is_personal(self, folded: str) -> bool:
+        """Returns whether several users have a line, each with values of their own in it."""
+        return self._shared is not None and self._shared.users_with(self._every.sub("", folded)) > 1
+
+    def _span(self, match: re.Match[str]) -> Span:
+        return *match.span(), self._kinds[tuple(WORD.findall(match[0]))]
+
+
+def _is_shops(form: Words, kind: str, shared: SharedWords | None) -> bool:
+    """Returns whether the pages of other users hold all words of a form, and it is neither a full name nor a number."""
+    if kind == "email" or (len(form) > 1 and (kind == "name" or any(map(str.isdigit, "".join(form))))):
+        return False
+    return kind in ("name", "address") if shared is None else all(map(shared.users_of, form))
+
+
+def account_lines(page: str) -> list[str]:
+    """Returns the lines of a simplified page that greet a user or speak of an account or an order."""
+    return [line for line in lines_of(page) if len(line) <= _LONGEST_LINE and ACCOUNT.search(fold(line))]
+
+
+def lines_of(page: str) -> Iterator[str]:
+    """Yields the texts of a simplified page, and those that its attributes show."""
+    yield from filter(None, map(str.strip, _TAG.sub("\n", page).split("\n")))
+    yield from (value for _, value in _SHOWN.findall(page))
+
+
+def _end_of(phone: re.Match[str]) -> str:
+    return "".join(filter(str.isdigit, phone[0]))[-PHONE_DIGITS:]
+
+
+def _put_in(text: str, spans: list[Span]) -> str:
+    """Returns a text with the kind of each span in its place, once where nothing but punctuation is between two."""
+    parts: list[str] = []
+    done, last = 0, ""
+    for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= done:
+            if kind != last or WORD.search(text, done, start):
+                parts += (text[done:start], f"[{kind}]")
+            done, last = end, kind
+    return "".join((*parts, text[done:]))
+
+
+def _decode_letter(entity: re.Match[str]) -> str:
+    letter = html.unescape(entity[0])
+    return letter if letter.isalnum() else entity[0]

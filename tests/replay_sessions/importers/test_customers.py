@@ -1,0 +1,169 @@
+"""`import --customers`: what a shop knows of a session's user goes from the store, through the real command line."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from replay_sessions import Click, Session, SessionStore, TypeAndSubmit
+from replay_sessions.__main__ import main
+
+HEADER = '<header><a id="acc" href="/account">Hello, {}</a></header>'
+PAGES = {
+    "anna": HEADER.format("Anna") + "<a id=lists href=/l>Lists of Anna</a><p>Rose gold ring</p><input id=q name=q>",
+    "rose": HEADER.format("Rose") + "<a id=ring href=/r>Rose gold ring</a><p>Rose Miller, 12 Elm Row, Leeds</p>",
+    "guest": '<a id=a href="/x">Rose gold ring</a><p>Leeds oak desk</p>',
+}
+ROWS = [
+    {"user_id": "u-anna", "first_name": "Anna", "last_name": "Këk", "email": "a.k@example.org", "phone": "030 9018204"},
+    {"user_id": "u-rose", "first_name": "Rose", "last_name": "Miller", "address": "12 Elm Row, Leeds"},
+]
+ACTIONS = [
+    {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "click", "selector": "#lists",
+     "url": "https://shop.example/anna-kek?mail=a.k%40example.org"},
+    {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "type_and_submit", "selector": "#q",
+     "text": "gift from anna kek", "rationale": "I am Anna and call from +49 30 901-8204."},
+    {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "click", "element_text": "Anna's cart"},
+    {"session_id": "v2", "user_id": "u-rose", "page": "rose.html", "type": "click", "selector": "#ring"},
+    {"session_id": "v3", "user_id": "u-guest", "page": "guest.html", "type": "click", "selector": "#a"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    for name, page in PAGES.items():
+        (folder / f"{name}.html").write_text(page)
+    (folder / "actions.jsonl").write_text("\n".join(map(json.dumps, ACTIONS)))
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    columns = dict.fromkeys(name for row in ROWS for name in row)
+    path = tmp_path / "customers.csv"
+    cells = [",".join(f'"{row.get(name, "")}"' for name in columns) for row in ROWS]
+    path.write_text("\n".join([",".join(columns), *cells]), "utf-8")
+    return path
+
+
+def imported(visits: Path, *words: str) -> SessionStore:
+    store = visits.parent / "store"
+    assert main(["import", "raw", str(visits), "--out", str(store), "--workers", "1", "--overwrite", *words]) == 0
+    return SessionStore.open(store)
+
+
+def text_of(session: Session) -> str:
+    return str(msgspec.to_builtins(session))
+
+
+def test_the_values_of_each_user_go_from_the_users_own_sessions(
+    visits: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = imported(visits, "--customers", str(table))
+    anna, rose, guest = (store.session(name) for name in ("v1", "v2", "v3"))
+    assert [step.action for step in anna.steps] == [
+        Click(name="lists_of_name"),
+        TypeAndSubmit(name="q", text="gift from [name]"),
+    ]
+    assert 'name="lists_of_name">Lists of [name]</a>' in anna.steps[0].page
+    assert anna.steps[0].url == "https://shop.example/[name]?mail=[email]"
+    assert anna.steps[1].rationale == "I am [name] and call from [phone]."
+    assert "Anna" not in (store.path / "rejected.jsonl").read_text()
+    assert rose.steps[0].action == Click(name="rose_gold_ring")
+    assert "Hello, [name]" in rose.steps[0].page
+    assert "<p>[name], [address]</p>" in rose.steps[0].page
+    assert "<p>Leeds oak desk</p>" in guest.steps[0].page
+    assert store.manifest.options["private_data"] == "customers"
+    out = capsys.readouterr().out
+    assert "2 of 3 users are in the table" in out
+    assert "without --customers" not in out
+
+
+def test_a_parquet_table_and_several_processes_give_the_same_store(visits: Path, table: Path) -> None:
+    first = imported(visits, "--customers", str(table)).fingerprint
+    columns = {name: [row.get(name) for row in ROWS] for name in dict.fromkeys(name for row in ROWS for name in row)}
+    pq.write_table(pa.table(columns), table.with_suffix(".parquet"))
+    words = ("--customers", str(table.with_suffix(".parquet")), "--workers", "2")
+    assert imported(visits, *words).fingerprint == first
+
+
+def test_without_a_table_one_line_says_what_stays(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = imported(visits)
+    assert sum("names of people" in line for line in capsys.readouterr().out.splitlines()) == 1
+    assert store.manifest.options["private_data"] == "patterns"
+    assert imported(visits, "--keep-private-data").manifest.options["private_data"] == "none"
+
+
+def test_a_table_without_user_ids_is_refused(visits: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table.write_text("customer,name\nu-anna,Anna\n")
+    assert main(["import", "raw", str(visits), "--out", str(visits / "s"), "--customers", str(table)]) == 2
+    assert "user_id" in capsys.readouterr().err
+    assert not (visits / "s").exists()
+
+
+def test_a_function_of_ones_own_finds_names(visits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_ner.py").write_text(
+        "def find(line):\n    at = line.find('Anna')\n    return [(at, at + 4, 'name')] if at >= 0 else []\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    store = imported(visits, "--ner", "own_ner.py:find")
+    assert "Anna" not in store.session("v1").steps[0].page
+    assert store.session("v1").steps[0].action == Click(name="lists_of_name")
+    assert "Miller" in store.session("v2").steps[0].page
+
+
+def test_a_function_that_cannot_be_loaded_is_one_line(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("no_such_module:find", "replay_sessions.private_data.ner:no_such"):
+        assert main(["import", "raw", str(visits), "--out", str(visits / "s"), "--ner", name]) == 2
+        assert name in capsys.readouterr().err
+
+
+def test_erasing_with_the_table_takes_a_user_out_of_others_sessions(visits: Path, table: Path) -> None:
+    (visits / "guest.html").write_text(PAGES["guest"] + "<p>A gift for Rose Miller (12 Elm Row)</p><p>Rose oil</p>")
+    store = imported(visits)
+    assert main(["erase", "u-rose", str(store.path), "--customers", str(table)]) == 0
+    store = SessionStore.open(store.path)
+    assert sorted(store.session_ids()) == ["v1", "v3"]
+    page = store.session("v3").steps[0].page
+    assert "<p>A gift for [name] ([address])</p>" in page
+    assert "<p>Rose oil</p>" in page
+    assert "Rose gold ring</a>" in page
+    assert "Hello, Anna" in store.session("v1").steps[0].page
+
+
+def test_check_prints_account_areas_to_read_by_eye(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = imported(visits)
+    capsys.readouterr()
+    assert main(["check", str(store.path), "--private", "2"]) in (0, 1)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("v1:", "v2:", "v3:"))]
+    assert len(lines) == 2
+    assert any("Hello, Anna" in line for line in lines)
+
+
+def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> None:
+    events = [
+        {
+            "session_id": "s",
+            "user_id": "u-anna",
+            "type": "search",
+            "query": "Anna Kek mug",
+            "path": "/s?q=anna",
+            "t": 1,
+        },
+        {"session_id": "s", "user_id": "u-anna", "type": "view", "path": "/p/anna-mug", "title": "Mug", "t": 2},
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, events)))
+    (tmp_path / "own.toml").write_text(
+        'description = "own"\nsource = "own"\n[session]\nsession_id = "session_id"\nuser_id = "user_id"\n[event]\n'
+        'type = "type"\npath = "path"\nquery = "query"\ntimestamp = "t"\ntitle = "title"\nitems = "items"\n[item]\n'
+        'id = "id"\n[types]\nsearch = "search"\nview = "page"\n'
+    )
+    command = ["import", "events", str(tmp_path / "log.jsonl"), "--mapping", str(tmp_path / "own.toml")]
+    assert main([*command, "--out", str(tmp_path / "store"), "--customers", str(table)]) == 0
+    (session,) = SessionStore.open(tmp_path / "store").sessions()
+    assert "nna" not in text_of(session).replace("u-anna", "")

@@ -1,0 +1,136 @@
+"""What a shop knows of its customers goes from the sessions of each, in all forms, and nothing else does."""
+
+import pytest
+
+from replay_sessions.private_data.customers import Customers
+from replay_sessions.private_data.own_values import OwnValues, SharedWords
+
+ROWS = [
+    {
+        "user_id": "u1",
+        "first_name": "Zoë",
+        "last_name": "Brown",
+        "email": "zoe.b@example.org",
+        "phone": "+49 (30) 901 82-041",
+        "street": "4 Orchard Close",
+        "city": "Leeds",
+        "postcode": "LS1 4AB",
+        "birth_date": "1985-03-02",
+        "order_id": "A-100-2345",
+    },
+    {"user_id": "u1", "address": "Mühlenweg 12, 50667 Köln"},
+    {"user_id": "u2", "name": "Rose Marie Miller", "city": "New York"},
+    {"user_id": "u3", "name": "李明"},
+]
+OTHERS = '<p>Brown desk</p><a name="rose_gold">Rose gold</a><p>Ships from New York</p>'
+
+
+def values(user: str = "u1", *pages: str) -> OwnValues:
+    customers = Customers(ROWS)
+    shared = SharedWords(customers)
+    shared.count("else", pages)
+    return OwnValues(customers.by_user[user], shared)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Hello, Zoë!", "Hello, [name]!"),
+        ("ZOE BROWN", "[name]"),
+        ("Brown, Zoë", "[name]"),
+        ("Zoe's lists, Zoes Listen", "[name]'s lists, [name] Listen"),
+        ("zoebrown", "[name]"),
+        ("Zoey, Browning", "Zoey, Browning"),
+        ("Zoe.B@Example.org", "[email]"),
+        ("call 030/901 82 041 now", "call [phone] now"),
+        ("0049-30-90182041", "[phone]"),
+        ("4, orchard close, Leeds, LS1 4AB", "[address]"),
+        ("Orchard Close", "[address]"),
+        ("Leeds", "[address]"),
+        ("4 cups, close", "4 cups, close"),
+        ("Muehlenweg 12 or MÜHLENWEG 12", "[address] or [address]"),
+        ("50667 Köln", "[address]"),
+        ("born 02.03.1985; from 2/3/1985 on", "born [birth_date]; from [birth_date] on"),
+        ("1985", "1985"),
+        ("A1002345 or a-100-2345", "[order] or [order]"),
+    ],
+)
+def test_a_value_goes_in_all_its_forms(text: str, left: str) -> None:
+    assert values().remove_from_text(text) == left
+
+
+def test_a_name_that_is_written_without_blanks_goes_from_other_words() -> None:
+    assert values("u3").remove_from_text("您好李明先生") == "您好[name]先生"
+
+
+@pytest.mark.parametrize(
+    ("user", "text", "left"),
+    [
+        ("u1", "Brown desk", "Brown desk"),
+        ("u1", "Zoe Brown", "[name]"),
+        ("u1", "Hello, Brown", "Hello, [name]"),
+        ("u1", "Hello desk of brown oak, " + "solid wood, " * 8, "Hello desk of brown oak, " + "solid wood, " * 8),
+        ("u2", "Rose gold", "Rose gold"),
+        ("u2", "Rose M.", "Rose M."),
+        ("u2", "Rose Miller", "[name]"),
+        ("u2", "Miller", "[name]"),
+        ("u2", "Ships from New York", "Ships from New York"),
+        ("u2", "Miller, New York", "[name], [address]"),
+    ],
+)
+def test_a_word_on_others_pages_goes_beside_another_and_in_an_account_area(user: str, text: str, left: str) -> None:
+    page = f"<p>{text}</p>"
+    assert values(user, OTHERS).remove_from_page(page) == (f"<p>{left}</p>", {})
+
+
+def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area() -> None:
+    customers = Customers(ROWS)
+    shared = SharedWords(customers)
+    shared.count("u1", (["<b>Moin Zoë</b>", "<p>Rose oil</p>"]))
+    shared.count("u2", (["<b>Moin Rose</b>"]))
+    page, _ = OwnValues(customers.by_user["u2"], shared).remove_from_page("<b>Moin Rose</b><b>Tea Rose</b>")
+    assert page == "<b>Moin [name]</b><b>Tea Rose</b>"
+
+
+def test_what_goes_from_a_text_goes_from_the_name_of_its_element_alone() -> None:
+    page = (
+        '<a name="hello_rose_account" title="Rose">Hello, Rose: account</a>'
+        '<a name="lists_of_miller">Lists of Miller</a>'
+        '<select name="hello_rose"><option name="hello_rose.rose">Hi Rose</option></select>'
+        '<a name="rose_gold">Rose gold</a><img alt="Rose Marie Miller"><input name="who" value="Miller">'
+    )
+    cleaned, names = values("u2", OTHERS).remove_from_page(page)
+    assert names == {
+        "hello_rose_account": "hello_name_account",
+        "lists_of_miller": "lists_of_name",
+        "hello_rose": "hello_name",
+        "hello_rose.rose": "hello_name.name",
+        "rose_gold": "rose_gold",
+        "who": "who",
+    }
+    assert "Hello, [name]: account" in cleaned
+    assert '<img alt="[name]"><input name="who" value="[name]">' in cleaned
+    assert ">Rose gold</a>" in cleaned
+
+
+def test_entities_and_tags_are_no_words() -> None:
+    page, _ = values().remove_from_page("<p class=brown>Zo&euml; &amp; co</p><b title='x'>M&uuml;hlenweg 12</b>")
+    assert page == "<p class=brown>[name] &amp; co</p><b title='x'>[address]</b>"
+
+
+def test_values_go_from_addresses_of_pages() -> None:
+    url = "https://shop.example/u/Zo%C3%AB-Brown/lists?q=orchard+close&p=3"
+    assert values().remove_from_url(url) == "https://shop.example/u/[name]/lists?q=[address]&p=3"
+
+
+def test_a_page_of_the_account_is_an_account_area() -> None:
+    url = "https://shop.example/account/addresses"
+    assert values("u2", OTHERS).remove_from_page("<p>Rose</p>", url)[0] == "<p>[name]</p>"
+
+
+def test_a_number_on_the_pages_of_many_users_is_the_shops() -> None:
+    customers = Customers(ROWS)
+    shared = SharedWords(customers)
+    for user in ("a", "b", "c"):
+        shared.count(user, (["<p>Call 030 90182041</p>"]))
+    assert OwnValues(customers.by_user["u1"], shared).remove_from_text("+49 30 90182041") == "+49 30 90182041"
