@@ -21,8 +21,7 @@ from replay_sessions.private_data.own_values import OwnValues, SharedWords, line
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
-_COUNTED_ITEMS = 2_000
-_COUNTED_CHARACTERS = 100_000_000
+_HELD_CHARACTERS = 100_000_000
 
 
 def read_customers(path: Path) -> Customers:
@@ -56,9 +55,8 @@ class CustomerRemoval:
 
     def apply(self, items: Iterator[Imported]) -> Iterator[Imported]:
         """Yields the items of an import, in order."""
-        held: list[Imported] = []
         rejected: list[Rejected] = []  # their reasons quote the session that follows
-        for item in itertools.chain(self._count(items, held), held, items):
+        for item in itertools.chain(self._hold(items), items):
             if isinstance(item, Rejected):
                 rejected.append(item)
             elif isinstance(item, Session):
@@ -71,17 +69,18 @@ class CustomerRemoval:
                 yield item
         yield from rejected
 
-    def _count(self, items: Iterator[Imported], held: list[Imported]) -> Iterator[Imported]:
-        """Holds the first items, and counts the words on their pages; yields none."""
-        yield from ()
+    def _hold(self, items: Iterator[Imported]) -> list[Imported]:
+        """Returns the first items, the words on their pages counted."""
+        held: list[Imported] = []
         characters = 0
-        for item in itertools.islice(items, _COUNTED_ITEMS):
+        for item in items:
             held.append(item)
             if isinstance(item, Session):
                 self._shared.count(item.user_id, [step.page for step in item.steps])
                 characters += sum(len(step.page) for step in item.steps)
-            if characters > _COUNTED_CHARACTERS:
+            if characters > _HELD_CHARACTERS:
                 break
+        return held
 
     def _values(self, session: Session) -> OwnValues:
         self._users.add(session.user_id)

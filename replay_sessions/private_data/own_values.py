@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import unquote
 
 from replay_sessions.private_data.customers import PHONE_DIGITS, WORD, Customer, Customers, Words, fold, pattern_of
+from replay_sessions.private_data.removal import PUT_IN
 from replay_sessions.private_data.urls import without_private_parts
 
 # Greetings and the words for one's account; also those in addresses of pages.
@@ -85,8 +86,9 @@ class OwnValues:
         return self._clean(text)[0]
 
     def remove_from_url(self, url: str) -> str:
-        """Returns an address of a page without the user's values."""
-        return without_private_parts(url, self.remove_from_text)
+        """Returns an address of a page without the user's values; one with any of them is personal as a whole."""
+        is_personal = bool(self._own.search(fold(unquote(url))) or PUT_IN.search(url))
+        return without_private_parts(url, lambda part: self._clean(part, is_account=is_personal)[0])
 
     def remove_from_page(self, page: str, url: str = "") -> tuple[str, dict[str, str]]:
         """Returns a simplified page without the user's values, and its element names with what became of them."""
@@ -132,13 +134,16 @@ class OwnValues:
             removed: What goes wherever it stands.
         """
         folded = fold(text)
-        spans = [self._span(match) for match in self._own.finditer(folded)]
-        spans += [(*match.span(), "phone") for match in _PHONE.finditer(folded) if _end_of(match) in self._phones]
-        if len(text) <= _LONGEST_LINE:
+        own = list(self._own.finditer(folded))
+        phones = [match for match in _PHONE.finditer(folded) if _end_of(match) in self._phones]
+        spans = [*map(self._span, own), *((*match.span(), "phone") for match in phones)]
+        shops = list(self._shops.finditer(folded))
+        if shops and len(text) <= _LONGEST_LINE:
             is_account = is_account or bool(ACCOUNT.search(folded)) or self._is_personal(folded)
-        for match in self._shops.finditer(folded):
+        for match in shops:
             is_beside = any(
-                not WORD.search(folded[min(match.end(), end) : max(match.start(), start)]) for start, end, _ in spans
+                not WORD.search(folded[min(match.end(), private.end()) : max(match.start(), private.start())])
+                for private in (*own, *phones, *PUT_IN.finditer(folded))
             )
             self._counts["beside" if is_beside else "account" if is_account else "stayed"] += 1
             if is_beside or is_account or match[0] in removed:

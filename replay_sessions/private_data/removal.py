@@ -8,7 +8,7 @@ from replay_sessions.private_data.fields import kind_of_field
 from replay_sessions.private_data.patterns import find_private_data
 from replay_sessions.private_data.urls import without_private_parts
 
-_PUT_IN = re.compile(r"\[(name|email|phone|card|order|address|birth_date|id_number|secret)\]")
+PUT_IN = re.compile(r"\[(name|email|phone|card|order|address|birth_date|id_number|secret|customer)\]")
 _FIELD = re.compile(r"<(?:input|textarea)\b[^<>]*>")
 _ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 _VALUE = re.compile(r'(?<= value=")[^"]+')
@@ -60,9 +60,9 @@ def kinds_in_text(text: str) -> list[str]:
 
 def kinds_in_url(url: str) -> list[str]:
     """Returns the kind of everything that is private in an address of a page."""
-    return _PUT_IN.findall(remove_from_url(_PUT_IN.sub("", url)))
+    return PUT_IN.findall(remove_from_url(PUT_IN.sub("", url)))
 
 
 def kinds_in_page(page: str) -> list[str]:
     """Returns the kind of everything that is private in a simplified page."""
-    return _PUT_IN.findall(remove_from_text(remove_from_fields(_PUT_IN.sub("", page))))
+    return PUT_IN.findall(remove_from_text(remove_from_fields(PUT_IN.sub("", page))))

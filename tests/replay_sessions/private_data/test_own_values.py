@@ -72,6 +72,7 @@ def test_a_name_that_is_written_without_blanks_goes_from_other_words() -> None:
         ("u1", "Hello desk of brown oak, " + "solid wood, " * 8, "Hello desk of brown oak, " + "solid wood, " * 8),
         ("u2", "Rose gold", "Rose gold"),
         ("u2", "Rose M.", "Rose M."),
+        ("u2", "Rose ([email])", "[name] ([email])"),
         ("u2", "Rose Miller", "[name]"),
         ("u2", "Miller", "[name]"),
         ("u2", "Ships from New York", "Ships from New York"),
@@ -121,6 +122,12 @@ def test_entities_and_tags_are_no_words() -> None:
 def test_values_go_from_addresses_of_pages() -> None:
     url = "https://shop.example/u/Zo%C3%AB-Brown/lists?q=orchard+close&p=3"
     assert values().remove_from_url(url) == "https://shop.example/u/[name]/lists?q=[address]&p=3"
+
+
+def test_an_address_with_any_value_is_personal_as_a_whole() -> None:
+    remover = values("u2", OTHERS)
+    assert remover.remove_from_url("https://shop.example/rose/ring") == "https://shop.example/rose/ring"
+    assert remover.remove_from_url("https://shop.example/rose?n=Miller") == "https://shop.example/[name]?n=[name]"
 
 
 def test_a_page_of_the_account_is_an_account_area() -> None:
