@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from replay_sessions.private_data import (
     find_private_data,
-    remove_from_fields,
     remove_from_text,
     remove_from_url,
     without_credentials,
 )
 from replay_sessions.private_data.customers import Customer, Customers, words_in
 from replay_sessions.private_data.own_values import OwnValues, SharedWords
+from replay_sessions.private_data.removal import remove_from_fields
 from replay_sessions.schema import Session, Step, Terminate, TypeAndSubmit
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')

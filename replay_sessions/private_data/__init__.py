@@ -18,7 +18,7 @@ from replay_sessions.private_data.removal import (
     kinds_in_page,
     kinds_in_text,
     kinds_in_url,
-    remove_from_fields,
+    remove_from_page,
     remove_from_text,
     remove_from_url,
 )
@@ -30,7 +30,7 @@ __all__ = [
     "kinds_in_page",
     "kinds_in_text",
     "kinds_in_url",
-    "remove_from_fields",
+    "remove_from_page",
     "remove_from_text",
     "remove_from_url",
     "without_credentials",

@@ -41,6 +41,11 @@ def remove_from_url(url: str) -> str:
     return without_private_parts(url, remove_from_text)
 
 
+def remove_from_page(page: str) -> str:
+    """Returns a simplified page without what is private in its texts and attributes and typed into its fields."""
+    return remove_from_text(remove_from_fields(page))
+
+
 def remove_from_fields(page: str) -> str:
     """Returns a simplified page without what is private in the values of its fields."""
     return _FIELD.sub(_without_value, page)
@@ -65,4 +70,4 @@ def kinds_in_url(url: str) -> list[str]:
 
 def kinds_in_page(page: str) -> list[str]:
     """Returns the kind of everything that is private in a simplified page."""
-    return PUT_IN.findall(remove_from_text(remove_from_fields(PUT_IN.sub("", page))))
+    return PUT_IN.findall(remove_from_page(PUT_IN.sub("", page)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replay_sessions.private_data import kind_of_field, kinds_in_page, remove_from_fields
+from replay_sessions.private_data import kind_of_field, kinds_in_page, remove_from_page
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def test_the_kind_of_a_field(attributes: dict[str, str], kind: str) -> None:
 
 def test_fields_of_a_simplified_page_lose_what_was_typed() -> None:
     page = '<input name="checkout.first_name" type="text" value="Anna"><input name="search" value="Anna">'
-    assert remove_from_fields(page) == page.replace('"Anna"', '"[name]"', 1)
+    assert remove_from_page(page) == page.replace('"Anna"', '"[name]"', 1)
     assert kinds_in_page(page) == ["name"]
