@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from replay_sessions.private_data import (
     find_private_data,
+    remove_from_page,
     remove_from_text,
     remove_from_url,
     without_credentials,
 )
-from replay_sessions.private_data.customers import Customer, Customers, words_in
-from replay_sessions.private_data.own_values import OwnValues, SharedWords
-from replay_sessions.private_data.removal import remove_from_fields
+from replay_sessions.private_data.customers import Customer, words_in
+from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.schema import Session, Step, Terminate, TypeAndSubmit
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')
@@ -35,7 +35,8 @@ class ByForm:
 
     def remove_from_page(self, page: str, url: str) -> tuple[str, dict[str, str]]:
         forms = {words_in(html.unescape(span.text)): span.kind for span in find_private_data(page)}
-        return OwnValues(Customer(forms=forms), SharedWords(Customers(()))).remove_from_page(remove_from_fields(page))
+        _, names = OwnValues(Customer(forms=forms), None).remove_from_page(page)
+        return remove_from_page(page), {name: remove_from_text(new_name) for name, new_name in names.items()}
 
 
 Remover = OwnValues | ByForm
@@ -80,7 +81,7 @@ def _without_words(step: Step, remover: Remover) -> Step:
 def _without_page_data(step: Step, remover: Remover) -> Step:
     page, names = remover.remove_from_page(step.page, step.url or "")
     names = _number(names)
-    page = _NAME.sub(lambda name: names[name[0]], page)
+    page = _NAME.sub(lambda name: names.get(name[0], name[0]), page)
     action = step.action
     if not isinstance(action, Terminate):
         action = replace(action, name=names.get(action.name, action.name))

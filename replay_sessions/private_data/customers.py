@@ -28,6 +28,7 @@ WORD = re.compile(r"[^\W_]+")
 PHONE_DIGITS = 7
 # Letters of a script with blanks between words: a name in another stands right within other words.
 _LETTER = r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_PARTICLES = frozenset({"das", "del", "den", "der", "dos", "van", "von"})  # they go beside other words only
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae"})
 
 
@@ -78,7 +79,7 @@ class Customer(msgspec.Struct):
             words = words_in(spelled)
             self.add_forms(kind, [words, ("".join(words),)])
             if kind == "name":
-                parts = [(f"{word}{end}",) for word in words for end in ("", "s")]
+                parts = [(f"{word}{end}",) for word in words if word not in _PARTICLES for end in ("", "s")]
                 self.add_forms(kind, [*parts, *itertools.permutations(words, 2)])
             elif kind == "address":
                 runs = itertools.combinations(range(len(words) + 1), 2)

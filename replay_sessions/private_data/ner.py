@@ -14,8 +14,8 @@ from replay_sessions.foundation.plugins import error_with_line, load_own, requir
 
 Entity = tuple[int, int, str]
 FindEntities = Callable[[str], Iterable[Entity]]
-_PRESIDIO_KINDS = {"PERSON": "name", "LOCATION": "address", "EMAIL_ADDRESS": "email", "PHONE_NUMBER": "phone"}
-_GLINER_KINDS = {"person": "name", "address": "address", "email": "email", "phone number": "phone"}
+_PRESIDIO_KINDS = {"PERSON": "name", "LOCATION": "address"}
+_GLINER_KINDS = {"person": "name", "address": "address"}
 _GLINER_MODEL = "urchade/gliner_multi_pii-v1"
 _CACHED_LINES = 50_000
 

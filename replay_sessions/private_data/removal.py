@@ -43,12 +43,7 @@ def remove_from_url(url: str) -> str:
 
 def remove_from_page(page: str) -> str:
     """Returns a simplified page without what is private in its texts and attributes and typed into its fields."""
-    return remove_from_text(remove_from_fields(page))
-
-
-def remove_from_fields(page: str) -> str:
-    """Returns a simplified page without what is private in the values of its fields."""
-    return _FIELD.sub(_without_value, page)
+    return remove_from_text(_FIELD.sub(_without_value, page))
 
 
 def _without_value(field: re.Match[str]) -> str:

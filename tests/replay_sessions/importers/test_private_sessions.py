@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay_sessions import Click, Session, SessionStore
+from replay_sessions import Click, Session, SessionStore, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
@@ -63,6 +63,18 @@ def test_two_names_that_would_become_one_stay_apart(tmp_path: Path) -> None:
     (imported,) = SessionStore.open(tmp_path / "store").session("v").steps
     assert imported.page == '<a name="email">[email]</a><a name="email_2">[email]</a>'
     assert imported.action == Click(name="email_2")
+
+
+def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(tmp_path: Path) -> None:
+    page = '<p>Call +1 (415) 555-2671.</p><input name="anna@example.org"><a name="call_1_415_555_2671">Call</a>'
+    step = {"page": page, "action": {"type": "type_and_submit", "name": "anna@example.org", "text": "x"}}
+    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
+    command = ["import", "jsonl", str(tmp_path / "log.jsonl"), "--private-data", "remove", "--out"]
+    assert main([*command, str(tmp_path / "store")]) == 0
+    (imported,) = SessionStore.open(tmp_path / "store").session("v").steps
+    assert imported.page == '<p>Call [phone].</p><input name="[email]"><a name="call_phone">Call</a>'
+    assert imported.action == TypeAndSubmit(name="[email]", text="x")
 
 
 def test_credentials_go_even_where_private_data_is_kept(tmp_path: Path) -> None:
