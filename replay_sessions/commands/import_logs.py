@@ -124,8 +124,6 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     importer = kind(options.source, options.importer)
     for note in importer.notes:
         _note(note)
-    if removal is None:
-        _note("without --customers, names of people and postal addresses in texts stay (docs/privacy.md)")
     try:
         with progress_bar("importing", importer.size) as advance:
             run_import(
@@ -141,7 +139,8 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt("nothing is written") from stop
     print_contents(SessionStore.open(options.out))
-    for line in (*importer.report, *([removal.report()] if removal else [])):
+    stays = "without --customers, names of people and postal addresses in texts stay (docs/privacy.md)"
+    for line in (*importer.report, removal.report() if removal else stays):
         print(f"  {line}")
     for line in importer.warnings:
         print(f"  warning: {line}")
