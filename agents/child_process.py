@@ -194,4 +194,4 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _answer(given: Given) -> Answer:
     if given.error is not None:
         return Answer(named_failure(given.error))
-    return Answer(given.reply, None if given.weights is None else dict(given.weights))
+    return Answer(given.reply, None if given.weights is None else dict(given.weights), given.cut)

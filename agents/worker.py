@@ -18,12 +18,10 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import (
     AgentSpec,
     Answer,
-    Probabilities,
-    ReplyOrError,
     answer_batch,
     format_error,
 )
-from shop_env.evaluation.protocol import Agent, BatchAgent
+from shop_env.evaluation.protocol import Agent, BatchAgent, PromptCut
 from shop_env.observation import ContextConfig, Observation
 
 
@@ -56,6 +54,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     reply: str = ""
     weights: list[tuple[Action, float]] | None = None
     error: str | None = None
+    cut: PromptCut | None = None
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -99,17 +98,18 @@ def _respond(agent: Agent, request: Request, pool: ThreadPoolExecutor | None) ->
         answers = answer_batch(agent, observations, seeds, probabilities=probabilities)
     else:
         answers = list(pool.map(answer, observations, seeds))
-    return Response([_given(*answer) for answer in answers])
+    return Response(list(map(_given, answers)))
 
 
-def _given(reply: ReplyOrError, probabilities: Probabilities | Exception | None) -> Given:
+def _given(answer: Answer) -> Given:
+    reply, probabilities, cut = answer
     if isinstance(reply, Exception):
         return Given(error=format_error(reply))
     if isinstance(probabilities, Exception):
         return Given(error=format_error(probabilities))
     # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
     text = reply.encode("utf-8", "backslashreplace").decode()
-    return Given(reply=text, weights=None if probabilities is None else list(probabilities.items()))
+    return Given(reply=text, weights=None if probabilities is None else list(probabilities.items()), cut=cut)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,18 @@ When the context is too long, the earliest pages go while their actions and rati
 Where that is not enough, the current page is cut to a window: around the element that the shopper used last, if it is
 still on this page, else from the top, as a page is seen when it opens. A window around the logged action of the step
 itself would give the answer away. What was left out shows: a dropped page is "" in the history, a cut one says so in a
-comment.
+comment. Names stay whole: a tag is never cut.
+
+Budgets are in characters (context.budget, prompting, rationales) or in tokens (train/tokens.py, model.long_pages).
 """
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import chain
 
-_CUT = re.compile(r"[<\n]")  # where a page is cut
+_TAG_OR_LINE_END = re.compile(r"""<[a-zA-Z/!](?:"[^"]*"|'[^']*'|[^'">])*+>|\n""")
 
 
 def first_page_kept(counts: Sequence[int], room: int) -> int:
@@ -36,27 +40,41 @@ def shorten_page(page: str, room: int, last_action: str | None) -> str:
     if len(page) <= room:
         return page
     width = room - 2 * len(_left_out(len(page)))
-    return _window(page, _find_element(page, last_action), width) if width > 0 else ""
+    start = window_start(find_element(page, last_action), width, len(page))
+    return cut_window(page, start, start + width)
 
 
-def _window(page: str, focus: int, width: int) -> str:
-    """About `width` characters of the page with `focus` in the middle, cut before tags or lines where there are any."""
-    start = max(0, min(focus - width // 2, len(page) - width))
-    end = start + width
-    if start > 0:
-        cut = _CUT.search(page, start, end)
-        start = cut.start() if cut else start
-    if end < len(page):
-        end = max(page.rfind("<", start + 1, end + 1), page.rfind("\n", start + 1, end + 1), 0) or end
+def window_start(focus: int, width: int, length: int) -> int:
+    """Returns the start of a window of this width with `focus` in its middle, within 0 and `length`.
+
+    >>> window_start(50, 20, length=100), window_start(3, 20, length=100), window_start(98, 20, length=100)
+    (40, 0, 80)
+    """
+    return max(0, min(focus - width // 2, length - width))
+
+
+def cut_window(page: str, start: int, end: int) -> str:
+    """Returns the whole tags and texts of a page between two places, and comments on the rest; "": there are none.
+
+    >>> cut_window('<a name="x">one</a> <a name="y">two</a>', 2, 24)
+    '<!-- 12 characters left out -->one</a> <!-- 19 characters left out -->'
+    """
+    borders = chain.from_iterable(match.span() for match in _TAG_OR_LINE_END.finditer(page))
+    places = [0, *borders, len(page)]
+    first, last = bisect_left(places, start), bisect_right(places, end) - 1
+    if first >= last:
+        return ""
+    start, end = places[first], places[last]
     before = _left_out(start) if start > 0 else ""
     after = _left_out(len(page) - end) if end < len(page) else ""
     return before + page[start:end] + after
 
 
-def _left_out(characters: int) -> str:
-    return f"<!-- {characters} characters left out -->"
-
-
-def _find_element(page: str, last_action: str | None) -> int:
+def find_element(page: str, last_action: str | None) -> int:
+    """Returns where the element of an action (JSON text) begins on a page; 0: it is not there."""
     name = json.loads(last_action).get("name", "") if last_action else ""
     return max(0, page.find(f'name="{name}"')) if name else 0
+
+
+def _left_out(characters: int) -> str:
+    return f"<!-- {characters} characters left out -->"

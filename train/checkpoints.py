@@ -27,6 +27,7 @@ from shop_env.prompts import PromptConfig, read_instructions
 from train.lora import adapter_base, has_adapter, load_adapter, save_adapter
 from train.machine import Precision
 from train.models import load_tokenizer, load_weights
+from train.tokens import LongPages
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
 PROMPT_FILE = "system_prompt.txt"
@@ -41,6 +42,7 @@ class CheckpointInfo(Config):
         made_by: Phase and step, such as "grpo step 120".
         temperature, max_new_tokens: The defaults of sampling.
         max_tokens: Prompt and reply together.
+        long_pages: Of a step whose own page does not fit.
         own_tokenizer: The tokenizer was trained with the model (train.models.load_tokenizer).
         precision: Of training and validation.
     """
@@ -54,6 +56,7 @@ class CheckpointInfo(Config):
     max_tokens: int
     own_tokenizer: bool
     precision: Precision = "float32"
+    long_pages: LongPages = "shorten"
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:

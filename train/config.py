@@ -11,11 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from train.machine import Precision, default_precision
 from train.sampler import SessionPlan
-from train.tokens import SessionTokens
+from train.tokens import LongPages, SessionTokens
 
 AskedPrecision = Literal["auto", "float32", "bfloat16_autocast"]
 HeadPrecision = Literal["float32", "tf32", "bfloat16"]
@@ -202,6 +202,9 @@ class ModelConfig(Config):
         path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
             builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
         max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
+        long_pages: Of a step whose own page does not fit even so: `shorten` shows a window of it, around what the
+            shopper used last (shop_env/page_budget.py); `skip` leaves the step out, in training and evaluation.
+        max_left_out: A run that would leave out more than this share of the training steps for length is refused.
         max_new_tokens: At most so many tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
@@ -218,6 +221,8 @@ class ModelConfig(Config):
     tiny: TinyModelConfig = TinyModelConfig()
     tokenizer: TinyTokenizerConfig = TinyTokenizerConfig()
     max_tokens: int = 4096
+    long_pages: LongPages = "shorten"
+    max_left_out: float = 0.1
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
     head_precision: HeadPrecision = "float32"
@@ -230,6 +235,9 @@ class ModelConfig(Config):
             raise BadConfig("model.sharded does not go with model.lora; leave out one of them.")
         if self.lora is not None and self.path is None:
             raise BadConfig("model.lora is for a model that can be loaded again beside its adapter; give model.path.")
+        check_choice("model.long_pages", self.long_pages, LongPages)
+        if not 0 <= self.max_left_out <= 1:
+            raise BadConfig(f"model.max_left_out is {self.max_left_out}; it is a share, 0 to 1.")
         if self.max_new_tokens >= self.max_tokens:
             raise BadConfig(f"model.max_new_tokens {self.max_new_tokens} must be below max_tokens {self.max_tokens}.")
 

@@ -11,8 +11,9 @@ Only the template writes special tokens. In pages, goals, personas and replies a
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
 Where a prompt is too long, as few as possible of the earliest pages are dropped; actions and rationales stay
-(Customer-R1, section 4). Training and evaluation both use `_Conversation`, so a step is trained on with the prompt that
-it is evaluated with.
+(Customer-R1, section 4). Where a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a
+window (shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`,
+so a step is trained on with the prompt that it is evaluated with.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
 scored, and training on it would teach `"name": ""`. Its page and its reply stay in the trunk as history of later steps,
@@ -23,17 +24,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
+from shop_env.page_budget import cut_window, find_element, window_start
 from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
 from train.time_limit import time_limit
 
 TEMPLATE_LIMIT_S = 10.0  # a conversation takes milliseconds
+
+LongPages = Literal["shorten", "skip"]
 
 
 @dataclass(frozen=True)
@@ -58,40 +62,58 @@ class SessionTokens:
 
     Attributes:
         pages_left_out: The number of the earliest pages that did not fit.
+        page_cut: Its only step sees a window of its own page.
     """
 
     session_id: str
     tokens: Sequence[int]  # a slice of them is a list
     replies: list[ReplySpan]
     pages_left_out: int = 0
+    page_cut: bool = False
 
 
-def prompt_tokens(
-    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int | None = None
-) -> list[int]:
-    """The tokens of an observation's prompt, up to and including what the template puts before a reply.
+class _Fit(NamedTuple):
+    """The pages of a prompt that fits: without the earliest `left_out`, and of its own the window `page`, or all."""
 
-    Args:
-        max_tokens: The earliest pages are dropped until the prompt fits; where the observation's own page is too long,
-            the prompt is longer.
+    left_out: int
+    page: str | None = None
+    page_tokens: tuple[int, ...] = ()
+
+
+class FittedPrompt(NamedTuple):
+    """A prompt that fits.
+
+    Attributes:
+        observation: What of the observation it shows.
+        pages_left_out: The number of earlier pages that it had to drop.
+        page_cut: It shows a window of the observation's own page.
     """
-    conversation = _Conversation(tokenizer, observation, prompt)
-    step = conversation.last
-    left_out = conversation.pages_left_out(step, max_tokens)
-    return conversation.prompt(step, step if left_out is None else left_out)
+
+    tokens: list[int]
+    observation: Observation
+    pages_left_out: int
+    page_cut: bool
 
 
-def fitted_messages(
-    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int
-) -> list[Message] | None:
-    """The chat messages whose tokens are `prompt_tokens`, without the template applied; None: they do not fit."""
+def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig) -> list[int]:
+    """The tokens of an observation's prompt, up to and including what the template puts before a reply."""
     conversation = _Conversation(tokenizer, observation, prompt)
-    left_out = conversation.pages_left_out(conversation.last, max_tokens)
-    if left_out is None:
+    return conversation.prompt(conversation.last, _Fit(0))
+
+
+def fit_prompt(
+    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int, long_pages: LongPages = "shorten"
+) -> FittedPrompt | None:
+    """An observation's prompt with at most `max_tokens`; None: it does not fit."""
+    conversation = _Conversation(tokenizer, observation, prompt)
+    fit = conversation.fit(conversation.last, max_tokens, long_pages)
+    if fit is None:
         return None
-    past = observation["history"]
-    history = (*_without_pages(past[:left_out]), *past[left_out:])
-    return render_prompt({**observation, "history": history}, prompt)
+    dropped, kept = observation["history"][: fit.left_out], observation["history"][fit.left_out :]
+    page = observation["page"] if fit.page is None else fit.page
+    seen: Observation = {**observation, "page": page, "history": (*_without_pages(dropped), *kept)}
+    left_out = sum(bool(past["page"]) for past in dropped)
+    return FittedPrompt(conversation.prompt(conversation.last, fit), seen, left_out, fit.page is not None)
 
 
 def tokenize_session(
@@ -101,12 +123,14 @@ def tokenize_session(
     prompt: PromptConfig,
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
+    long_pages: LongPages = "shorten",
 ) -> list[SessionTokens]:
     """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
-    Steps that drop the same pages share a trunk. A step whose own page does not fit even so is skipped, as is one whose
-    target was not logged; `sum(len(t.replies))` is the number of the others. In a context whose prompts are no
-    prefixes of one another (`latest_step`, budgets) each step is a trunk of its own.
+    Steps that drop the same pages share a trunk; one that sees a window of its page has a trunk of its own, because
+    later ones show nothing of that page. A step that does not fit is left out, as is one whose target was not logged;
+    `sum(len(t.replies))` is the number of the others. In a context whose prompts are no prefixes of one another
+    (`latest_step`, budgets) each step is a trunk of its own.
 
     Args:
         prompt: One that asks for no rationales teaches empty ones (Customer-R1, table 4, "without rationale").
@@ -118,23 +142,24 @@ def tokenize_session(
         rationale = (last.rationale or "") if context.rationales else ""
         reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
         conversation = _Conversation(tokenizer, observation, prompt, reply)
-        by_pages: dict[int, list[int]] = {}
+        by_fit: dict[_Fit, list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
-            left_out = conversation.pages_left_out(step, max_prompt_tokens)
-            if left_out is not None and not unlogged_fields(session.steps[step].action):
-                by_pages.setdefault(left_out, []).append(step)
-        for left_out, steps in by_pages.items():
-            replies = [_reply(tokenizer, session, conversation, step, left_out, prompt) for step in steps]
-            tokens = conversation.prompt(steps[-1], left_out) + conversation.reply(steps[-1])
-            trunks.append(SessionTokens(session.session_id, tokens, replies, left_out))
+            fit = conversation.fit(step, max_prompt_tokens, long_pages)
+            if fit is not None and not unlogged_fields(session.steps[step].action):
+                by_fit.setdefault(fit, []).append(step)
+        for fit, steps in by_fit.items():
+            replies = [_reply(tokenizer, session, conversation, step, fit, prompt) for step in steps]
+            tokens = conversation.prompt(steps[-1], fit) + conversation.reply(steps[-1])
+            left_out = fit.left_out if context.scope == "whole_session" else 0
+            trunks.append(SessionTokens(session.session_id, tokens, replies, left_out, fit.page is not None))
     return trunks
 
 
 def _reply(
-    tokenizer: Any, session: Session, conversation: "_Conversation", index: int, left_out: int, prompt: PromptConfig
+    tokenizer: Any, session: Session, conversation: "_Conversation", index: int, fit: _Fit, prompt: PromptConfig
 ) -> ReplySpan:
     step = session.steps[index]
-    start = conversation.prompt_length(index, left_out)
+    start = conversation.prompt_length(index, fit)
     reply = conversation.reply(index)
     text = format_reply((step.rationale or "") if prompt.rationales else "", step.action)
     target = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], reply[-1]]
@@ -154,14 +179,15 @@ class _Conversation:
         self, tokenizer: Any, observation: Observation, prompt: PromptConfig, reply: str | None = None
     ) -> None:
         without_pages: Observation = {**observation, "history": _without_pages(observation["history"])}
-        self._messages = render_prompt(observation, prompt)
+        self._tokenizer, self._messages = tokenizer, render_prompt(observation, prompt)
+        self._actions = [None, *(past["action"] for past in observation["history"])]  # the one before each step
         if reply is not None:
             self._messages.append(Message(role="assistant", content=reply))
         pageless = [message["content"] for message in render_prompt(without_pages, prompt)]
         contents = [message["content"] for message in self._messages]
         roles = tuple(message["role"] for message in self._messages)
-        self._between, beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
-        texts = [a + b for messages in (contents, pageless) for a, b in zip(beginnings, messages, strict=False)]
+        self._between, self._beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
+        texts = [a + b for messages in (contents, pageless) for a, b in zip(self._beginnings, messages, strict=False)]
         encoded = _encode(tokenizer, texts)
         self._contents, self._pageless = encoded[: len(contents)], encoded[len(contents) :]
         self.last = len(observation["history"])  # the observation's own step
@@ -170,22 +196,49 @@ class _Conversation:
         pages = range(1, 1 + 2 * self.last, 2)
         self._saved = [0, *accumulate(len(self._contents[page]) - len(self._pageless[page]) for page in pages)]
 
-    def pages_left_out(self, step: int, max_tokens: int | None) -> int | None:
-        """The number of earliest pages that `step`'s prompt must drop to fit; None: it does not fit at all."""
-        if max_tokens is None:
-            return 0
-        return next((k for k in range(step + 1) if self.prompt_length(step, k) <= max_tokens), None)
+    def fit(self, step: int, max_tokens: int, long_pages: LongPages) -> _Fit | None:
+        """The pages that `step`'s prompt shows if it may have `max_tokens`; None: it does not fit at all."""
+        left_out = next((k for k in range(step + 1) if self._length(step, k) <= max_tokens), None)
+        if left_out is not None:
+            return _Fit(left_out)
+        if long_pages == "skip":
+            return None
+        return self._shortened(step, max_tokens - self._length(step, step) + len(self._contents[1 + 2 * step]))
 
-    def prompt_length(self, step: int, left_out: int) -> int:
-        """The length of `prompt`."""
+    def _shortened(self, step: int, room: int) -> _Fit | None:
+        """The fit with a window of the step's page that has at most `room` tokens; None: there is none."""
+        page, length = self._messages[1 + 2 * step]["content"], len(self._contents[1 + 2 * step])
+        focus, aim = find_element(page, self._actions[step]), room - room // 50
+        width = len(page) * aim // max(1, length)
+        is_calibrated = False  # by the window's own characters a token
+        while width > 0:
+            start = window_start(focus, width, len(page))
+            window = cut_window(page, start, start + width)
+            if not window:
+                break
+            (tokens,) = _encode(self._tokenizer, [self._beginnings[1 + 2 * step] + window])
+            if len(tokens) <= room and (is_calibrated or len(tokens) >= 0.9 * room):
+                return _Fit(step, window, tuple(tokens))
+            width = width * aim // len(tokens) - is_calibrated
+            is_calibrated = True
+        return None
+
+    def _length(self, step: int, left_out: int) -> int:
         return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) - self._saved[left_out]
 
-    def prompt(self, step: int, left_out: int) -> list[int]:
-        """The tokens of a step's prompt without the `left_out` earliest pages."""
+    def prompt_length(self, step: int, fit: _Fit) -> int:
+        """The length of `prompt`."""
+        cut = 0 if fit.page is None else len(fit.page_tokens) - len(self._contents[1 + 2 * step])
+        return self._length(step, fit.left_out) + cut
+
+    def prompt(self, step: int, fit: _Fit) -> list[int]:
+        """The tokens of a step's prompt without the pages that do not fit."""
         tokens: list[int] = []
         for index in range(2 + 2 * step):
-            is_left_out = index % 2 == 1 and index // 2 < left_out
-            tokens += self._between[index] + (self._pageless if is_left_out else self._contents)[index]
+            is_left_out = index % 2 == 1 and index // 2 < fit.left_out
+            is_cut = fit.page is not None and index == 1 + 2 * step
+            content = (self._pageless if is_left_out else self._contents)[index]
+            tokens += [*self._between[index], *(fit.page_tokens if is_cut else content)]
         return tokens + self._between[2 + 2 * step]
 
     def reply(self, step: int) -> list[int]:

@@ -6,16 +6,22 @@
 A run that resumes finds the files (train/token_cache.py) instead of tokenizing again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate, format_cell
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
+from shop_env.metrics.clustered_errors import estimate, value_error, within_bounds
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.reward.matching import unlogged_fields
+from train.config import ModelConfig
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, tokenize_session
 
@@ -39,32 +45,94 @@ class TrainingData:
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
         first = next(iter(self._store.sessions("train")), None)
         instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
-        settings = (context, prompt, limit, self._store.fingerprint)
+        long_pages = self._config.model.long_pages
+        settings = (context, prompt, limit, long_pages, self._store.fingerprint)
         key = cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
 
         def tokenize() -> Iterator[SessionTokens]:
             personas = persona_texts(self._store, context)
             for session in self._store.sessions("train"):
-                yield from tokenize_session(tokenizer, session, context, prompt, limit, personas)
+                yield from tokenize_session(tokenizer, session, context, prompt, limit, personas, long_pages)
 
         trunks = cached_trunks(self._folder, key, tokenize)
-        self._log_size(trunks, limit)
+        self._log_size(trunks)
         return trunks
 
-    def _log_size(self, trunks: Sequence[SessionTokens], limit: int) -> None:
+    def _log_size(self, trunks: Sequence[SessionTokens]) -> None:
         ids = self._store.session_ids("train")
-        steps = sum(map(self._store.step_count, ids))
-        included = sum(len(trunk.replies) for trunk in trunks)
         tokens = sum(len(trunk.tokens) for trunk in trunks)
+        steps, included = sum(map(self._store.step_count, ids)), sum(len(trunk.replies) for trunk in trunks)
         self._log(f"train split: {len(ids)} sessions, {included} steps, {tokens:,} tokens")
-        if cut := [trunk for trunk in trunks if trunk.pages_left_out]:
-            sessions, most = len({trunk.session_id for trunk in cut}), max(trunk.pages_left_out for trunk in cut)
-            self._log(f"cut: {sessions} sessions above {limit:,} tokens lose up to {most} of their earliest pages")
-        if included < steps:
-            logged = self._store.sessions("train")
-            unlogged = sum(bool(unlogged_fields(step.action)) for session in logged for step in session.steps)
-            too_long = f"{steps - included - unlogged} steps whose page does not fit {limit} tokens"
-            self._log(f"left out: {too_long}, {unlogged} whose target was not logged")
+        targets = target_counts(self._store.sessions("train"))
+        if unlogged := steps - sum(targets.values()):
+            self._log(f"left out: {unlogged} steps whose target was not logged")
+        shares = page_shares(trunks, targets)
+        self._log(str(shares))
+        if problem := shares.problem(self._config.model):
+            raise BadConfig(problem)
+
+
+def target_counts(sessions: Iterable[Session]) -> dict[str, int]:
+    """The number of each session's steps whose target was logged."""
+    return {each.session_id: sum(not unlogged_fields(step.action) for step in each.steps) for each in sessions}
+
+
+class PageShares(NamedTuple):
+    """The shares of steps with a target that pages cost something, because they are too long for the model.
+
+    Attributes:
+        page_cut: They show a window of their own page.
+        pages_lost: They show nothing of some earlier page, whatever they show of their own.
+        left_out: They do not fit.
+    """
+
+    steps: int
+    page_cut: Estimate
+    pages_lost: Estimate
+    left_out: Estimate
+
+    def __str__(self) -> str:
+        cut, lost, left_out = (format_cell(share, "percent") for share in self[1:])
+        return (
+            f"pages: {cut}% of {self.steps:,} steps show a window of their own page, {lost}% lost earlier pages, "
+            f"{left_out}% are left out, being too long"
+        )
+
+    def problem(self, model: ModelConfig) -> str | None:
+        """Why a run with this model is refused; None: it is not."""
+        if self.left_out.value <= model.max_left_out:
+            return None
+        return (
+            f"{self.left_out.value:.0%} of the training steps do not fit {model.max_prompt_tokens:,} tokens, and more "
+            f"than {model.max_left_out:.0%} may not be left out. Cut their pages by --model.long-pages shorten, raise "
+            "--model.max-tokens, or leave them out by --model.max-left-out 1."
+        )
+
+
+def page_shares(trunks: Sequence[SessionTokens], targets: Mapping[str, int], *, is_sample: bool = False) -> PageShares:
+    """Counts in trunks.
+
+    Args:
+        targets: The steps of each session with a target.
+        is_sample: The sessions are drawn from more; their shares have intervals over sessions.
+    """
+    numbers = {session_id: number for number, session_id in enumerate(targets)}
+    counts = np.zeros((len(targets), 3))
+    counts[:, 2] = sizes = np.array([*targets.values()], dtype=np.float64)
+    for trunk in trunks:
+        hits = (trunk.page_cut, trunk.pages_left_out > 0, -1)
+        counts[numbers[trunk.session_id]] += np.multiply(hits, len(trunk.replies))
+    total = max(1.0, sizes.sum())
+    shares = [Estimate(float(value)) for value in counts.sum(axis=0) / total]
+    if is_sample:
+        errors = [
+            value_error((row - share.value * sizes) / total, sizes / total)
+            for row, share in zip(counts.T, shares, strict=True)
+        ]
+        shares = [
+            within_bounds(estimate(share.value, error), (0, 1)) for share, error in zip(shares, errors, strict=True)
+        ]
+    return PageShares(int(sizes.sum()), *shares)
 
 
 class RationaleCoverage(NamedTuple):

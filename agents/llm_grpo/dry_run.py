@@ -1,13 +1,14 @@
 """Prints the work of a run and the memory that it needs, without training: `shop-r1 train … --dry-run`.
 
-some sessions of the train split ─► tokens as each phase reads them ─► batches ─► memory from shapes (train/memory.py)
-                                                                              ─► a table of phases
+sessions drawn from the train split ─► tokens as each phase reads them ─► batches ─► memory by shape (train/memory.py)
+                                                                                  ─► a table of phases
 
 Nothing is run and no weights are read, so it takes seconds. Replies are counted as long as they may be. On a GPU the
 local engine samples in what training leaves of its memory, which is not in the table.
 """
 
 import os
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +18,10 @@ import torch
 from transformers import AutoConfig, Qwen2Config
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import rationale_coverage
+from agents.llm_grpo.data import page_shares, rationale_coverage, target_counts
 from agents.llm_grpo.options import MachineOptions
 from agents.llm_grpo.presets import SHAPES
-from replay_sessions.foundation.table import Table, columns
+from replay_sessions.foundation.table import Cell, Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import persona_texts
@@ -37,8 +38,14 @@ from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens, tokenize_session
 
 GIB = 2**30
-SAMPLED_SESSIONS = 100  # from which tokens and shares are estimated
+SAMPLED_STEPS = 200  # of whole sessions, from which tokens and shares are estimated
 SAMPLED_BATCHES = 20
+COLUMNS = columns(
+    *("phase", "method", "passes"),
+    count=("steps", "tokens a step", "largest pass"),
+    percent=("page cut", "pages lost", "left out"),
+    points=("GiB",),
+)
 
 
 @dataclass(frozen=True)
@@ -140,12 +147,12 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.
     """
-    ids = store.session_ids("train")
-    sessions = [store.session(session_id) for session_id in ids[:: max(1, len(ids) // SAMPLED_SESSIONS)]]
+    ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
     model_config, tokenizer = _read_model(config, sessions)
+    tokenizer, targets = CachingTokenizer(tokenizer), target_counts(sessions)
     model = build_on_meta(model_config, config.model.lora)
-    steps = sum(len(session.steps) for session in sessions)
-    rows: list[list[str | int | float]] = []
+    rows: list[list[Cell]] = []
+    problems: dict[str, None] = {}
     fits = True
     for name, phase in config.phases.items():
         if phase.numbers is None:
@@ -153,23 +160,31 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         personas = persona_texts(store, phase.context)
         prompt = config.prompt_of(phase, store)
         tokenize = partial(tokenize_session, tokenizer, context=phase.context, prompt=prompt, personas=personas)
-        limit = config.model.max_prompt_tokens
-        trunks = [trunk for session in sessions for trunk in tokenize(session, max_prompt_tokens=limit)]
+        limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
+        tokenized = (tokenize(session, max_prompt_tokens=limit, long_pages=long_pages) for session in sessions)
+        trunks = [trunk for of_session in tokenized for trunk in of_session]
+        shares = page_shares(trunks, targets, is_sample=len(sessions) < len(ids))
+        if problem := shares.problem(config.model):
+            problems[f"A run would be refused: {problem}"] = None
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
         shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
         passes, needed = choose_passes(config, work, shape, model, machine)
         batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
-        fitting = 100 * sum(len(trunk.replies) for trunk in trunks) / steps
         count = "*" if phase.same_compute_as else work.steps
-        rows.append([name, phase.method, str(passes), count, batch_tokens, shape.tokens, fitting, needed / GIB])
+        counts: list[Cell] = [name, phase.method, str(passes), count, batch_tokens, shape.tokens]
+        rows.append([*counts, *shares[1:], needed / GIB])
         fits = fits and needed <= ROOM * machine.process_bytes
-    counts, points = ("steps", "tokens a step", "largest pass"), ("steps that fit, %", "GiB")
-    yield Table(columns=columns("phase", "method", "passes", count=counts, points=points), rows=rows)
-    yield f"Estimated from {len(sessions)} of {len(ids)} training sessions. *: as many as have the same FLOPs."
+    yield Table(columns=COLUMNS, rows=rows)
     yield (
-        f"A step does not fit where its page takes over {config.model.max_prompt_tokens:,} tokens (model.max_tokens), "
-        "or its action was not logged: it is not trained on, and is a failed step where it is tested."
+        f"Estimated from {sum(targets.values())} steps of {len(sessions)} of {len(ids)} training sessions, drawn at "
+        "random. *: as many as have the same FLOPs."
     )
+    yield (
+        "page cut, pages lost, left out: of 100 steps with a logged target, those that show a window of their own "
+        f"page, that show nothing of some earlier page, and that do not fit {config.model.max_prompt_tokens:,} tokens "
+        f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
+    )
+    yield from problems
     yield (
         f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
         f"{1 - ROOM:.0%} is left to the allocator and kernels."
@@ -188,6 +203,38 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
     rationales = rationale_coverage(sessions)
     yield rationales.problem(config) or str(rationales)
+
+
+def draw_steps(store: SessionStore, seed: int) -> list[Session]:
+    """Draws whole sessions of the train split until they have SAMPLED_STEPS steps."""
+    ids = store.session_ids("train")
+    sessions: list[Session] = []
+    steps = 0
+    for session_id in random.Random(f"{seed} dry run").sample(ids, len(ids)):
+        if steps >= SAMPLED_STEPS:
+            break
+        sessions.append(store.session(session_id))
+        steps += len(sessions[-1].steps)
+    return sessions
+
+
+class CachingTokenizer:
+    """A tokenizer that reads each text once: the phases of a run show the same pages in different contexts."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._tokens: dict[tuple[str, str], list[int]] = {}  # by options and text
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, texts: Sequence[str], **options: Any) -> dict[str, list[list[int]]]:
+        """Returns the tokens of texts as the tokenizer does."""
+        keys = [(str(options), text) for text in texts]
+        if new := [key for key in dict.fromkeys(keys) if key not in self._tokens]:
+            tokens = self._tokenizer([text for _, text in new], **options)["input_ids"]
+            self._tokens |= zip(new, tokens, strict=True)
+        return {"input_ids": [self._tokens[key] for key in keys]}
 
 
 def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:

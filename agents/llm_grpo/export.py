@@ -93,7 +93,8 @@ def _write_steps(
         BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
     """
     tokenizer = load_tokenizer(str(config.model.path))
-    context, prompt, limit = phase.context, config.prompt_of(phase, store), config.model.max_prompt_tokens
+    context, prompt = phase.context, config.prompt_of(phase, store)
+    limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
     lines: list[str] = []
     data = TrainingData(config, store, folder / "tokens", lines.append)
     splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
@@ -106,7 +107,7 @@ def _write_steps(
             [
                 trunk
                 for session in map(store.session, drawn)
-                for trunk in tokenize_session(tokenizer, session, context, prompt, limit, personas)
+                for trunk in tokenize_session(tokenizer, session, context, prompt, limit, personas, long_pages)
             ]
         )
     for split, trunks in splits.items():
@@ -120,6 +121,7 @@ def _write_steps(
             split=split,
             max_prompt_tokens=limit,
             personas=personas,
+            long_pages=long_pages,
         )
         count = sum(len(trunk.replies) for trunk in trunks)
         write_rows(folder / f"{split}.parquet", rows, count)

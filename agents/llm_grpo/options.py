@@ -61,7 +61,7 @@ class RunOptions(Record):
         extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
         resume: Go on with the run in this folder, with its own configuration.
         trust: What a preset, file of rows or run.json of somebody else names and may be run: FILE.py:NAME, agents.
-        dry_run: Print steps, tokens, the share of steps that fit, and memory, and train nothing.
+        dry_run: Print steps, tokens, the shares of steps with pages that are too long, and memory; train nothing.
         show_prompt: Print the messages of the first scored step, in the first phase or the first of ONLY, and end.
         machine: What --dry-run plans for.
         for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT

@@ -8,8 +8,8 @@
   shop-r1 train --preset smollm2_cpu --dry-run
 
 Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
-tokens, the share of steps that fit, and memory on this machine or on --machine.gpus of --machine.gpu-gib, and trains
-nothing; --show-prompt prints the messages of the first scored step.
+tokens, the shares of steps whose pages are too long, and memory on this machine or on --machine.gpus of
+--machine.gpu-gib, and trains nothing; --show-prompt prints the messages of the first scored step.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, with as much compute) ─► evaluation.
 

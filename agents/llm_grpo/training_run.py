@@ -232,6 +232,7 @@ class TrainingRun:
             max_tokens=config.model.max_tokens,
             own_tokenizer=config.model.path is None,
             precision=config.model.computed_in,
+            long_pages=config.model.long_pages,
         )
         if config.model.path is None:
             tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, prompt, config.context)

@@ -36,15 +36,16 @@ import torch
 
 from agents.adapted import SeededAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
-from replay_sessions.foundation.errors import AgentFailed, BadConfig, DeviceFailed, check_choice, first_line
+from replay_sessions.foundation.errors import BadConfig, DeviceFailed, PromptTooLong, check_choice, first_line
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Seeds
+from shop_env.evaluation.protocol import PromptCut
 from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import draw_uniforms, generate
-from train.tokens import decode_replies, prompt_tokens, stop_token
+from train.tokens import decode_replies, fit_prompt, stop_token
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class PolicyAgent(SeededAgent):
         )
         _check_decoding(decode, temperature, rationales)
         self._decode, self._rationales = decode, rationales
+        self._cuts: dict[int, PromptCut] = {}  # of the observations of the last call, by their identity
         self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
 
     def act(self, observation: Observation) -> str:
@@ -97,8 +99,13 @@ class PolicyAgent(SeededAgent):
         return reply
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """Returns a reply to each observation, or AgentFailed where the page is too long."""
+        """Returns a reply to each observation, or PromptTooLong."""
+        self._cuts = {}
         return self._each(self._replies, observations, seeds)
+
+    def prompt_cuts(self, observations: Sequence[Observation]) -> list[PromptCut | None]:
+        """Returns what the last replies to these observations did not read."""
+        return [self._cuts.get(id(observation)) for observation in observations]
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
@@ -147,7 +154,7 @@ class PolicyAgent(SeededAgent):
         return [pages[index] for index in range(len(prompts))]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """Computes the results for the observations that fit; AgentFailed stands in place of the others.
+        """Computes the results for the observations that fit; PromptTooLong stands in place of the others.
 
         Where the device has too little memory for all of them, half of them at a time: a step's seed is its own.
 
@@ -174,7 +181,7 @@ class PolicyAgent(SeededAgent):
     def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
         """Does the same for all at once."""
         results: list[Any] = [self._prompt(observation) for observation in observations]
-        fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, AgentFailed)]
+        fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, PromptTooLong)]
         answers = answer(
             [results[index] for index in fitting],
             [observations[index] for index in fitting],
@@ -184,23 +191,25 @@ class PolicyAgent(SeededAgent):
             results[index] = result
         return results
 
-    def _prompt(self, observation: Observation) -> list[int] | AgentFailed:
-        """Returns the prompt's tokens; where they are too many, without the earliest pages (Customer-R1, section 4).
+    def _prompt(self, observation: Observation) -> list[int] | PromptTooLong:
+        """Returns the tokens of the prompt that fits, as training would show it.
 
         A policy that was trained without personas or goals is shown none.
         """
-        trained_with = self.info.context
+        trained_with, seen = self.info.context, observation
         if trained_with.persona == "none":
-            observation = {**observation, "persona": ""}
+            seen = {**seen, "persona": ""}
         if trained_with.goal == "hidden":
-            observation = {**observation, "goal": ""}
+            seen = {**seen, "goal": ""}
         limit = self.info.max_tokens - self._sampling.max_new_tokens
-        tokens = prompt_tokens(self._tokenizer, observation, self.info.prompt, limit)
-        if len(tokens) <= limit:
-            return tokens
-        return AgentFailed(
-            f"the page alone needs {len(tokens)} tokens, but the checkpoint takes {limit} besides the reply."
-        )
+        fitted = fit_prompt(self._tokenizer, seen, self.info.prompt, limit, self.info.long_pages)
+        if fitted is None:
+            return PromptTooLong(
+                f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "
+                f"(long_pages = {self.info.long_pages})."
+            )
+        self._cuts[id(observation)] = PromptCut(fitted.page_cut, fitted.pages_left_out)
+        return fitted.tokens
 
 
 def _is_of_device(error: RuntimeError) -> bool:

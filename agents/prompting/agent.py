@@ -17,7 +17,7 @@ from agents.prompting.chat import Chat, RequestTooLong
 from agents.prompting.formats import reply_format
 from agents.prompting.messages import examples_text, prompt_messages, without_earliest_page
 from agents.prompting.options import deciding_options, parse_options
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, PromptTooLong
 from shop_env.observation import Observation
 
 
@@ -87,10 +87,10 @@ class PromptingAgent(SeededAgent):
         while True:
             try:
                 reply = self._reply_to(shortened, seed)
-            except RequestTooLong:
+            except RequestTooLong as error:
                 shorter = without_earliest_page(shortened)
                 if shorter is None:
-                    raise
+                    raise PromptTooLong(str(error)) from error
                 shortened = shorter
             else:
                 self._chat.count(shortened=shortened is not observation)

@@ -6,6 +6,7 @@
     ├── ImportFailed                             a source of logs that could not be read
     ├── UnknownAgent       (LookupError)         no agent of that name
     ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
+    │   └── PromptTooLong                        what it should read does not fit its model: a miss
     ├── DeviceFailed                             a GPU that failed or has too little memory: ends the evaluation
     ├── MissingExtra       (ImportError)         an optional dependency that is not installed
     ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
@@ -46,6 +47,10 @@ class UnknownAgent(ShopR1Error, LookupError):
 
 class AgentFailed(ShopR1Error):
     """An agent that could not answer; the step is an error row, never a score of 0."""
+
+
+class PromptTooLong(AgentFailed):
+    """A prompt does not fit the agent's model. No other run would change that, so it counts as a miss."""
 
 
 class DeviceFailed(ShopR1Error):

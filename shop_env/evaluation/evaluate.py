@@ -15,11 +15,11 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import format_error, generate, plan_batches
-from shop_env.evaluation.protocol import Agent, ServedAgent
+from shop_env.evaluation.protocol import Agent, PromptCut, ServedAgent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
 from shop_env.metrics.likelihood import likelihood_of
-from shop_env.metrics.step_record import StepRecord, record_step
+from shop_env.metrics.step_record import StepRecord, record_step, record_too_long, with_worst_likelihood
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
 from shop_env.replies import Extraction, extraction_of
 from shop_env.reward.score import RewardConfig
@@ -68,7 +68,7 @@ def evaluate(
     """Runs the agent on every scored step of a split; one record per step, in the order of the store.
 
     A step at which the agent raises is a record with `error`, counted but not scored: a server that is down is no
-    wrong answer. Ctrl-C goes through.
+    wrong answer. A page that is too long for its model (PromptTooLong) is one. Ctrl-C goes through.
 
     Args:
         context: What of a session is shown; None: all of it.
@@ -178,11 +178,16 @@ def build_records(
             line = lines.get(step.key)
             if line is not None and line.observation != observation_digest(step.observation):
                 raise BadSession(f"the reply to step {index} of session {session.session_id!r} is to another page")
-            reply, error = (None, NOT_RUN) if line is None else (line.reply, line.error)
-            record = record_step(session, index, reply, reward, extraction=extraction, error=error)
-            if weighted and line is not None and line.error is None:
-                record = _with_likelihood(record, step, line)
-            records.append(record)
+            if line is None:
+                records.append(record_step(session, index, None, reward, error=NOT_RUN))
+            elif line.is_too_long:
+                record = record_too_long(session, index, reward)
+                records.append(with_worst_likelihood(record) if weighted else record)
+            else:
+                record = record_step(session, index, line.reply, reward, extraction=extraction, error=line.error)
+                record = _with_likelihood(record, step, line) if weighted and line.error is None else record
+                cut = line.cut or PromptCut(False, 0)
+                records.append(msgspec.structs.replace(record, page_cut=cut.page, pages_left_out=cut.earlier_pages))
     return records
 
 

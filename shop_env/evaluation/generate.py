@@ -24,7 +24,14 @@ import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
 from replay_sessions.schema import Action
-from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent, ServedAgent
+from shop_env.evaluation.protocol import (
+    Agent,
+    BatchAgent,
+    CuttingAgent,
+    ProbabilityAgent,
+    PromptCut,
+    ServedAgent,
+)
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.metrics.likelihood import checked_distribution
 from shop_env.observation import Observation
@@ -64,10 +71,15 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Answer(NamedTuple):
-    """The answer of an agent at a step: its reply, and its probabilities if it gives any and they are wanted."""
+    """The answer of an agent at a step: its reply, and its probabilities if it gives any and they are wanted.
+
+    Attributes:
+        cut: What of the pages the agent did not read; None: it does not say.
+    """
 
     reply: ReplyOrError
     probabilities: Probabilities | Exception | None = None
+    cut: PromptCut | None = None
 
 
 Generated = tuple[ScoredStep, Answer]
@@ -186,13 +198,16 @@ def answer_batch(
     if isinstance(agent, RemoteAgent):
         return agent.answer_batch(observations, seeds, probabilities=probabilities)
     replies = generate_batch(agent, observations, seeds)
+    cuts = agent.prompt_cuts(observations) if isinstance(agent, CuttingAgent) else [None] * len(replies)
     replied = [number for number, reply in enumerate(replies) if isinstance(reply, str)]
     if not (probabilities and replied and isinstance(agent, ProbabilityAgent)):
-        return [Answer(reply) for reply in replies]
+        return [Answer(reply, cut=cut) for reply, cut in zip(replies, cuts, strict=True)]
     seen, used = [observations[number] for number in replied], [seeds[number] for number in replied]
     weights = _call(agent.probabilities, seen, used, (Mapping, Exception, type(None)))
     by_number = dict(zip(replied, map(_checked, weights), strict=True))
-    return [Answer(reply, by_number.get(number)) for number, reply in enumerate(replies)]
+    return [
+        Answer(reply, by_number.get(number), cut) for number, (reply, cut) in enumerate(zip(replies, cuts, strict=True))
+    ]
 
 
 def _checked(probabilities: Probabilities | Exception | None) -> Probabilities | Exception | None:

@@ -18,7 +18,7 @@ No base class is needed. A whole agent:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from replay_sessions.schema import Action
 from shop_env.observation import Observation
@@ -79,6 +79,27 @@ class ProbabilityAgent(Agent, Protocol):
         Args:
             seeds: As in `act_batch`.
         """
+        ...
+
+
+class PromptCut(NamedTuple):
+    """The part of an observation's pages that an agent did not read, because they were too long for its model.
+
+    Attributes:
+        page: It read a window of the current page.
+        earlier_pages: So many of the earlier pages it did not read at all.
+    """
+
+    page: bool
+    earlier_pages: int
+
+
+@runtime_checkable
+class CuttingAgent(Agent, Protocol):
+    """Also says what it did not read of pages that are too long, for the shares in tables (metrics/long_pages.py)."""
+
+    def prompt_cuts(self, observations: Sequence[Observation]) -> Sequence[PromptCut | None]:
+        """Of the observations of the last call, in their order; None where nothing was read."""
         ...
 
 

@@ -56,10 +56,17 @@ CALIBRATION_COLUMNS = _by_name(
     Column("top-1 ECE", "ratio", "top1_calibration_error"),
     Column("Brier", "ratio", "brier"),
 )
+# Only where pages were too long for a model (shop_env/metrics/long_pages.py).
+LENGTH_COLUMNS = _by_name(
+    Column("page cut", "percent", "page_cut_rate"),
+    Column("earlier pages lost", "percent", "pages_lost_rate"),
+    Column("too long", "percent", "too_long_rate"),
+)
 METRIC_COLUMNS = (
     COLUMNS
     | LIKELIHOOD_COLUMNS
     | CALIBRATION_COLUMNS
+    | LENGTH_COLUMNS
     | _by_name(
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
     )

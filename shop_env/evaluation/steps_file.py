@@ -19,9 +19,10 @@ from typing import Any, BinaryIO, Self
 import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, writing
-from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.errors import BadSession, PromptTooLong
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Answer, format_error
+from shop_env.evaluation.protocol import PromptCut
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.observation import Observation
 
@@ -48,6 +49,7 @@ class StepLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         seconds: Since the line before.
         error: Why there is no reply, or no distribution where probabilities were wanted.
         probabilities: None where they were not wanted, or the agent has none.
+        cut: What of the pages the agent did not read, where it read less than all of them.
     """
 
     session_id: str
@@ -57,10 +59,16 @@ class StepLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     reply: str | None = None
     error: str | None = None
     probabilities: tuple[tuple[Action, float], ...] | None = None
+    cut: PromptCut | None = None
 
     @property
     def key(self) -> StepKey:
         return self.session_id, self.step_index
+
+    @property
+    def is_too_long(self) -> bool:
+        """Returns whether the agent gave no reply because its model cannot read so much."""
+        return self.error is not None and self.error.startswith(f"{PromptTooLong.__name__}:")
 
 
 def observation_digest(observation: Observation) -> str:
@@ -97,12 +105,13 @@ class StepsFile:
     def add(self, step: ScoredStep, answer: Answer) -> None:
         """Adds what the agent gave, or the exception in its place."""
         before, self._last = self._last, time.monotonic()
-        reply, probabilities = answer
+        reply, probabilities, cut = answer
         line = StepLine(
             session_id=step.key[0],
             step_index=step.key[1],
             observation=observation_digest(step.observation),
             seconds=round(self._last - before, 6),
+            cut=cut if cut is not None and any(cut) else None,
         )
         if isinstance(reply, Exception):
             line = msgspec.structs.replace(line, error=format_error(reply))
@@ -137,7 +146,7 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
             if path.is_file():
                 path.replace(path.with_name(f"{path.name}.before"))
         header, lines, complete = Header(identity=identity, run=run), {}, False
-    kept = [line for line in lines.values() if not (retry_errors and line.error is not None)]
+    kept = [line for line in lines.values() if line.is_too_long or not (retry_errors and line.error is not None)]
     if not complete or len(kept) < len(lines):
         replace_file(path, msgspec.json.Encoder().encode_lines([header, *kept]))
 

@@ -4,7 +4,8 @@
 
 A metric without a step to stand on (no logged click, no reward) is left out.
 
-exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions), likelihood.py, stopping.py; and
+exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions), likelihood.py, stopping.py, long_pages.py;
+and
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -25,6 +26,7 @@ from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.exact_match import exact_match_metrics
 from shop_env.metrics.f1 import type_metrics
 from shop_env.metrics.likelihood import likelihood_metrics
+from shop_env.metrics.long_pages import long_page_metrics
 from shop_env.metrics.metric import UNBOUNDED, Metric, in_mix, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import StepTable
@@ -69,6 +71,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         **click_type_metrics(),
         **likelihood_metrics(),
         **stopping_metrics(),
+        **long_page_metrics(),
         "mean_reward": share(lambda table: table.reward, UNBOUNDED),
         "rationale_similarity": share(_rationale_similarity),
         **{name: share(values, UNBOUNDED) for name, values in own.items()},

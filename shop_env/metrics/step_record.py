@@ -5,6 +5,8 @@
 A record holds what was logged and what was answered, so figures can be counted anew without asking the agent again.
 """
 
+import sys
+
 import msgspec
 
 from replay_sessions.foundation.records import Config
@@ -12,6 +14,8 @@ from replay_sessions.schema import Action, Click, Session, reply_action
 from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.matching import unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
+
+TOO_LONG = "prompt_too_long"  # there is no reply, because the agent's model cannot read so much
 
 
 class StepRecord(Config, omit_defaults=True, gc=False):
@@ -24,13 +28,15 @@ class StepRecord(Config, omit_defaults=True, gc=False):
         logged_click_type: The log's kind of click, None where it has none.
         predicted: The action of the reply; None for a malformed reply or an error.
         predicted_rationale: The rationale of the reply.
-        problem: What is wrong with a malformed reply (its code, shop_env.replies).
+        problem: What is wrong with a malformed reply (its code, shop_env.replies), or TOO_LONG.
         error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
         reward: What the reply earned, self-certainty aside; None where there is no reply.
         best_reward: What the logged action would have earned.
         logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
         logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
         terminate_probability: The agent's probability of terminate.
+        page_cut: The agent read a window of the page, which is too long for its model.
+        pages_left_out: So many earlier pages it did not read, for the same reason.
     """
 
     session_id: str
@@ -50,6 +56,8 @@ class StepRecord(Config, omit_defaults=True, gc=False):
     logged_probability: float | None = None
     logged_rank: int | None = None
     terminate_probability: float | None = None
+    page_cut: bool = False
+    pages_left_out: int = 0
 
     @property
     def key(self) -> tuple[str, int]:
@@ -94,19 +102,29 @@ def record_step(
         reply=reply,
         error=error,
     )
-    return rescore(record, reward, extraction)
-
-
-def rescore(record: StepRecord, reward: RewardConfig, extraction: Extraction = "strict") -> StepRecord:
-    """The record with all that follows from its reply and its logged action."""
-    logged = record.logged_action
-    parsed = None if record.reply is None else parse_reply(record.reply, extraction)
+    parsed = None if reply is None else parse_reply(reply, extraction)
     readable = None if isinstance(parsed, MalformedReply) else parsed
     return msgspec.structs.replace(
         record,
         predicted=reply_action(readable.action) if readable else None,
         predicted_rationale=readable.rationale if readable else None,
         problem=parsed.problem if isinstance(parsed, MalformedReply) else None,
-        reward=score_reply(parsed, logged, reward).total if parsed else None,
-        best_reward=best_breakdown(logged, reward).total,
+        reward=score_reply(parsed, record.logged_action, reward).total if parsed else None,
+        best_reward=best_breakdown(record.logged_action, reward).total,
+    )
+
+
+def record_too_long(session: Session, step_index: int, reward: RewardConfig) -> StepRecord:
+    """The record of a step that the agent cannot read: a miss that earns nothing."""
+    record = record_step(session, step_index, None, reward)
+    return msgspec.structs.replace(record, problem=TOO_LONG, reward=0.0)
+
+
+def with_worst_likelihood(record: StepRecord) -> StepRecord:
+    """The record with the worst probabilities: whoever gives none where it is unsure must not gain by it."""
+    return msgspec.structs.replace(
+        record,
+        logged_probability=0.0,
+        logged_rank=sys.maxsize,
+        terminate_probability=float(record.logged["type"] != "terminate"),
     )

@@ -25,7 +25,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action, Session
 from shop_env.observation import ContextConfig, ObservedSession
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match
@@ -33,7 +33,7 @@ from shop_env.reward.score import TERM_NAMES
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan
-from train.tokens import SessionTokens, fitted_messages
+from train.tokens import LongPages, SessionTokens, fit_prompt
 
 SOURCE = "shop_r1"
 ROWS_PER_GROUP = 64
@@ -63,6 +63,7 @@ def step_rows(
     split: str,
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
+    long_pages: LongPages = "shorten",
 ) -> Iterator[dict[str, Any]]:
     """The steps of `trunks`, trunk after trunk, as numbered rows.
 
@@ -74,11 +75,12 @@ def step_rows(
     for trunk in trunks:
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
         for reply in trunk.replies:
-            messages = fitted_messages(tokenizer, observed.at(reply.step_index), prompt, max_prompt_tokens)
-            assert messages is not None, "steps that do not fit are in no trunk"
+            observation = observed.at(reply.step_index)
+            fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages)
+            assert fitted is not None, "steps that do not fit are in no trunk"
             yield {
                 "data_source": SOURCE,
-                "prompt": [{"role": message["role"], "content": message["content"]} for message in messages],
+                "prompt": [dict(message) for message in render_prompt(fitted.observation, prompt)],
                 "ability": "shopping",
                 "reward_model": {"style": "rule", "ground_truth": msgspec.json.encode(reply.action).decode()},
                 "extra_info": {

@@ -14,10 +14,10 @@ import pytest
 from agents.llm_grpo.dry_run import GIB, Machine, Work, choose_passes, dry_run, get_machine, plan_phase
 from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset, preset_names
-from replay_sessions.foundation.table import Table
+from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from tests.demo_stores import demo_store_at
 from tests.train.flight import qwen2_config
+from tests.train.test_long_pages import long_store
 from train.memory import build_on_meta
 from train.tokens import ReplySpan, SessionTokens
 
@@ -112,16 +112,20 @@ def test_vllm_takes_its_share_of_the_memory() -> None:
     assert vllm == local + 2.0**34
 
 
-def test_the_share_of_steps_that_fit_is_said(tmp_path: Path) -> None:
-    store = demo_store_at(tmp_path / "store", 24, seed=3)
+def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) -> None:
+    store = long_store(tmp_path / "store", 40, median=1000)
     tiny = load_preset("tiny_cpu", only=["sft"])
-    shares = []
-    for max_tokens in (4096, 160):
-        config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=max_tokens))
-        table, *_ = dry_run(config, store, get_machine(MachineOptions()))
+    shares, refused = [], []
+    for max_tokens, long_pages in ((100_000, "shorten"), (700, "shorten"), (700, "skip")):
+        model = msgspec.structs.replace(tiny.model, max_tokens=max_tokens, long_pages=long_pages)
+        table, *lines = dry_run(msgspec.structs.replace(tiny, model=model), store, get_machine(MachineOptions()))
         assert isinstance(table, Table)
-        shares.append(table.rows[0][6])
-    assert shares[0] == 100 and 0 < float(shares[1] or 0) < 100
+        shares.append([cell.value for cell in table.rows[0][6:9] if isinstance(cell, Estimate)])
+        refused.append(any("refused" in str(line) for line in lines))
+    assert shares[0] == [0, 0, 0]
+    assert shares[1][2] == 0 == shares[2][0]
+    assert shares[2][2] == shares[1][0] > 0.1
+    assert refused == [False, False, True]
 
 
 def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:

@@ -18,7 +18,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.observation import ContextConfig, observe
-from shop_env.prompts import PromptConfig
+from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
 from shop_env.serving.tasks import StepTasks
@@ -31,7 +31,7 @@ from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
 from train.models import load_tokenizer
-from train.tokens import fitted_messages, prompt_tokens
+from train.tokens import fit_prompt
 
 GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)
 
@@ -119,14 +119,13 @@ def test_messages_are_the_prompt_s_tokens_once_the_template_is_applied(tiny: Tin
     for session in tiny.sessions[:8]:
         for index in range(len(session.steps)):
             observation = observe(session, index, ContextConfig())
-            messages = fitted_messages(tiny.tokenizer, observation, prompt, limit)
-            tokens = prompt_tokens(tiny.tokenizer, observation, prompt, limit)
-            if messages is None:
-                assert len(tokens) > limit
+            fitted = fit_prompt(tiny.tokenizer, observation, prompt, limit, "skip")
+            if fitted is None:
                 continue
             fitting += 1
+            messages = render_prompt(fitted.observation, prompt)
             text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            assert tiny.tokenizer(text, add_special_tokens=False)["input_ids"] == tokens
+            assert tiny.tokenizer(text, add_special_tokens=False)["input_ids"] == fitted.tokens
     assert fitting or style == "full"
 
 

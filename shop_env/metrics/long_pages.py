@@ -1,0 +1,36 @@
+"""Pages that are longer than an agent's model can read: how often it read less, or could not answer.
+
+| name | formula | range | source |
+|---|---|---|---|
+| `page_cut_rate` | share of steps at which the agent read a window of the page | 0–1 | ours |
+| `pages_lost_rate` | share of steps at which it read none of some earlier page | 0–1 | ours |
+| `too_long_rate` | share of steps that it could not read at all: no reply, a miss in every other metric | 0–1 | ours |
+
+A step may count in the first two. Each is left out where it is 0, and of agents that do not say what they read.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from shop_env.metrics.clustered_errors import Floats
+from shop_env.metrics.metric import Metric, share
+from shop_env.metrics.step_record import TOO_LONG, StepRecord
+from shop_env.metrics.step_table import StepTable
+
+
+def long_page_metrics() -> dict[str, Metric]:
+    """The metrics at the head of this module by name."""
+    return {
+        "page_cut_rate": _share_of(lambda record: record.page_cut),
+        "pages_lost_rate": _share_of(lambda record: record.pages_left_out > 0),
+        "too_long_rate": _share_of(lambda record: record.problem == TOO_LONG),
+    }
+
+
+def _share_of(is_hit: Callable[[StepRecord], bool]) -> Metric:
+    def hits(table: StepTable) -> Floats:
+        column = table.numbers(is_hit)
+        return column if column.any() else np.full(len(table), np.nan)
+
+    return share(hits)

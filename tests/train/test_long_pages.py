@@ -1,0 +1,204 @@
+"""Pages longer than the context: `model.long_pages` cuts a step's own page to a window, or leaves the step out.
+
+What is shown is the same in training, for other trainers and in evaluation.
+"""
+
+import math
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.dry_run import dry_run, get_machine
+from agents.llm_grpo.options import MachineOptions
+from agents.llm_grpo.presets import load_preset
+from agents.local.policy_agent import PolicyAgent
+from replay_sessions.elements import find_elements
+from replay_sessions.foundation.errors import BadConfig, PromptTooLong
+from replay_sessions.foundation.table import Estimate, Table
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.splits import SplitPlan
+from shop_env.evaluation.evaluate import evaluate
+from shop_env.evaluation.results import summarise
+from shop_env.observation import ContextConfig, observe_session
+from shop_env.prompts import PromptConfig, render_prompt
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info
+from tests.train.flight import qwen2_config
+from tests.train.qwen_tokenizer import load_qwen_tokenizer
+from train.tokens import LongPages, SessionTokens, fit_prompt, tokenize_session
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
+    """Sessions whose pages are as long as OPeRA's: log-normal, half of them over `median` characters, a tenth over 3.01
+    times as many.
+    """
+    rng = random.Random(seed)
+    words = ("stainless", "steel", "kettle", "for kitchen,", "1.7 liter", "auto shut-off", "Sponsored", "black", "set")
+    for index in range(number):
+        steps = []
+        for _ in range(max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9))))):
+            length, parts = rng.lognormvariate(math.log(median), math.log(310 / 103) / 1.2816), [""]
+            offers = 0
+            while offers < length / 160:
+                offers += 1
+                title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
+                parts.append(f'<div><a name="results.product_{offers}.view">{title}</a><b>${price}.99</b></div>\n')
+            page = "".join(parts) + " " * max(0, int(length) - sum(map(len, parts)))
+            action = rng.choice((Click(name="results.product_1.view"), TypeAndSubmit(name="search", text="kettle")))
+            steps.append(Step(page=page, action=action, rationale="I look."))
+        yield Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(steps), source="opera_like")
+
+
+def long_store(folder: Path, number: int, **options: int) -> SessionStore:
+    with StoreWriter(folder, source="opera_like", splits=SplitPlan(by="user")) as writer:
+        for session in opera_like(number, seed=1, **options):
+            writer.write(session)
+    return SessionStore.open(folder)
+
+
+def limits(tiny: Tiny, session: Session, prompt: PromptConfig = COMPACT) -> tuple[int, int]:
+    """The tokens that the shortest own page takes with all before it dropped, and the longest."""
+    lengths = []
+    for observation in observe_session(session):
+        low, high = 1, 4096
+        while low < high:
+            middle = (low + high) // 2
+            fits = fit_prompt(tiny.tokenizer, observation, prompt, middle, "skip") is not None
+            low, high = (low, middle) if fits else (middle + 1, high)
+        lengths.append(low)
+    return min(lengths), max(lengths)
+
+
+def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
+    return {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
+
+
+@pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
+@pytest.mark.parametrize("long_pages", ["shorten", "skip"])
+def test_training_testing_and_other_trainers_see_the_same_text(tiny: Tiny, scope: str, long_pages: LongPages) -> None:
+    context = msgspec.convert({"scope": scope}, ContextConfig)
+    cut = left_out = 0
+    for session in tiny.sessions[:6]:
+        shortest, longest = limits(tiny, session)
+        for limit in range(shortest, longest, 9):
+            trunks = tokenize_session(
+                tiny.tokenizer, session, context, COMPACT, limit, personas=None, long_pages=long_pages
+            )
+            trained = prompts(trunks)
+            info = checkpoint_info(max_new_tokens=32, max_tokens=limit + 32, long_pages=long_pages, context=context)
+            agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, info))
+            for step, observation in enumerate(observe_session(session, context)):
+                fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages)
+                if fitted is None:
+                    assert step not in trained
+                    assert isinstance(agent._prompt(observation), PromptTooLong)
+                    left_out += 1
+                    continue
+                assert agent._prompt(observation) == trained[step] == fitted.tokens
+                assert len(fitted.tokens) <= limit
+                messages = render_prompt(fitted.observation, COMPACT)  # the rows of other trainers
+                text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+                assert tiny.tokenizer.decode(fitted.tokens) == text
+                cut += fitted.page_cut
+            assert sum(trunk.page_cut for trunk in trunks) == len(
+                [step for step in trained if "characters left out" in tiny.tokenizer.decode(trained[step])]
+            )
+    assert (left_out > 10, cut) == (True, 0) if long_pages == "skip" else (left_out < cut, cut > 10)
+
+
+def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny: Tiny) -> None:
+    page = "".join(f'<a name="link_{n}" title="a > b">number {n}</a>\n' for n in range(60))
+    steps = [Step(page=page, action=Click(name="link_40")), Step(page=page, action=Click(name="link_3"))]
+    session = msgspec.structs.replace(tiny.sessions[0], steps=tuple(steps))
+    names = [element.name for element in find_elements(page)]
+    first, second = observe_session(session)
+    for limit in range(300, 900, 37):
+        opened, later = (fit_prompt(tiny.tokenizer, each, COMPACT, limit) for each in (first, second))
+        assert opened is not None and later is not None and opened.page_cut and later.page_cut
+        assert opened.observation["page"].startswith('<a name="link_0"')
+        assert 'name="link_40"' in later.observation["page"]
+        for fitted in (opened, later):
+            shown = [element.name for element in find_elements(fitted.observation["page"])]
+            assert shown and shown == names[names.index(shown[0]) :][: len(shown)]
+            assert len(fitted.tokens) > 0.8 * limit
+
+
+@pytest.mark.parametrize("action", [Click(name="link_50"), Terminate(), TypeAndSubmit(name="link_1", text="kettle")])
+def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: Action) -> None:
+    page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(60))
+    seen = []
+    for last in (action, Click(name="link_7")):
+        steps = (Step(page=page, action=Click(name="link_20")), Step(page=page, action=last))
+        session = msgspec.structs.replace(tiny.sessions[0], steps=steps)
+        trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 500)
+        seen.append(prompts(trunks))
+    assert seen[0] == seen[1] and len(seen[0]) == 2
+
+
+def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
+    store = long_store(tmp_path / "store", 12, median=1000)
+    rows = {}
+    for long_pages in ("shorten", "skip"):
+        info = checkpoint_info(max_tokens=1600, long_pages=long_pages)
+        agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, info), temperature=0)
+        rows[long_pages] = summarise(evaluate(agent, store, "all"), label=long_pages)
+    shortened, skipped = rows["shorten"], rows["skip"]
+    assert shortened.steps == skipped.steps and skipped.ranked and skipped.errors == 0
+    assert "too_long_rate" not in shortened.figures and "page_cut_rate" not in skipped.figures
+    too_long = skipped.figures["too_long_rate"].value
+    assert 0 < too_long < 1
+    assert shortened.figures["page_cut_rate"].value == pytest.approx(too_long)
+    assert skipped.figures["pages_lost_rate"].value + too_long <= 1
+    assert skipped.figures["invalid_rate"].value >= too_long
+    assert skipped.figures["exact_accuracy"].value <= 1 - too_long
+
+
+def test_a_run_that_leaves_out_more_than_a_tenth_is_refused_unless_told(tiny: Tiny, tmp_path: Path) -> None:
+    store = long_store(tmp_path / "store", 24, median=1000)
+    config = load_preset("tiny_cpu", only=["sft"])
+
+    def steps(**fields: object) -> int:
+        limited = msgspec.structs.replace(
+            config, model=msgspec.structs.replace(config.model, max_tokens=1600, **fields)
+        )
+        lines: list[str] = []
+        trunks = TrainingData(limited, store, tmp_path / "tokens", lines.append).trunks(
+            config.phases["sft"], tiny.tokenizer
+        )
+        assert any(line.startswith("pages: ") for line in lines)
+        return sum(len(trunk.replies) for trunk in trunks)
+
+    whole = sum(map(store.step_count, store.session_ids("train")))
+    assert steps(long_pages="shorten") == whole
+    with pytest.raises(BadConfig, match="max-left-out"):
+        steps(long_pages="skip")
+    assert 0 < steps(long_pages="skip", max_left_out=1.0) < 0.9 * whole
+
+
+@pytest.mark.slow
+def test_the_dry_run_estimates_the_shares_on_pages_as_long_as_operas(tmp_path: Path) -> None:
+    tokenizer = load_qwen_tokenizer(CHATML)
+    tokenizer.save_pretrained(tmp_path / "model")
+    qwen2_config("3B").save_pretrained(tmp_path / "model")
+    store, config = long_store(tmp_path / "store", 70), load_preset("shop_r1_3b")
+    config = msgspec.structs.replace(config, model=msgspec.structs.replace(config.model, path=str(tmp_path / "model")))
+    assert config.model.max_prompt_tokens == 32_512
+    began = time.process_time()
+    table, *_ = dry_run(config, store, get_machine(MachineOptions(gpus=1)))
+    assert time.process_time() - began < 60  # of both cores; 25 s where nothing else runs
+    assert isinstance(table, Table)
+    cut, lost, left_out = table.rows[0][6:9]
+    for share in (cut, lost):
+        assert isinstance(share, Estimate) and share.low is not None and share.high is not None
+        assert 0 < share.low < share.value < share.high < 1
+    assert isinstance(left_out, Estimate) and left_out.value == 0
