@@ -17,6 +17,7 @@ from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.observation import persona_texts
+from shop_env.replies import extraction_of
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
@@ -122,6 +123,7 @@ def _write_steps(
             max_prompt_tokens=limit,
             personas=personas,
             long_pages=long_pages,
+            extraction=extraction_of(store, "strict"),
         )
         count = sum(len(trunk.replies) for trunk in trunks)
         write_rows(folder / f"{split}.parquet", rows, count)

@@ -55,7 +55,7 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
     env.reset(seed=0)
     replies = [format_reply("Why not.", step.action) for step in kettle_session.steps]
     replies[1], replies[2] = format_reply("Out.", {"type": "terminate"}), "no reply"
-    encoded = msgspec.json.encode(reward).decode()
+    encoded = msgspec.json.encode(steps.Scoring(reward=reward)).decode()
     paid = []
     for step, reply in zip(kettle_session.steps, replies, strict=True):
         _, points, *_, info = env.step(reply)

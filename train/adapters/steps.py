@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Session
 from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.prompts import PromptConfig, render_prompt
-from shop_env.replies import Reply, parse_reply
+from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match
 from shop_env.reward.score import TERM_NAMES
@@ -40,7 +41,7 @@ ROWS_PER_GROUP = 64
 
 
 _MESSAGE = pa.struct({"role": "string", "content": "large_string"})
-_EXTRA_INFO = {"index": "int64", "split": "string", "session_id": "string", "step": "int64", "reward": "string"}
+_EXTRA_INFO = {"index": "int64", "split": "string", "session_id": "string", "step": "int64", "scoring": "string"}
 _COLUMNS = pa.schema(
     {
         "data_source": "string",
@@ -50,6 +51,13 @@ _COLUMNS = pa.schema(
         "extra_info": pa.struct(_EXTRA_INFO),
     }
 )
+
+
+class Scoring(Config):
+    """How the replies to a row are scored."""
+
+    reward: RewardConfig
+    extraction: Extraction = "strict"
 
 
 def step_rows(
@@ -64,13 +72,17 @@ def step_rows(
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
     long_pages: LongPages = "shorten",
+    extraction: Extraction = "strict",
 ) -> Iterator[dict[str, Any]]:
     """The steps of `trunks`, trunk after trunk, as numbered rows.
 
-    A row has the prompt as chat messages (those of pages that do not fit say so), the logged action and the
-    configuration of the reward as JSON.
+    A row has the prompt as chat messages (those of pages that do not fit say so), the logged action and, as JSON, how
+    its replies are scored.
+
+    Args:
+        extraction: How replies are read (shop_env.replies.extraction_of).
     """
-    reward_json = msgspec.json.encode(reward).decode()
+    scoring = msgspec.json.encode(Scoring(reward=reward, extraction=extraction)).decode()
     indices = count()
     for trunk in trunks:
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
@@ -88,7 +100,7 @@ def step_rows(
                     "split": split,
                     "session_id": trunk.session_id,
                     "step": reply.step_index,
-                    "reward": reward_json,
+                    "scoring": scoring,
                 },
             }
 
@@ -106,13 +118,13 @@ def write_rows(path: Path, rows: Iterator[dict[str, Any]], number: int) -> None:
 
 
 def score_completion(
-    text: str, ground_truth: str, reward: str, self_certainty: float | None = None
+    text: str, ground_truth: str, scoring: str, self_certainty: float | None = None
 ) -> tuple[RewardBreakdown, dict[str, float]]:
     """The reward of a reply by the columns of its row, and metrics: the reward's terms, exact match, readability."""
     logged = msgspec.json.decode(ground_truth, type=Action)
-    reply = parse_reply(text, "strict_input")  # a row does not say which word for typing its log has
-    config = msgspec.json.decode(reward, type=RewardConfig)
-    breakdown = score_reply(reply, logged, config, self_certainty=self_certainty)
+    config = msgspec.json.decode(scoring, type=Scoring)
+    reply = parse_reply(text, config.extraction)
+    breakdown = score_reply(reply, logged, config.reward, self_certainty=self_certainty)
     metrics: dict[str, float] = {term: getattr(breakdown, term) for term in TERM_NAMES}
     metrics["exact_match"] = float(isinstance(reply, Reply) and exact_match(reply.action, logged))
     metrics["readable"] = float(isinstance(reply, Reply))

@@ -58,7 +58,7 @@ def planned_rows(file: Path) -> list[dict[str, Any]]:
         {
             "prompt": row["prompt"],
             "ground_truth": row["reward_model"]["ground_truth"],
-            **{name: row["extra_info"][name] for name in ("reward", "session_id", "step")},
+            **{name: row["extra_info"][name] for name in ("scoring", "session_id", "step")},
         }
         for row in map(rows.__getitem__, order)
     ]
@@ -67,17 +67,17 @@ def planned_rows(file: Path) -> list[dict[str, Any]]:
 def action_reward(
     completions: Completions,
     ground_truth: Sequence[str],
-    reward: Sequence[str],
+    scoring: Sequence[str],
     log_metric: Callable[[str, float], None] | None = None,
     **_columns: Any,
 ) -> list[float]:
     """The reward of the replies' texts; TRL logs each term of it, and the shares of exact and of readable replies.
 
     Args:
-        ground_truth, reward: The columns of those names.
+        ground_truth, scoring: The columns of those names.
     """
     rewards = []
-    for completion, logged, config in zip(completions, ground_truth, reward, strict=True):
+    for completion, logged, config in zip(completions, ground_truth, scoring, strict=True):
         breakdown, metrics = score_completion(completion[0]["content"], logged, config)
         rewards.append(breakdown.without_certainty)
         if log_metric is not None:
@@ -89,7 +89,7 @@ def action_reward(
 def certainty_reward(
     completions: Completions,
     ground_truth: Sequence[str],
-    reward: Sequence[str],
+    scoring: Sequence[str],
     self_certainty: Sequence[float | None],
     **_columns: Any,
 ) -> list[float]:
@@ -98,7 +98,7 @@ def certainty_reward(
     Args:
         self_certainty: As train.adapters.trl_trainer measures it.
     """
-    columns = zip(ground_truth, reward, self_certainty, strict=True)
+    columns = zip(ground_truth, scoring, self_certainty, strict=True)
     breakdowns = [
         score_completion(completion[0]["content"], *row)[0]
         for completion, row in zip(completions, columns, strict=True)

@@ -23,8 +23,8 @@ from trl import GRPOConfig, GRPOTrainer
 from replay_sessions.foundation.command_line import run_command
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.replies import parse_reply
-from shop_env.reward import RewardConfig
 from shop_env.reward.score import SelfCertainty
+from train.adapters.steps import Scoring
 from train.adapters.trl import RUN_FILE, Completions, TrlRun, action_reward, certainty_reward, planned_rows
 from train.config import OptimizerConfig
 from train.grpo.trainer import rationale_certainty
@@ -74,7 +74,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> Tensor:
         """(all processes' replies, 2): the rewards of their text and of self-certainty."""
-        (definition,) = {msgspec.json.decode(each["reward"], type=RewardConfig).self_certainty for each in inputs}
+        (definition,) = {msgspec.json.decode(each["scoring"], type=Scoring).reward.self_certainty for each in inputs}
         measured = self.self_certainties(prompts, completions, completion_ids_list, definition)
         inputs = [{**each, "self_certainty": certainty} for each, certainty in zip(inputs, measured, strict=True)]
         rewards: Tensor = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)

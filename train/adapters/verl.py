@@ -30,14 +30,14 @@ def compute_score(
         data_source: Ours; anything else is not scored.
         solution_str: The reply.
         ground_truth: The logged action as JSON.
-        extra_info: With the reward's configuration as JSON under `reward`.
+        extra_info: With how it is scored, as JSON, under `scoring`.
 
     Returns:
         The reward as `score`, its terms, `exact_match` and `readable`.
     """
     if data_source != SOURCE:
         raise BadConfig(f"data_source is {data_source!r}; this scores rows of {SOURCE!r} alone.")
-    breakdown, metrics = score_completion(solution_str, ground_truth, extra_info["reward"])
+    breakdown, metrics = score_completion(solution_str, ground_truth, extra_info["scoring"])
     return {"score": breakdown.without_certainty, **metrics}
 
 

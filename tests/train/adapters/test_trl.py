@@ -21,7 +21,7 @@ from tests.demo_stores import demo_store_at
 from tests.train.adapters.test_verl import replies_to, rows_of
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
-from train.adapters.steps import order_file
+from train.adapters.steps import Scoring, order_file
 from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_run
 from train.config import LoraConfig, ModelConfig
 from train.loop import learning_rate
@@ -58,13 +58,13 @@ def as_completions(replies: list[str]) -> list[list[dict[str, str]]]:
 def test_the_rewards_sum_to_what_the_env_gives(store: SessionStore, reward: str) -> None:
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
-    numbers = msgspec.json.encode(config).decode()
+    scoring = msgspec.json.encode(Scoring(reward=config)).decode()
     for index in range(0, tasks.count("all"), 7):
         replies = replies_to(tasks.score("all", index, "").logged_action)
         columns = {
             "completions": as_completions(replies),
             "ground_truth": [json.dumps(tasks.answer("all", index))] * len(replies),
-            "reward": [numbers] * len(replies),
+            "scoring": [scoring] * len(replies),
         }
         logged: list[tuple[str, float]] = []
         of_texts = action_reward(**columns, log_metric=lambda name, value, to=logged: to.append((name, value)))

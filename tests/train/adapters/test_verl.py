@@ -25,7 +25,7 @@ from shop_env.serving.tasks import StepTasks
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
-from train.adapters.steps import order_file, write_order
+from train.adapters.steps import Scoring, order_file, write_order
 from train.adapters.verl import compute_score, overrides
 from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import scaled_advantages, token_weights
@@ -74,6 +74,7 @@ def replies_to(logged: dict[str, str]) -> list[str]:
         f'{{"rationale": "because", "action": {action}}}',
         f'{{"rationale": "", "action": {json.dumps({**logged, "name": "elsewhere"})}}}',
         '{"rationale": "enough", "action": {"type": "terminate"}}',
+        '{"rationale": "", "action": {"type": "input", "name": "search", "text": "kettle"}}',  # no action of this shop
         f"I would say {action}",
         "",
     ]
@@ -83,7 +84,7 @@ def replies_to(logged: dict[str, str]) -> list[str]:
 def test_replies_earn_what_the_env_gives_them(store: SessionStore, reward: str) -> None:
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
-    numbers = {"reward": msgspec.json.encode(config).decode()}
+    numbers = {"scoring": msgspec.json.encode(Scoring(reward=config)).decode()}
     for index in range(0, tasks.count("all"), 7):
         answer = tasks.answer("all", index)
         for reply in replies_to(tasks.score("all", index, "").logged_action):
