@@ -54,7 +54,8 @@ def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Sessio
                 title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
                 parts.append(f'<div><a name="results.product_{offers}.view">{title}</a><b>${price}.99</b></div>\n')
             page = "".join(parts) + " " * max(0, int(length) - sum(map(len, parts)))
-            action = rng.choice((Click(name="results.product_1.view"), TypeAndSubmit(name="search", text="kettle")))
+            typed = TypeAndSubmit(name="search", text="kettle")
+            action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
             steps.append(Step(page=page, action=action, rationale="I look."))
         yield Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(steps), source="opera_like")
 
