@@ -19,6 +19,7 @@ from shop_env.metrics import (
     exact_match,
     f1,
     likelihood,
+    long_pages,
     people,
     populations,
     step_metrics,
@@ -31,7 +32,7 @@ from shop_env.metrics.populations import Fidelity
 from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
-OF_STEPS = (exact_match, f1, click_types, likelihood, stopping, all_metrics_module)
+OF_STEPS = (exact_match, f1, click_types, likelihood, stopping, long_pages, all_metrics_module)
 OTHERS = (populations, people, calibration, clustered_errors, between_users)
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
