@@ -7,7 +7,7 @@ import torch
 
 from agents.local import policy_agent as module
 from agents.local.policy_agent import PolicyAgent
-from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
+from replay_sessions.foundation.errors import DeviceFailed, PromptTooLong
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
@@ -16,8 +16,8 @@ from tests.train.conftest import Tiny, checkpoint_info
 from tests.train.conftest import tiny as tiny
 
 
-def policy_agent(tiny: Tiny, max_tokens: int = 4096) -> PolicyAgent:
-    info = checkpoint_info(temperature=1.0, max_new_tokens=6, max_tokens=max_tokens)
+def policy_agent(tiny: Tiny, max_tokens: int = 4096, **fields: Any) -> PolicyAgent:
+    info = checkpoint_info(temperature=1.0, max_new_tokens=6, max_tokens=max_tokens, **fields)
     return PolicyAgent(policy=(tiny.model, tiny.tokenizer, info), rationales=2)
 
 
@@ -42,9 +42,9 @@ def test_a_reset_and_one_question_equal_a_batch(tiny: Tiny, demo_store: SessionS
 def test_a_page_that_is_too_long_costs_its_own_step(tiny: Tiny, demo_store: SessionStore) -> None:
     observation = next(scored_steps(demo_store, "test")).observation
     long = {**observation, "page": observation["page"] * 200}
-    agent = policy_agent(tiny, max_tokens=2000)
+    agent = policy_agent(tiny, max_tokens=2000, long_pages="skip")
     fits, too_long, again = agent.act_batch([observation, long, observation], seeds=[1, 2, 1])  # type: ignore[list-item]
-    assert isinstance(too_long, AgentFailed)
+    assert isinstance(too_long, PromptTooLong)
     assert fits == again and isinstance(fits, str)
 
 

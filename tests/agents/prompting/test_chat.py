@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agents.prompting.agent import PromptingAgent
-from agents.prompting.chat import NoAnswer, RequestTooLong
+from agents.prompting.chat import NoAnswer
+from replay_sessions.foundation.errors import PromptTooLong
 from shop_env.evaluation.generate import format_error, generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import REPLY, Response, Script, ScriptedServer, completion, error
@@ -25,9 +26,9 @@ def page(number: int) -> Observation:
     return {**PAGE, "page": f'<a name="buy">Buy {number}</a>'}  # type: ignore[typeddict-item]
 
 
-def answer(agent: PromptingAgent, observation: Observation = PAGE) -> str | NoAnswer:
+def answer(agent: PromptingAgent, observation: Observation = PAGE) -> str | NoAnswer | PromptTooLong:
     (reply,) = generate_batch(agent, [observation], [0])
-    assert isinstance(reply, str | NoAnswer), reply
+    assert isinstance(reply, str | NoAnswer | PromptTooLong), reply
     return reply
 
 
@@ -117,9 +118,11 @@ def test_what_may_pass_is_tried_again_and_then_an_error_or_a_reply(
         error(413, "request entity too large"),
     ],
 )
-def test_a_page_that_is_too_long_by_itself_is_an_error(make_prompting: MakeAgent, response: Response) -> None:
+def test_a_page_that_is_too_long_by_itself_is_no_failure_of_the_server(
+    make_prompting: MakeAgent, response: Response
+) -> None:
     with ScriptedServer(response) as server:
-        assert isinstance(answer(make_prompting(server), session(2)), RequestTooLong)
+        assert isinstance(answer(make_prompting(server), session(2)), PromptTooLong)
         assert [pages_in(received.request) for received in server.received] == ["ab", "b", ""]
 
 
