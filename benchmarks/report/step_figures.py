@@ -24,6 +24,7 @@ from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
 from shop_env.metrics.calibration import Calibration, top1_calibration
+from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
@@ -95,6 +96,7 @@ def action_mix(evidence: Evidence) -> Table:
         "Kinds of action, percent of steps; clicks by what is clicked",
         [Column(kind.replace("_", " "), "percent", kind) for kind in kinds],
         {label: [count[kind] / max(count.total(), 1) for kind in kinds] for label, count in counts.items()},
+        *_kind_notes(evidence),
     )
 
 
@@ -121,12 +123,21 @@ def fidelity(evidence: Evidence) -> Table:
             for label in evidence.labels
             if (whole := population_fidelity(logged, _traces(evidence, label))) is not None
         },
+        *_kind_notes(evidence),
     )
 
 
-def _agent_table(name: str, title: str, numbers: Sequence[Column], cells: Mapping[str, Sequence[Cell]]) -> Table:
+def _agent_table(
+    name: str, title: str, numbers: Sequence[Column], cells: Mapping[str, Sequence[Cell]], *notes: str
+) -> Table:
     rows = [[label, *row] for label, row in cells.items()]
-    return Table(name=name, title=title, columns=[Column("agent"), *numbers], rows=rows)
+    return Table(name=name, title=title, columns=[Column("agent"), *numbers], rows=rows, notes=notes)
+
+
+def _kind_notes(evidence: Evidence) -> list[str]:
+    """Returns how often kinds of click by name are the log's own, where it has them."""
+    note = agreement_note(evidence.records[evidence.labels[0]])
+    return [] if note is None else [note]
 
 
 def _logged_traces(evidence: Evidence) -> list[ActionTrace]:

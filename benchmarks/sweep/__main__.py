@@ -21,7 +21,8 @@ A file names runs (trainings, or agents to rank), seeds and a store:
 
 A figure is the mean over seeds, with a 95% interval over users and seeds. The
 tables of the papers are such files, with the published values beside ours:
-shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8. Tables of one paper
+shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8,
+customer_r1_figure3. Tables of one paper
 share their runs in OUT. Nothing is trained or evaluated twice, also after a stop;
 a training of another preset, store or flags is refused. OUT holds NAME.json, .md
 and .csv, and of figure 2 a plot.

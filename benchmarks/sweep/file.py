@@ -18,13 +18,14 @@ Without [[row]] and [[column]] the table has every agent and policy of the runs.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from benchmarks.sweep.type_shares import FINE_KINDS
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
@@ -72,7 +73,8 @@ class RowSpec(Config):
         phase: Whose policy it is.
         run: The name of its run; None: the first.
         temperature: At which it is evaluated; None: as the preset says.
-        kind: The type of action that stands for {} in the metrics' names.
+        kind: The type of action that stands for {} in the metrics' names; `every`: a row for each kind of click and
+            each other type (type_shares.py), with the kind before its label.
         published: For each model of the paper its figures in percent, in the order of the columns, `nan` where it gives
             none, fewer where it lacks the last columns; nothing for a row that the paper does not have.
     """
@@ -170,8 +172,18 @@ def load_sweep(name: str) -> Sweep:
         raise BadConfig(f"Unknown sweep '{name}'. {hint} Or give a .toml FILE of your own.")
     source = Path(name) if name.endswith(".toml") else PAPERS / f"{name}.toml"
     try:
-        return msgspec.toml.decode(source.read_bytes(), type=Sweep)
+        sweep = msgspec.toml.decode(source.read_bytes(), type=Sweep)
+        return msgspec.structs.replace(sweep, row=tuple(_rows_of_kinds(sweep.row)))
     except OSError as error:
         raise BadConfig(f"'{name}' cannot be read: {error.strerror}") from error
     except (ValueError, UnicodeDecodeError) as error:
         raise BadConfig(f"'{name}': {what_is_wrong(error, Sweep)}") from error
+
+
+def _rows_of_kinds(rows: Sequence[RowSpec]) -> Iterator[RowSpec]:
+    """Rows of every kind one by one, kind after kind."""
+    yield from (row for row in rows if row.kind != "every")
+    for kind in FINE_KINDS.values():
+        for row in rows:
+            if row.kind == "every":
+                yield msgspec.structs.replace(row, label=f"{kind.replace('_', ' ')}, {row.label}", kind=kind)

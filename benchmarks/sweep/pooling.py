@@ -3,8 +3,8 @@
     records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
 
 A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py), of
-one seed the interval over users, as everywhere. All rows are measured on the same steps: a policy whose page
-did not fit its context gave no reply there, and could else gain by what it leaves out.
+one seed the interval over users, as everywhere. All rows are measured on the same steps: an agent that gave no
+reply to some could else gain by what it leaves out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +18,7 @@ from replay_sessions.foundation.table import Estimate
 from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
+from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.clustered_errors import ClusteredError, cut_at_bounds, estimate, p_value, within_bounds
 from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
 from shop_env.metrics.metric import Metric
@@ -52,6 +53,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
         left_out: Steps at which some row gave no reply; `steps` are the others.
         logged: How often each type of action is logged, as shares.
         with_rationale: Share of steps whose shopper gave a reason.
+        click_kinds: How often kinds of click by name are the log's own, as a sentence; None where it has none.
     """
 
     steps: int
@@ -60,6 +62,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int
     logged: dict[str, float]
     with_rationale: float
+    click_kinds: str | None = None
 
 
 class Measured:
@@ -123,6 +126,7 @@ class Measured:
                 kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES
             },
             with_rationale=sum(bool(record.logged_rationale) for record in records) / len(records),
+            click_kinds=agreement_note(records),
         )
 
     def _metric(self, name: str) -> Metric:

@@ -90,13 +90,16 @@ class FinishedRun:
         self.log: EvaluationLog = read_log(run.folder, trust=None)
         self.entries = {entry.steps: entry for entry in self.log.entries}
         self._store = SessionStore.open(str(run.store))
+        self._records: dict[str, list[StepRecord]] = {}  # by the file of steps: rows of several kinds share one
 
     def find(self, name: str) -> Entry | None:
         """The entry of an agent by its label, or of a policy by its file name."""
         return self.entries.get(steps_file(self.run.folder, name))
 
     def records(self, entry: Entry) -> list[StepRecord]:
-        return read_records(self.run.folder, self.log, entry, self._store)
+        if entry.steps not in self._records:
+            self._records[entry.steps] = read_records(self.run.folder, self.log, entry, self._store)
+        return self._records[entry.steps]
 
 
 def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], options: SweepOptions) -> SweepResult:

@@ -1,4 +1,4 @@
-"""Shares of each type of action, logged and predicted, and their difference (Customer-R1, table 7).
+"""Shares of each type of action, logged and predicted (Customer-R1, table 7 and figure 3).
 
 | name | formula | range |
 |---|---|---|
@@ -7,17 +7,27 @@
 | `predicted_less_logged_<type>` | the second minus the first | -1–1 |
 
 `other` is what is no action: never logged, predicted where a reply cannot be read; so `type_accuracy_other` has no step
-to stand on.
+to stand on. The same shares of each kind of click (Customer-R1, figure 3) are named `click_<kind>`, and
+
+| name | formula | range |
+|---|---|---|
+| `exact_share_<kind>` | share of steps at which it is logged and predicted exactly | 0–1 |
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
+from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.metric import Metric, equal, share
-from shop_env.metrics.step_table import ACTION_TYPES, INVALID
+from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, INVALID
+from shop_env.reward.click_types import CLICK_TYPES
 
 KINDS = {**dict(enumerate(ACTION_TYPES)), INVALID: "other"}
+
+
+# Kinds of click, then the other types of action.
+FINE_KINDS = {code: f"click_{kind}" if kind in CLICK_TYPES else kind for code, kind in enumerate(FINE_TYPES)}
 
 
 def _of_type(code: int, kind: str) -> dict[str, Metric]:
@@ -30,6 +40,16 @@ def _of_type(code: int, kind: str) -> dict[str, Metric]:
     }
 
 
-TYPE_SHARES: Mapping[str, Metric] = {
-    name: metric for code, kind in KINDS.items() for name, metric in _of_type(code, kind).items()
-} | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}
+def _of_fine_kind(code: int, kind: str) -> dict[str, Metric]:
+    return {
+        f"logged_share_{kind}": share(lambda table: equal(table.logged_fine, code)),
+        f"predicted_share_{kind}": share(lambda table: equal(table.predicted_fine, code)),
+        f"exact_share_{kind}": share(lambda table: exact_steps(table) * equal(table.logged_fine, code)),
+    }
+
+
+TYPE_SHARES: Mapping[str, Metric] = (
+    {name: metric for code, kind in FINE_KINDS.items() for name, metric in _of_fine_kind(code, kind).items()}
+    | {name: metric for code, kind in KINDS.items() for name, metric in _of_type(code, kind).items()}
+    | {"type_accuracy_other": share(lambda table: np.full(len(table), np.nan))}
+)

@@ -13,6 +13,7 @@ from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import Cell, Column, Table, Unit, columns, format_cell
 from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes, intervals_text
+from shop_env.metrics.click_types import KIND_METRICS
 
 Section = str | Table
 
@@ -48,6 +49,8 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
     yield "\n".join(f"- {line}" for line in (*_summary(result), *result.notes))
     models = result.models if full else result.models[:1]
     metrics = [column.metric for column in sweep.column]
+    uses_kinds = sweep.by_kind or not set(KIND_METRICS).isdisjoint(metrics)
+    kinds = [result.tested.click_kinds] if uses_kinds and result.tested.click_kinds else []
     for view in result.views:
         if view.decoding:
             yield f"## Decoding: {view.decoding}"
@@ -55,7 +58,10 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
             columns=[Column("row"), *_columns(sweep, models)],
             rows=[[row.label, *_cells(row, models)] for row in view.rows],
             dim=[index for index, row in enumerate(view.rows) if row.beside],
-            notes=interval_notes({row.label: dict(zip(metrics, row.figures, strict=True)) for row in view.rows}),
+            notes=[
+                *interval_notes({row.label: dict(zip(metrics, row.figures, strict=True)) for row in view.rows}),
+                *kinds,
+            ],
         )
         if full and not sweep.by_kind:
             yield "### What is predicted, percent of the replies"

@@ -15,13 +15,17 @@ The outcome of a session is its last logged action, a click of kind `purchase` o
 reply to that step. Sessions that end otherwise have no outcome and are not counted.
 """  # noqa: E501 - a table row is a line
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.f1 import confusion, f1_by_class, weighted_f1
 from shop_env.metrics.metric import Metric, equal, share
+from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
 
+KIND_METRICS = ("fine_type_accuracy", "click_type_f1_weighted", "outcome_f1_weighted")  # they use kinds by name
 OUTCOMES = ("purchase", "terminate")
 _NEITHER = len(OUTCOMES)
 
@@ -37,6 +41,18 @@ def click_type_metrics() -> dict[str, Metric]:
         ),
         "outcome_f1_weighted": Metric(_outcome_confusion, weighted_f1),
     }
+
+
+def agreement_note(records: Sequence[StepRecord]) -> str | None:
+    """Returns for below a table with kinds of click how often those by name are the log's own; None: it has none."""
+    agrees = StepTable(records, "shop_r1").rule_agrees
+    clicks = agrees[~np.isnan(agrees)]
+    if not len(clicks):
+        return None
+    return (
+        f"Kinds of click by the elements' names, as here of predicted clicks, are the log's own in "
+        f"{100 * clicks.mean():.1f}% of its {len(clicks):,} clicks (click_rule_agreement)."
+    )
 
 
 def _fine_hits(table: StepTable) -> Floats:

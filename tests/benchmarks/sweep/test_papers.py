@@ -7,11 +7,17 @@ import pytest
 
 from agents.llm_grpo.presets import load_preset
 from benchmarks.sweep.file import Sweep, load_sweep, paper_names
+from benchmarks.sweep.pooling import Measured
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, format_cell
+from replay_sessions.schema import Click, Session, Step, Terminate
+from shop_env.metrics import record_step
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.choices import metric_preset
+from shop_env.metrics.step_table import FINE_TYPES
+from shop_env.replies import format_reply
+from shop_env.reward import RewardConfig
 
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {
@@ -186,3 +192,39 @@ def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
 def test_a_table_that_does_not_exist_is_told_with_the_near_one() -> None:
     with pytest.raises(BadConfig, match="Did you mean 'customer_r1_table"):
         load_sweep("customer_r1_table9")
+
+
+def test_figure_3_counts_each_kind_of_action_once() -> None:
+    """Four logged actions of two kinds, and replies of which two are right, one is malformed."""
+    logged = [Click(name="search_button"), Click(name="search_button"), Click(name="reviews.next"), Terminate()]
+    given = [Click(name="search_button"), Click(name="reviews.next"), Click(name="reviews.next"), None]
+    steps = tuple(Step(page="", action=action) for action in logged)
+    session = Session(session_id="s", user_id="u", steps=steps, source="test")
+    replies = ["" if action is None else format_reply("", action) for action in given]
+    records = [record_step(session, index, reply, RewardConfig()) for index, reply in enumerate(replies)]
+    sweep = load_sweep("customer_r1_figure3")
+    assert len(sweep.row) == 3 * len(FINE_TYPES)
+    measured = Measured([{"RL": records}], same_users=True, preset=sweep.metrics, further=TYPE_SHARES)
+    shares = {}
+    for row in sweep.row[::3]:
+        figures = [measured.figure("RL", name) for name in row.metrics(sweep.column)]
+        shares[row.kind] = tuple(figure and figure.value for figure in figures)
+    assert shares.pop("click_search") == (0.5, 0.25, 0.25)
+    assert shares.pop("click_review") == (0.25, 0.5, 0.25)
+    assert shares.pop("terminate") == (0.25, 0.0, 0.0)
+    assert set(shares.values()) == {(0.0, 0.0, 0.0)}
+
+
+def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
+    names = {"search_button": "search", "reviews.next": "review", "nav_bar.cart": "filter"}
+    steps = [Step(page="", action=Click(name=name, click_type=kind)) for name, kind in names.items()]
+    own, without = (
+        Session(session_id="s", user_id="u", steps=tuple(each), source="test")
+        for each in (steps, [Step(page="", action=Click(name=name)) for name in names])
+    )
+    notes = []
+    for session in (own, without):
+        records = [record_step(session, index, "", RewardConfig()) for index in range(3)]
+        notes.append(Measured([{"RL": records}], same_users=True, preset="customer_r1").tested().click_kinds)
+    assert notes[0] is not None and "66.7% of its 3 clicks" in notes[0]
+    assert notes[1] is None
