@@ -1,6 +1,15 @@
 """Sweeps of agents: one row over seeds and stores, never mixed, resumed, and wrong files told."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +138,50 @@ def test_each_comparison_is_printed_once_and_every_line_is_a_line(
     assert "\ufffd" not in printed
     assert [line for line in printed.splitlines() if line in ("- First.", "- Second.")] == ["- First.", "- Second."]
     assert printed.count("random − majority, exact_accuracy: ") == 1
+
+
+def printed_in_a_terminal(words: list[str], width: int) -> list[str]:
+    """The lines that a command prints to a terminal of this width, without colours."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=end, stderr=subprocess.DEVNULL, env=environment | {"TERM": "xterm-256color"}
+    )
+    os.close(end)
+    read = b""
+    with contextlib.suppress(OSError):  # the terminal's end is closed
+        while part := os.read(terminal, 65536):
+            read += part
+    os.close(terminal)
+    assert process.wait() == 0
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", read.decode()).replace("\r\n", "\n").split("\n")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
+    store_path: Path, tmp_path: Path, width: int
+) -> None:
+    text = f"""
+        seeds = [0]
+        store = "{store_path}"
+        compare = [["random", "majority"]]
+        notes = ["First.", "Second."]
+        [[run]]
+        agents = ["majority", "random"]
+        """
+    words = ["-m", "benchmarks.sweep", str(written(tmp_path, text)), "--out", str(tmp_path / "out")]
+    lines = printed_in_a_terminal(words, width)
+    assert "\ufffd" not in "".join(lines)
+    assert [line for line in lines if line in ("Mine", "- First.", "- Second.")] == ["Mine", "- First.", "- Second."]
+    rules = [number for number, line in enumerate(lines) if line.strip() and set(line.strip()) == {"─"}]
+    assert rules
+    for rule in rules:
+        above, below = lines[rule - 1], lines[rule + 1 : rule + 5]
+        assert all(len(line.rstrip()) <= width for line in (above, lines[rule], *below))
+        assert "row" in above
+    assert sum(line.startswith(("majority", "random  ")) for line in lines) >= 2 * len(rules)
 
 
 @pytest.mark.parametrize(
