@@ -199,3 +199,10 @@ def test_a_wrong_reward_setting_names_the_value_and_the_remedy(options: dict[str
 def test_a_misspelt_preset_gets_a_hint() -> None:
     with pytest.raises(BadConfig, match=r"Unknown reward preset 'shop_r'\. Did you mean 'shop_r1'\?"):
         reward_preset("shop_r")
+
+
+def test_the_reward_that_the_docs_work_out_is_what_the_code_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/your_reward.md").read_text(encoding="utf-8")
+    code, printed = page.partition("worked out as in its figure 1")[2].split("```")[1:4:2]
+    exec(code.removeprefix("python"), {})
+    assert capsys.readouterr().out == printed.removeprefix("\n")
