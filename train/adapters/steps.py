@@ -54,7 +54,7 @@ _COLUMNS = pa.schema(
 
 
 class Scoring(Config):
-    """How the replies to a row are scored."""
+    """The scoring of replies to a row."""
 
     reward: RewardConfig
     extraction: Extraction = "strict"
