@@ -26,7 +26,7 @@ from train.attention.partial import (
     attend_part_backward,
     merge_parts,
 )
-from train.session_tree import Attention, PackedTrees
+from train.session_tree import Attention, PackedTrees, to_device
 
 LONG = 160  # tokens of a chunk in the mean: below, each step's replies meet all of the trunk before them at once
 LONG_TRUNK = 2048  # tokens: a kernel that plans for each length pays behind it
@@ -308,4 +308,4 @@ def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Ba
         positions += [*copied, *tokens, *[tokens[-1]] * (longest - len(copied) - len(tokens))]
     others = sorted({*range(len(positions))} - {*own})
     columns = (positions, own, others, copies, [positions[i] for i in own], [positions[i] for i in copies])
-    return _Batch(longest, *(torch.tensor(each, dtype=torch.long, device=device) for each in columns))
+    return _Batch(longest, *(to_device(torch.tensor(each, dtype=torch.long), device) for each in columns))
