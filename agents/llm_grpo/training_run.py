@@ -26,7 +26,7 @@ from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
 from train.fused import fuse
-from train.grpo.config import GrpoConfig
+from train.grpo.config import VLLM_IMPORTANCE_CAP, GrpoConfig
 from train.grpo.trainer import GroupTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
@@ -164,8 +164,10 @@ class TrainingRun:
             return sft, sft.total_steps
         reward = config.get_reward(self.config.reward_config)
         objective = load_objective(config.method, reward.kind)
-        if objective.samples and self.config.rollouts.engine == "vllm" and self._vllm is None:
-            self._vllm = self._start_vllm(policy.model)
+        if objective.samples and self.config.rollouts.engine == "vllm":
+            self._vllm = self._vllm or self._start_vllm(policy.model)
+            if numbers.importance_sampling_cap is None:
+                numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
         engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
         trainer: GroupTrainer = objective(
@@ -249,7 +251,11 @@ class TrainingRun:
             MissingExtra: vLLM is not installed.
         """
         config = self.config.model
-        options: dict[str, Any] = {"gpu_memory_utilization": self.config.rollouts.gpu_memory_utilization}
+        rollouts = self.config.rollouts
+        options: dict[str, Any] = {
+            "gpu_memory_utilization": rollouts.gpu_memory_utilization,
+            "seed": self.config.seed + self.ranks.rank,
+        }
         if config.lora is None:
             # vLLM reads the shape alone: weights are copied over before the first batch.
             shape = self.folder / "shape"
@@ -266,6 +272,7 @@ class TrainingRun:
             max_tokens=config.max_tokens,
             precision=config.computed_in,
             lora_rank=None if config.lora is None else config.lora.rank,
+            seeds_requests=rollouts.seeds_requests,
             options=options,
         )
 

@@ -17,7 +17,7 @@ from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny
 from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, ScaleRewards
-from train.grpo.groups import Group, Rollout, measured_metrics, micro_batches, rollout_metrics, score_group
+from train.grpo.groups import Group, Rollout, deal_groups, measured_metrics, micro_batches, rollout_metrics, score_group
 from train.grpo.loss import (
     clipped_gain,
     importance_weights,
@@ -28,6 +28,7 @@ from train.grpo.loss import (
 )
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy, PolicyStats
+from train.ranks import Ranks
 from train.rollouts.engine import LocalEngine, SampledReply, StopReason
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
@@ -344,3 +345,18 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
     assert min(read.values()) > 0
     weights = sum(m.weight.numel() for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear))
     assert metrics["flops"] > 2 * weights * (metrics["tokens"] + 2 * read["reference"])  # two updates go backward
+
+
+def test_used_groups_are_dealt_again_so_that_processes_have_as_many_tokens(tiny: Tiny) -> None:
+    groups = hand_made_groups(tiny)
+    by_rank = [groups, []]
+
+    class Other(Ranks):
+        def all_gather(self, own: Any) -> list[list[Any]]:
+            return by_rank
+
+    dealt = [deal_groups(by_rank[rank], Other(rank, 2)) for rank in range(2)]
+    assert sorted(map(id, [*dealt[0], *dealt[1]])) == sorted(map(id, groups)), "each group once"
+    sessions = [{id(group.trunk) for group in own} for own in dealt]
+    assert sessions[0] and sessions[1] and not sessions[0] & sessions[1], "a session's together"
+    assert deal_groups(groups, Ranks()) == groups

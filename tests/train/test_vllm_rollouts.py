@@ -77,12 +77,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 @pytest.fixture(scope="module")
 def engine(small: Small) -> Iterator[VllmEngine]:
-    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", options=OPTIONS)
+    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", seeds_requests=True, options=OPTIONS)
 
 
 @pytest.fixture(scope="module")
 def adapted_engine(small: Small) -> Iterator[VllmEngine]:
-    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, options=OPTIONS)
+    yield VllmEngine(
+        str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, seeds_requests=True, options=OPTIONS
+    )
 
 
 def gap(policy: Policy, prompts: Sequence[list[int]], replies: Sequence[Sequence[SampledReply]], at: float) -> float:
@@ -224,7 +226,9 @@ def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) ->
     trunks = [trunk for one in sessions for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 1900)]
     prompts = [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies]
     config = SamplingConfig(temperature=0.6, max_new_tokens=24, end_token=stop_token(tokenizer), num_generations=2)
-    engine = VllmEngine(str(tmp_path / "model"), max_tokens=2048, precision="float32", options=OPTIONS)
+    engine = VllmEngine(
+        str(tmp_path / "model"), max_tokens=2048, precision="float32", seeds_requests=True, options=OPTIONS
+    )
     policy = Policy(model)
     engine.sync_weights(policy)
     assert gap(policy, prompts, engine.generate(prompts, config, seed=0), at=0.6) < 1e-3

@@ -25,7 +25,7 @@ from replay_sessions.foundation.records import Record
 from shop_env.reward.score import TERM_NAMES
 from train.adapters.steps import map_options, order_file, score_completion, steps_per_batch
 from train.config import LoraConfig, ModelConfig, OptimizerConfig
-from train.grpo.config import GrpoConfig
+from train.grpo.config import VLLM_IMPORTANCE_CAP, GrpoConfig
 
 RUN_FILE = "trl.json"
 Completions = Sequence[Sequence[Mapping[str, str]]]  # each a list of one message, the assistant's
@@ -112,16 +112,16 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
     Raises:
         BadConfig: An option that TRL does not support.
     """
-    cap = grpo.importance_sampling_cap
+    cap = VLLM_IMPORTANCE_CAP if grpo.importance_sampling_cap is None else grpo.importance_sampling_cap
     arguments = map_options("trl.toml", grpo=grpo, model=model, seed=seed) | {
         "output_dir": str(folder / "checkpoints"),
         "bf16": model.computed_in == "bfloat16_autocast",
         "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which take more memory
         "max_steps": grpo.steps * grpo.num_iterations,
-        "vllm_importance_sampling_correction": cap is not None,
+        "vllm_importance_sampling_correction": True,
+        "vllm_importance_sampling_mode": "token_truncate",
+        "vllm_importance_sampling_clip_max": cap,
     }
-    if cap is not None:
-        arguments |= {"vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": cap}
     return TrlRun(
         model=str(model.path),
         rows=steps_per_batch(grpo) * grpo.num_generations,

@@ -5,7 +5,7 @@
     GrpoConfig, verl.toml ─► overrides ─► the arguments of `python -m verl.trainer.main_ppo`
 
 verl takes one ⟨context, next action⟩ pair at a time, as the papers count; the order of the pairs is that of our batches
-(train/sampler.py). Differences: replies are rows behind their whole prompt, not branches of a tree; groups whose
+(train/sampler.py). Differences: replies share the prompt of their own step alone (PrefixGrouper); groups whose
 rewards are all equal contribute their KL only; a step that occurs twice in a batch is used twice; special tokens within
 a reply are dropped before it is parsed, and a page's text like `<|im_end|>` becomes one; and nothing measures
 self-certainty, so the reward is the action's only.
@@ -54,7 +54,6 @@ def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) 
         "data.train_files": str(folder / "train.parquet"),
         "data.val_files": str(folder / "validation.parquet"),
         "data.max_prompt_length": model.max_tokens - grpo.max_new_tokens,
-        f"{actor}.ppo_max_token_len_per_gpu": max(grpo.max_batch_tokens, model.max_tokens),
         f"{actor}.use_kl_loss": grpo.beta > 0,
         f"{actor}.optim.betas": f"[{grpo.optimizer.beta1},{grpo.optimizer.beta2}]",
         "trainer.experiment_name": folder.name,

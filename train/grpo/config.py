@@ -9,6 +9,7 @@ from train.config import OptimizerConfig, SamplingConfig
 from train.sampler import Balance
 
 ScaleRewards = Literal["group", "none"]
+VLLM_IMPORTANCE_CAP = 2.0
 
 
 class GrpoConfig(Config):
@@ -28,7 +29,8 @@ class GrpoConfig(Config):
         beta: Weight of the KL to the frozen policy that GRPO starts from.
         epsilon: ε of the clipped ratio.
         importance_sampling_cap: The largest weight of a token that is likelier under the policy than under the sampler,
-            where the two differ in their numerics (train/grpo/loss.py); None: no weights, as in the papers.
+            where the two differ in their numerics (train/grpo/loss.py); None: 2 with vLLM, and with the policy's own
+            engine no weights, as in the papers.
         scale_rewards: What a group's centred rewards are divided by: the standard deviation of the `group`, or `none`.
         filter_zero_variance: Leave out groups whose action rewards are all equal.
         max_batch_tokens: Tokens in one forward pass; a larger batch is cut into several.

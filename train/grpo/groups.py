@@ -126,6 +126,28 @@ def score_group(
     return Group(trunk, step, rollouts)
 
 
+def deal_groups(own: Sequence[Group], ranks: Ranks) -> list[Group]:
+    """Deals the groups of all processes again, those of a session together: each process gets about as many tokens.
+
+    Filtering leaves some processes with little to pass, for which the others would wait.
+    """
+    if ranks.is_single:
+        return list(own)
+    sessions = [list(run) for groups in ranks.all_gather(own) for _, run in groupby(groups, lambda g: id(g.trunk))]
+    costs = [
+        max(group.step.start for group in session)
+        + sum(rollout.packed_length for group in session for rollout in group.rollouts)
+        for session in sessions
+    ]
+    loads, dealt = [0] * ranks.world_size, set()
+    for index in sorted(range(len(sessions)), key=lambda index: costs[index], reverse=True):
+        rank = loads.index(min(loads))
+        loads[rank] += costs[index]
+        if rank == ranks.rank:
+            dealt.add(index)
+    return [group for index in sorted(dealt) for group in sessions[index]]
+
+
 def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBatch]:
     """Splits a batch, whose groups are ordered by session, into passes of at most `max_tokens` (at least one group)."""
 

@@ -35,6 +35,7 @@ from train.grpo.groups import (
     Group,
     MicroBatch,
     Rollout,
+    deal_groups,
     measured_metrics,
     micro_batches,
     packed_share,
@@ -137,7 +138,7 @@ class GroupTrainer(ABC):
         metrics = self.sampling_metrics(groups_P)
         used_P = [group for group in groups_P if self.is_used(group)]
         metrics["groups_used"] = self.ranks.all_reduce_sum(len(used_P))
-        batch = list(micro_batches(used_P, config.max_batch_tokens))
+        batch = list(micro_batches(deal_groups(used_P, self.ranks), config.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
         metrics |= packed_share(packs, self.ranks)
         old = self.statistics(batch) if config.needs_old else None

@@ -5,7 +5,11 @@
 
 vLLM computes in other kernels than the trainer, and in bfloat16 where that has float32 weights: what it draws from
 differs a little from the policy (`sampler_trainer_logprob_gap` in a run's metrics; `grpo.importance_sampling_cap`
-corrects for it). Its replies follow from weights and seed, but for the order in which a busy machine batches them.
+corrects for it). With a seed for each request its replies follow from weights and seed, but for the order in which a
+busy machine batches them; vLLM then samples row by row.
+
+On a GPU it sleeps while the policy learns: its weights are dropped (those under an adapter go to the host) and its
+cache is freed. That never ran here.
 
 It runs in this process. In a run of several processes each has a vLLM of its own beside it, which gets the weights
 through a file.
@@ -51,6 +55,7 @@ class VllmEngine:
         precision: As the policy computes; bfloat16 autocast is bfloat16 here.
         adapter: The folder of a LoRA adapter to sample with.
         lora_rank: The rank of the adapters of later policies; None: they have none.
+        seeds_requests: Each prompt's replies follow from a seed of their own.
         options: Further arguments of vLLM's LLM, such as gpu_memory_utilization.
 
     Raises:
@@ -66,12 +71,14 @@ class VllmEngine:
         precision: Precision,
         adapter: str | None = None,
         lora_rank: int | None = None,
+        seeds_requests: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
         self._shares_memory = get_world_size() == 1  # else vLLM would take this run's ranks for its own
-        self._precision, self._adapters = precision, 0
+        self._precision, self._adapters, self._seeds_requests = precision, 0, seeds_requests
+        self._is_asleep = False
         self._adapter: Any = None
         if adapter is not None:
             lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
@@ -79,7 +86,9 @@ class VllmEngine:
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
             further |= {"enable_lora": True, "max_lora_rank": max_rank}
-        if not torch.cuda.is_available():
+        if torch.cuda.is_available():
+            further["enable_sleep_mode"] = True
+        else:
             # On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
             further |= {"enable_chunked_prefill": False, "enforce_eager": True}
         try:
@@ -108,6 +117,8 @@ class VllmEngine:
 
     def sync_weights(self, policy: Policy) -> None:
         """Copies the policy's weights, or its adapter, into vLLM."""
+        if self._is_asleep:
+            self._llm.wake_up(tags=["weights"])
         if has_adapter(policy.model):
             with tempfile.TemporaryDirectory() as folder:
                 save_adapter(policy.model, Path(folder))
@@ -116,6 +127,9 @@ class VllmEngine:
             self._take_weights((name, weight.detach()) for name, weight in policy.model.named_parameters())
             if not torch.cuda.is_available():
                 self._llm.apply_model(_pack_output_weight)
+        if self._is_asleep:
+            self._llm.wake_up(tags=["kv_cache"])
+            self._is_asleep = False
         self._llm.reset_prefix_cache()  # it holds keys and values of the former weights
 
     def generate(
@@ -124,6 +138,8 @@ class VllmEngine:
         """Samples replies to each prompt; a single seed is spread over the prompts by their index."""
         if not prompts:
             return []
+        if self._is_asleep:
+            raise RuntimeError("vLLM sleeps after a batch, until the weights of the next one: call sync_weights first.")
         if isinstance(seed, int):
             seed = [(seed * 1_000_003 + index) % LARGEST_SEED for index in range(len(prompts))]
         from vllm import SamplingParams  # noqa: PLC0415 - takes seconds to load
@@ -135,7 +151,7 @@ class VllmEngine:
                 max_tokens=config.max_new_tokens,
                 ignore_eos=True,  # only the chat template's stop token ends a reply
                 stop_token_ids=[config.end_token],
-                seed=own,
+                seed=own if self._seeds_requests else None,
                 logprobs=0,  # of the sampled token only
                 detokenize=False,
             )
@@ -147,6 +163,9 @@ class VllmEngine:
             lora_request=self._adapter,
             use_tqdm=False,
         )
+        if torch.cuda.is_available():
+            self._llm.sleep(level=2 if self._adapter is None else 1)
+            self._is_asleep = True
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
 
     def _take_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:

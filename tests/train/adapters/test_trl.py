@@ -24,6 +24,7 @@ from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file
 from train.adapters.trl import TrlRun, action_reward, certainty_reward, planned_rows, trl_run
 from train.config import LoraConfig, ModelConfig
+from train.grpo.config import VLLM_IMPORTANCE_CAP
 from train.loop import learning_rate
 from train.tokens import rationale_tokens
 
@@ -125,7 +126,7 @@ def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path: Path) -> None:
     capped = trl_run(msgspec.structs.replace(GRPO, importance_sampling_cap=2.0), model, tmp_path, seed=0).arguments
     assert capped["vllm_importance_sampling_correction"] and capped["vllm_importance_sampling_clip_max"] == 2.0
     run = trl_run(GRPO, model, tmp_path, seed=0)
-    assert not run.arguments["vllm_importance_sampling_correction"]
+    assert run.arguments["vllm_importance_sampling_clip_max"] == VLLM_IMPORTANCE_CAP
     assert run.lora is not None and run.lora.rank == 8
     assert run.arguments["bf16"] and run.arguments["gradient_checkpointing"]
 
