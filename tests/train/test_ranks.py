@@ -22,7 +22,7 @@ from train.metrics_file import read_metrics
 pytestmark = pytest.mark.long
 
 # Times, and how packs were filled: each process reads the trunks of its own passes.
-METRICS_OF_PASSES = {"seconds", "tokens_per_s", "tokens", "packed_share"}
+METRICS_OF_PASSES = {"seconds", "tokens_per_s", "tokens", "packed_share", "flops"}
 
 
 def free_port() -> int:
