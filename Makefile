@@ -153,7 +153,7 @@ gpu-tests:
 
 gpu-speed:
 	mkdir -p $(GPU_OUT)
-	$(GPU_PY) -m benchmarks.speed training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
+	$(GPU_PY) -m benchmarks.speed rollouts_gpu training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
 
 gpu-lm:
 	@if [ -e $(GPU_OUT)/lm/run.json ]; then set -x; $(GPU_PY) -m agents.llm_grpo.train --resume $(GPU_OUT)/lm; \

@@ -288,7 +288,7 @@ class SamplingConfig:
         num_generations: How many replies to each prompt.
         max_batch_tokens: Trunk tokens plus reply rows that are read at once.
         max_cache_bytes: Keys and values of those trunks and of their replies, at their longest, and the distributions
-            of a token of each; bounds memory.
+            of a token of each; bounds memory. None: on a GPU what is free alone limits a batch, on CPU 8 GiB.
     """
 
     temperature: float
@@ -296,7 +296,7 @@ class SamplingConfig:
     end_token: int
     num_generations: int = 1
     max_batch_tokens: int = 32_768
-    max_cache_bytes: int = 8 << 30
+    max_cache_bytes: int | None = None
 
     def within(self, max_cache_bytes: int) -> "SamplingConfig":
         """The same in batches that memory alone limits."""

@@ -19,8 +19,7 @@ from train.session_tree import enable_tree_attention, get_head_shape
 ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
 LOGITS_BYTES = 256 << 20  # of float32 logits that exist at a time
 LOGITS_COPIES = 3.6  # tensors as large as the logits in the head's backward pass, measured
-# Of a token to sample, for each of the vocabulary: logits, scaled, as weights; in float64 these and their sums.
-DISTRIBUTION_BYTES = 3 * 4 + 2 * 8
+DISTRIBUTION_BYTES = 4 * 4  # of a token to sample, for each of the vocabulary: logits, of each row, scaled, as weights
 LEAST_CACHE = 1 << 30  # a batch of sampled replies has at least one trunk, whatever it takes
 EXACT = 4  # bytes of a float32
 LARGE_PACK = 16_384  # tokens, from which keeping products is faster than computing them again (measured)
@@ -195,3 +194,11 @@ def get_cache_budget(memory: Memory, total: float) -> int:
     It follows from shapes and not from what is free, so that a run that goes on samples in the same batches.
     """
     return max(LEAST_CACHE, int(ROOM * total - memory.held - memory.prefill))
+
+
+def get_free_cache_budget(model: Any, tokens: int, autocast: torch.dtype | None) -> int:
+    """Bytes that such caches may take of what is free on the GPU, with prompts of at most so many tokens."""
+    free, _ = torch.cuda.mem_get_info()
+    free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    memory = estimate_memory(model, PassShape(tokens), Passes(False, None), autocast=autocast, has_reference=False)
+    return max(LEAST_CACHE, int(ROOM * free - memory.prefill))

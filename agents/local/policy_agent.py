@@ -44,7 +44,8 @@ from shop_env.observation import Observation
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
-from train.rollouts.engine import draw_uniforms, generate
+from train.rollouts.engine import generate
+from train.rollouts.sampling import draw_uniforms
 from train.tokens import decode_replies, fit_prompt, stop_token
 
 logger = logging.getLogger(__name__)

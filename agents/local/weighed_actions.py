@@ -23,7 +23,8 @@ from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
 from train.config import SamplingConfig
 from train.policy import Policy
-from train.rollouts.engine import draw_uniforms, generate
+from train.rollouts.engine import generate
+from train.rollouts.sampling import draw_uniforms
 from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
@@ -110,7 +111,7 @@ def weigh_actions(
 
     Args:
         prompts: The tokens of each observation's prompt.
-        uniforms: The random numbers that draw the rationales (train.rollouts.engine.draw_uniforms), as many for each
+        uniforms: The random numbers that draw the rationales (train.rollouts.sampling.draw_uniforms), as many for each
             page as its second dimension says (more cost time and lower the variance; 0: an empty rationale), of at most
             as many tokens as the third.
     """

@@ -3,11 +3,11 @@
   python -m benchmarks.speed env reward --json speed.json
   python -m benchmarks.speed simplify --data ../shared/data
   python -m benchmarks.speed training rollouts
-  python -m benchmarks.speed training_gpu --json speed_gpu.json
+  python -m benchmarks.speed rollouts_gpu training_gpu --json speed_gpu.json
 
 Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
 them, one after the other, as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts
-all are measured but training_gpu.
+all are measured but those of a GPU.
 """
 
 import sys
@@ -30,21 +30,23 @@ EXTRAS = {
     "simplify": "reference",
     "training": "train",
     "rollouts": "train",
+    "rollouts_gpu": "train",
     "training_gpu": "train",
 }
-DEFAULT_PARTS = tuple(part for part in EXTRAS if part != "training_gpu")
+DEFAULT_PARTS = tuple(part for part in EXTRAS if not part.endswith("_gpu"))
 
 
 class Call(Options):
     """Parts to measure.
 
     Attributes:
-        parts: Of env, reward, simplify, training, rollouts and training_gpu; all but the last by default.
+        parts: Of env, reward, simplify, training, rollouts, rollouts_gpu and training_gpu; all but the last two by
+            default.
         json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
         runs: How often each thing is measured; None: as often as the part's own default.
         shapes: Models to train and to sample with: 31m, 3.7m, smollm2, qwen0.5b, qwen3b; None: each part's own.
-        quick: A tiny model once, to see that training, rollouts and training_gpu run.
+        quick: A tiny model once, to see that the parts that train and sample run.
     """
 
     parts: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="PART")]] = ()

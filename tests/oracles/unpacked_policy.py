@@ -8,7 +8,7 @@ from torch import Tensor
 
 from train.session_tree import SessionTree
 
-__all__ = ["tree_rows", "unpacked_grpo_loss", "unpacked_log_probs"]
+__all__ = ["sample_row", "tree_rows", "unpacked_grpo_loss", "unpacked_log_probs"]
 
 
 def tree_rows(trees: Sequence[SessionTree]) -> list[tuple[list[int], list[int]]]:
@@ -22,6 +22,25 @@ def tree_rows(trees: Sequence[SessionTree]) -> list[tuple[list[int], list[int]]]
                 if tree.continuations and (other := tree.continuations[place][number]) is not None:
                     rows.append(([*prompt, *reply[: other[0]]], list(other[1])))
     return rows
+
+
+@torch.no_grad()
+def sample_row(
+    model: Any, prompt: Sequence[int], uniforms: Tensor, temperature: float, end: int
+) -> tuple[list[int], list[float]]:
+    """A reply and its log-probabilities, drawn by a pass over all of the row for each token; 0: greedy."""
+    reply: list[int] = []
+    log_probs: list[float] = []
+    for number in uniforms.tolist():
+        logits = model(torch.tensor([[*prompt, *reply]])).logits[0, -1].double()
+        weights = torch.softmax(logits / (temperature or 1.0), dim=-1)
+        passed = weights.cumsum(dim=0) > number
+        token = int(passed.float().argmax() if temperature else logits.argmax())
+        reply.append(token)
+        log_probs.append(float(weights[token].log()) if temperature else 0.0)
+        if token == end:
+            break
+    return reply, log_probs
 
 
 def unpacked_log_probs(model: Any, prompt: Sequence[int], reply: Sequence[int], temperature: float) -> Tensor:

@@ -4,11 +4,13 @@ Weights are never read: a model is built on `meta` from its shape. Layers are al
 """
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -30,13 +32,13 @@ from train.memory import Memory, Passes, build_on_meta, estimate_memory
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
 from train.ranks import Ranks, ShardedPolicy
-from train.rollouts import engine, kv_cache
+from train.rollouts import branches, decoder, engine
 from train.session_tree import PackedTrees
 from train.sft import SftTrainer, sft_packs
 from train.tokens import ReplySpan, SessionTokens
 
 OPTIMIZER = OptimizerConfig(lr=1e-5)
-STEPS, REPLY, GENERATIONS = 4, 4, 8
+STEPS, REPLY, GENERATIONS = 4, 20, 8
 # hidden size, layers, heads, key-value heads, size in the MLP, whether embeddings are tied: config.json
 SHAPES = {
     "0.5B": (896, 24, 14, 2, 4864, True),
@@ -81,12 +83,15 @@ class Flight:
 
 @dataclass
 class Log:
-    """Bytes at the most and, after it, for good, in each part; synchronizations by line; what is estimated."""
+    """Bytes at the most and, after it, for good, in each part, and at each token drawn; synchronizations by line; what
+    is estimated.
+    """
 
     peaks: dict[str, int] = field(default_factory=dict)
     alive: dict[str, int] = field(default_factory=dict)
     syncs: dict[str, Counter[str]] = field(default_factory=dict)
     estimated: dict[str, Memory] = field(default_factory=dict)
+    drawing: list[int] = field(default_factory=list)
 
 
 class _FakeRanks(Ranks):
@@ -117,7 +122,7 @@ def fly(flight: Flight, *, estimates: bool = True) -> Log:
         sessions_per_batch=2 * flight.processes, tokens_per_batch=2**30, max_new_tokens=REPLY,
         filter_zero_variance=False, num_generations=GENERATIONS,
     )  # fmt: skip
-    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _planted(flight.fault):
+    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _fake_kernel(), _planted(flight.fault, gpu, log):
         trainer: Any = SftTrainer(policy := _policy(flight, ranks), trunks, sft, seed=0, ranks=ranks)
         _measure(log, gpu, "sft", trainer.step)
         del trainer, policy
@@ -163,6 +168,7 @@ def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: 
 
     def sample_and_measure(step: int) -> Any:
         gpu.peak, before = gpu.alive, gpu.syncs.copy()
+        log.drawing.clear()
         groups[:] = sample(step)
         log.peaks["sample"], log.syncs["sample"] = gpu.peak, gpu.syncs - before
         gpu.peak, gpu.syncs = gpu.alive, before
@@ -234,28 +240,42 @@ def _fake_processes(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _planted(fault: str | None) -> Iterator[None]:
-    """A fault in the code that trains, of the kinds that a CPU forgives."""
+def _fake_kernel() -> Iterator[None]:
+    """Triton runs on no fake device: a kernel that computes nothing stands in, and no graph is captured."""
+    kernels: Any = ModuleType("train.rollouts.kernels")
+    kernels.BLOCK_ROWS, kernels.attend_in_blocks, kernels.count_parts = 64, lambda *_: None, lambda *_: 4
+    with (
+        patch.dict(sys.modules, {"train.rollouts.kernels": kernels}),
+        patch.object(engine, "build_branches", branches.KernelBranches),
+        patch.object(branches.KernelBranches, "can_be_captured", False),
+    ):
+        yield
+
+
+@contextmanager
+def _planted(fault: str | None, gpu: FakeAccelerator, log: Log) -> Iterator[None]:
+    """A fault in the code that trains, of the kinds that a CPU forgives; counts what is alive at each token drawn."""
     kept: list[torch.Tensor] = []
-    pack, select, sample = sft_module.pack, kv_cache.BranchAttention.attend, engine._sample
+    pack, attend, draw = sft_module.pack, branches.KernelBranches.attend, decoder.draw_tokens
 
     def on_the_host(trees: Any) -> Any:  # its copy to the device is left out
         packed = pack(trees)
         return type("Stuck", (), {**vars(packed), "to": lambda self, _device: packed, "input_ids": packed.input_ids})()
 
     def leaking(*arguments: Any, **options: Any) -> Any:
-        kept.append(output := select(*arguments, **options))
+        kept.append(output := attend(*arguments, **options))
         return output
 
-    def waiting(logits: torch.Tensor, *arguments: Any) -> Any:
-        logits.max().item()
-        return sample(logits, *arguments)
+    def drawing(logits: torch.Tensor, *arguments: Any) -> Any:
+        if fault == "item":
+            logits.max().item()
+        log.drawing.append(gpu.alive)
+        return draw(logits, *arguments)
 
     with ExitStack() as stack:
+        stack.enter_context(patch.object(decoder, "draw_tokens", drawing))
         if fault == "device":
             stack.enter_context(patch.object(sft_module, "pack", on_the_host))
         elif fault == "leak":
-            stack.enter_context(patch.object(kv_cache.BranchAttention, "attend", leaking))
-        elif fault == "item":
-            stack.enter_context(patch.object(engine, "_sample", waiting))
+            stack.enter_context(patch.object(branches.KernelBranches, "attend", leaking))
         yield

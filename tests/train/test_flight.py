@@ -13,6 +13,7 @@ from tests.train.flight import REPLY, Flight, Log, fly, fly_wrong
 from train.config import LoraConfig
 
 pytestmark = pytest.mark.long
+CHECKS = 4  # for what has ended, behind the tokens 1, 9 and 17; then all tokens are read
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,8 @@ def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, proc
         print(f"{phase}: estimated {estimated.peak / 2**30:.2f} GiB, found {found / 2**30:.2f}")
         assert estimated.peak == pytest.approx(found, rel=0.1), phase
         assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"]
-    # SFT: its losses, the norm. GRPO: self-certainty of each of two packs, its sums, the norm. Sampling: once a token.
-    expected = {"sft": 2} if flight.lora else {"sft": 2, "sample": REPLY, "grpo": 4}
+    # SFT: its losses, the norm. GRPO: self-certainty of each of two packs, its sums, the norm. Sampling: CHECKS.
+    expected = {"sft": 2} if flight.lora else {"sft": 2, "sample": CHECKS, "grpo": 4}
     assert {phase: syncs.total() for phase, syncs in log.syncs.items()} == expected
 
 
@@ -60,7 +61,8 @@ def test_a_planted_tensor_on_the_host_is_found(process: Executor) -> None:
 
 def test_a_planted_item_in_the_token_loop_and_a_planted_leak_are_found(process: Executor) -> None:
     plain, waiting, leaking = (fly_small(process, fault) for fault in (None, "item", "leak"))
-    assert plain.syncs["sample"].total() == REPLY
-    assert waiting.syncs["sample"].total() == 2 * REPLY
+    assert plain.syncs["sample"].total() == CHECKS
+    assert waiting.syncs["sample"].total() == CHECKS + REPLY
+    assert len(plain.drawing) == REPLY and len(set(plain.drawing[1:])) == 1, "sampling takes memory as it goes on"
     assert plain.alive["grpo 0"] == plain.alive["grpo 1"]
     assert leaking.alive["grpo 1"] > leaking.alive["grpo 0"]

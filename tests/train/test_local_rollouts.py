@@ -21,7 +21,7 @@ from train.memory import (
     get_token_bytes,
 )
 from train.policy import Policy
-from train.rollouts import engine, kv_cache
+from train.rollouts import branches, engine
 from train.rollouts.engine import (
     LocalEngine,
     StopReason,
@@ -57,7 +57,7 @@ def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monke
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
     together = generate(Policy(tiny.model), prompts, config)
-    monkeypatch.setattr(kv_cache, "PREFILL_TOKENS", 1)
+    monkeypatch.setattr(branches, "PREFILL_TOKENS", 1)
     assert generate(Policy(tiny.model), prompts, config) == together
 
 
@@ -67,26 +67,14 @@ def test_rows_of_several_forks_are_one_product_or_several_and_say_the_same(
     prompts = prompts_of(tiny, 4)
     config = SamplingConfig(temperature=1.0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
     found = []
-    for merged in (0, kv_cache.MAX_MASKED_SCORES, 10**9):
-        monkeypatch.setattr(kv_cache, "MAX_MASKED_SCORES", merged)
+    for merged in (0, branches.MAX_MASKED_SCORES, 10**9):
+        monkeypatch.setattr(branches, "MAX_MASKED_SCORES", merged)
         found.append(LocalEngine(Policy(tiny.model)).generate(prompts, config, seed=2))
     assert [[reply.tokens for reply in replies] for replies in found[0]] == [
         [reply.tokens for reply in replies] for replies in found[1]
     ]
     assert [[reply.tokens for reply in replies] for replies in found[1]] == [
         [reply.tokens for reply in replies] for replies in found[2]
-    ]
-
-
-def test_replies_longer_than_the_room_that_is_made_at_a_time_are_the_models_own(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (prompt,) = prompts_of(tiny, 1)[-1:]
-    config = SamplingConfig(temperature=0, max_new_tokens=7, end_token=-1)
-    whole = generate(Policy(tiny.model), [prompt], config)
-    monkeypatch.setattr(kv_cache, "GROWTH", 2)
-    assert [reply.tokens for (reply,) in generate(Policy(tiny.model), [prompt], config)] == [
-        reply.tokens for (reply,) in whole
     ]
 
 
@@ -119,7 +107,7 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeyp
     sizes: list[int] = []
 
     def counted(*arguments: Any) -> Any:
-        sizes.append(len(arguments[2]))
+        sizes.append(len(arguments[3]))
         return generate_batch(*arguments)
 
     generate_batch = engine._generate_batch
@@ -152,7 +140,8 @@ def test_the_budget_of_a_gpu_is_what_training_leaves(tiny: Tiny) -> None:
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
     end = tiny.tokenizer.eos_token_id
     config = SamplingConfig(temperature=3.0, max_new_tokens=40, end_token=end, num_generations=20)
-    replies = [reply for group in generate(Policy(tiny.model), prompts_of(tiny, 3), config) for reply in group]
+    groups = LocalEngine(Policy(tiny.model)).generate(prompts_of(tiny, 3), config, seed=0)
+    replies = [reply for group in groups for reply in group]
     for reply in replies:
         assert end not in reply.tokens[:-1]
         assert (reply.tokens[-1] == end) == (reply.stop == StopReason.END)
@@ -170,7 +159,7 @@ def test_the_same_seed_samples_the_same_replies(tiny: Tiny) -> None:
 def test_sampled_tokens_follow_the_models_probabilities(tiny: Tiny) -> None:
     prompt = tiny.trunks[0].tokens[: tiny.trunks[0].replies[1].start]
     config = SamplingConfig(temperature=0.6, max_new_tokens=2, end_token=-1, num_generations=4000)
-    (sampled,) = generate(Policy(tiny.model), [prompt], config, torch.Generator().manual_seed(0))
+    (sampled,) = LocalEngine(Policy(tiny.model)).generate([prompt], config, seed=0)
     replies = [reply.tokens for reply in sampled]
     first = max({reply[0] for reply in replies}, key=lambda token: sum(reply[0] == token for reply in replies))
     then = [reply[1] for reply in replies if reply[0] == first]
@@ -183,11 +172,10 @@ def test_sampled_tokens_follow_the_models_probabilities(tiny: Tiny) -> None:
     assert abs(then.count(likeliest) / len(then) - share_then) < 4 * (share_then * (1 - share_then) / len(then)) ** 0.5
 
 
-@pytest.mark.parametrize("by_uniforms", [False, True])
-def test_a_reply_says_with_which_probability_each_of_its_tokens_was_drawn(tiny: Tiny, by_uniforms: bool) -> None:
+def test_a_reply_says_with_which_probability_each_of_its_tokens_was_drawn(tiny: Tiny) -> None:
     prompts = prompts_of(tiny, 2)
     config = SamplingConfig(temperature=0.6, max_new_tokens=7, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
-    uniforms = torch.rand(len(prompts), 3, 7, generator=torch.Generator().manual_seed(1)) if by_uniforms else None
+    uniforms = torch.rand(len(prompts), 3, 7, generator=torch.Generator().manual_seed(1))
     plain = tiny.plain_model()
     for prompt, replies in zip(prompts, generate(Policy(tiny.model), prompts, config, uniforms=uniforms), strict=True):
         for reply in replies:

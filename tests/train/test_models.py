@@ -16,7 +16,7 @@ from train.checkpoints import load_checkpoint, save_checkpoint
 from train.config import SamplingConfig
 from train.models import load_model
 from train.policy import Policy
-from train.rollouts.engine import generate
+from train.rollouts.engine import LocalEngine, generate
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
 
@@ -169,7 +169,7 @@ def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls
     with torch.no_grad():  # after any prompt the end is now by far the likeliest
         model.get_output_embeddings().weight[end] *= 100
     config = SamplingConfig(temperature=1.0, max_new_tokens=50, end_token=stop_token(tokenizer), num_generations=8)
-    ((*replies,),) = generate(Policy(model), [[5, 6, 7]], config, torch.Generator().manual_seed(0))
+    ((*replies,),) = LocalEngine(Policy(model)).generate([[5, 6, 7]], config, seed=0)
     assert any(reply.tokens[-1] == end and len(reply.tokens) < 50 for reply in replies)
 
 

@@ -7,9 +7,10 @@ precision, another kernel) draws from a slightly different policy; its log-proba
 LocalEngine prefills each trunk once for all prompts that are prefixes of it:
 
     prompts ─► trunks (a prompt that is a prefix of another one shares it) ─► one forward pass ─► keys and values
-            ─► token by token, every reply against its prompt's part of the trunk and its own tokens
+            ─► decoder.py: token by token, every reply against its prompt's part of the trunk and its own tokens
 
-For a session of T steps and G replies that is T pages instead of T·(T+1)/2, and one pass over the replies.
+For a session of T steps and G replies that is T pages instead of T·(T+1)/2, and one pass over the replies. Tokens are
+drawn by uniform numbers of each prompt's own, so that its replies do not depend on what is sampled beside it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,11 +23,16 @@ import torch
 from torch import Tensor
 
 from train.config import SamplingConfig
-from train.memory import DISTRIBUTION_BYTES, get_token_bytes
+from train.memory import DISTRIBUTION_BYTES, get_free_cache_budget, get_token_bytes
 from train.policy import Policy
-from train.rollouts.kv_cache import BranchAttention, prefill
+from train.rollouts.branches import TrunkCache, Visible, build_branches
+from train.rollouts.decoder import Decoder
+from train.rollouts.layers import Layers, build_layers
+from train.rollouts.sampling import draw_uniforms
 from train.sampler import split_batches
-from train.session_tree import get_head_shape, to_device
+from train.session_tree import get_head_shape
+
+CPU_CACHE_BYTES = 8 << 30
 
 
 class StopReason(Enum):
@@ -94,54 +100,44 @@ class LocalEngine:
     def generate(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
-        """Samples by torch's generator where one seed is given, by uniform numbers of each prompt where several are."""
+        """Samples by uniform numbers of each prompt: of its own seed, or of one seed and its number."""
         if self._max_cache_bytes is not None:
             config = config.within(self._max_cache_bytes)
-        if isinstance(seed, int):
-            return generate(self._policy, prompts, config, torch.Generator(self._policy.device).manual_seed(seed))
-        sources = [np.random.default_rng(own) for own in seed]
+        seeds = [(seed, number) for number in range(len(prompts))] if isinstance(seed, int) else seed
+        sources = [np.random.default_rng(own) for own in seeds]
         uniforms = draw_uniforms(sources, config.num_generations, config.max_new_tokens)
         return generate(self._policy, prompts, config, uniforms=uniforms)
 
 
 @torch.no_grad()
 def generate(
-    policy: Policy,
-    prompts: Sequence[Sequence[int]],
-    config: SamplingConfig,
-    generator: torch.Generator | None = None,
-    *,
-    uniforms: Tensor | None = None,
+    policy: Policy, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, uniforms: Tensor | None = None
 ) -> list[list[SampledReply]]:
     """Samples `config.num_generations` replies to each prompt.
 
     Args:
-        generator: The source of randomness; None: torch's own.
-        uniforms: Numbers in [0, 1) to sample by instead, (P, G, max_new_tokens): the replies to a prompt then do not
-            depend on the other prompts.
+        uniforms: Numbers in [0, 1) to sample by, (P, G, max_new_tokens); None: only where the temperature is 0.
     """
+    if uniforms is None and config.temperature:
+        raise ValueError(f"replies at temperature {config.temperature} are drawn by uniform numbers; give `uniforms`.")
     if not prompts:
         return []
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
-    for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
-        rows = [prompt for trunk in trunks for prompt in trunk for _ in range(config.num_generations)]
-        of_rows = None if uniforms is None else uniforms[rows[:: config.num_generations]].flatten(0, 1)
-        with policy.forward_context():
-            sampled = _generate_batch(policy, prompts, trunks, config, generator, of_rows)
-        for prompt, reply in zip(rows, sampled, strict=True):
-            replies[prompt].append(reply)
+    if config.max_cache_bytes is None and policy.device.type == "cuda":
+        longest = max(map(len, prompts))
+        config = config.within(get_free_cache_budget(policy.model, longest, policy.compute_dtype))
+    with policy.forward_context():
+        layers = build_layers(policy)
+        for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
+            rows = [prompt for trunk in trunks for prompt in trunk]
+            of_rows = None if uniforms is None else uniforms[rows].flatten(0, 1)
+            sampled = _generate_batch(layers, policy, prompts, trunks, config, of_rows)
+            for number, reply in enumerate(sampled):
+                replies[rows[number // config.num_generations]].append(make_reply(*reply, config))
     policy.train(was_training)
     return replies
-
-
-def draw_uniforms(sources: Sequence[np.random.Generator], num_generations: int, max_new_tokens: int) -> Tensor:
-    """`uniforms` for `generate`, (P, G, max_new_tokens): each prompt's from a source of its own."""
-    drawn = np.empty((len(sources), num_generations, max_new_tokens), dtype=np.float32)
-    for row, source in zip(drawn, sources, strict=True):
-        source.random(out=row, dtype=np.float32)
-    return torch.from_numpy(drawn)
 
 
 def trunk_batches(
@@ -162,7 +158,8 @@ def trunk_batches(
         length, replies = len(prompts[trunk[0]]), len(trunk) * config.num_generations
         return length + replies, of_a_token * length + of_a_reply * replies
 
-    return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, config.max_cache_bytes)
+    max_cache_bytes = config.max_cache_bytes or CPU_CACHE_BYTES
+    return split_batches(_share_trunks(prompts), cost, config.max_batch_tokens, max_cache_bytes)
 
 
 def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -179,60 +176,24 @@ def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _generate_batch(
+    layers: Layers,
     policy: Policy,
     prompts: Sequence[Sequence[int]],
     trunks: list[list[int]],
     config: SamplingConfig,
-    generator: torch.Generator | None,
     uniforms: Tensor | None,
-) -> list[SampledReply]:
+) -> list[tuple[list[int], list[float]]]:
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
-    device = policy.device
+    longest = [prompts[trunk[0]] for trunk in trunks]
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
-    cache, of_prompts = prefill(policy, [prompts[trunk[0]] for trunk in trunks], forks)
-    logits = of_prompts.repeat_interleave(config.num_generations, dim=0)
-    rows = [(trunk, fork) for trunk, own in enumerate(forks) for fork in own for _ in range(config.num_generations)]
+    cache = TrunkCache([len(trunk) for trunk in longest])
+    logits = torch.cat(list(cache.read(layers, longest, forks))).repeat_interleave(config.num_generations, dim=0)
+    visible = [
+        Visible(start, fork)
+        for start, own in zip(cache.starts, forks, strict=True)
+        for fork in own
+        for _ in range(config.num_generations)
+    ]
     heads, _, _ = get_head_shape(policy.model.config)
-    branches = BranchAttention(cache, rows, heads)
-    replies: list[tuple[list[int], list[float]]] = [([], []) for _ in rows]
-    alive = list(range(len(rows)))
-    uniforms = None if uniforms is None else to_device(uniforms, device)
-    for position in range(config.max_new_tokens):
-        drawn, log_probs = _sample(
-            logits, config.temperature, generator, None if uniforms is None else uniforms[:, position]
-        )
-        # The one place of the loop that waits for the device. Numbers of tokens are exact in float64.
-        tokens, numbers = torch.stack([drawn.double(), log_probs.double()]).tolist()
-        for row, token, log_prob in zip(alive, tokens, numbers, strict=True):
-            replies[row][0].append(int(token))
-            replies[row][1].append(log_prob)
-        continuing = [index for index, token in enumerate(tokens) if token != config.end_token]
-        if position + 1 == config.max_new_tokens or not continuing:
-            break
-        if len(continuing) < len(alive):
-            indices = to_device(torch.tensor(continuing), device)
-            alive, drawn = [alive[index] for index in continuing], drawn[indices]
-            uniforms = None if uniforms is None else uniforms[indices]
-            branches.select(continuing, indices)
-        logits = policy.logits(drawn[None], branches.forks[None] + position, branches)
-    return [make_reply(tokens, log_probs, config) for tokens, log_probs in replies]
-
-
-def _sample(
-    logits: Tensor, temperature: float, generator: torch.Generator | None, uniforms: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """(R, V) -> (R,) tokens, (R,) their log-probabilities at this temperature.
-
-    With `uniforms` (R,), inverse transform sampling: the token at which the cumulative probability passes the number.
-    """
-    if temperature == 0:
-        return logits.argmax(dim=-1), logits.new_zeros(len(logits))
-    weights = torch.softmax(logits / temperature, dim=-1)
-    if uniforms is None:
-        drawn = torch.multinomial(weights, 1, generator=generator)
-    else:
-        # In float64: cumulative sums over a large vocabulary lose small probabilities in float32.
-        cumulative = weights.double().cumsum(dim=-1)
-        passed = torch.searchsorted(cumulative, uniforms.double()[:, None] * cumulative[:, -1:], right=True)
-        drawn = passed.clamp(max=logits.shape[-1] - 1)
-    return drawn.squeeze(1), weights.gather(1, drawn).squeeze(1).log()
+    branches = build_branches(cache, visible, heads, config.max_new_tokens)
+    return Decoder(layers, branches, visible, config, uniforms).run(logits)

@@ -56,6 +56,15 @@ def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
     assert groups.ratio == pytest.approx(groups.value / (groups.peer_value or 0))
 
 
+def test_sampling_on_a_gpu_is_measured_on_any_device_with_a_tiny_shape(tmp_path: Path) -> None:
+    assert main(["rollouts_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
+    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    for case in ("session", "prompts"):
+        for head in ("", ".tf32"):
+            assert found[f"rollouts_gpu.tiny.{case}.decoding{head}"] > 0
+            assert 0 < found[f"rollouts_gpu.tiny.{case}.gap{head}"] < 0.02
+
+
 def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         rollouts, "_generate_plain", lambda model, prompts, config: [[[0]] * config.num_generations for _ in prompts]
@@ -64,7 +73,7 @@ def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypat
         main(["rollouts", "--quick"])
 
 
-@pytest.mark.parametrize("part", ["training", "rollouts", "training_gpu"])
+@pytest.mark.parametrize("part", ["training", "rollouts", "rollouts_gpu", "training_gpu"])
 def test_a_shape_that_is_none_is_told(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([part, "--quick", "--shapes", "31b"]) == 2
     assert "Unknown shape '31b'. Did you mean '31m'" in capsys.readouterr().err

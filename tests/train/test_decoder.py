@@ -1,0 +1,156 @@
+"""The decoder draws the tokens that passes over whole rows give, with their log-probabilities."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+
+from tests.oracles.unpacked_policy import sample_row
+from tests.train.test_architectures import SMALL, model_of
+from train.config import LoraConfig, SamplingConfig
+from train.lora import add_adapter
+from train.policy import Policy
+from train.rollouts import branches, decoder
+from train.rollouts.branches import find_kernel_fault
+from train.rollouts.engine import LocalEngine, generate
+from train.rollouts.layers import DecoderLayers, ModelLayers, build_layers
+from train.rollouts.sampling import PART, draw_tokens
+from train.session_tree import enable_tree_attention
+
+KINDS = {"llama": DecoderLayers, "qwen2": DecoderLayers, "qwen3": DecoderLayers, "olmo2": ModelLayers}
+
+
+def build_prompts(vocabulary: int = 64) -> list[list[int]]:
+    """Forks of two trunks and a prompt of one token."""
+    numbers = random.Random(1)
+    first, second = ([numbers.randrange(vocabulary) for _ in range(length)] for length in (50, 31))
+    return [first[:12], second, first[:33], first, second[:5], [7]]
+
+
+def check_against_rows(model: Any, plain: Any, prompts: list[list[int]], config: SamplingConfig) -> int:
+    """Compares all replies; returns how many different lengths they have."""
+    shape = len(prompts), config.num_generations, config.max_new_tokens
+    uniforms = torch.rand(shape, generator=torch.Generator().manual_seed(2))
+    found = generate(Policy(model), prompts, config, uniforms=uniforms)
+    for prompt, replies, numbers in zip(prompts, found, uniforms, strict=True):
+        for reply, own in zip(replies, numbers, strict=True):
+            tokens, log_probs = sample_row(plain, prompt, own, config.temperature, config.end_token)
+            assert reply.tokens == tokens
+            assert reply.log_probs == pytest.approx(log_probs, abs=1e-4)
+    return len({len(reply.tokens) for replies in found for reply in replies})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replies_are_those_of_passes_over_whole_rows(kind: str) -> None:
+    model, plain = model_of(kind, **SMALL), model_of(kind, **SMALL)
+    for bias in (name for name, _ in model.named_parameters() if name.endswith("bias")):
+        torch.nn.init.normal_(model.get_parameter(bias), std=0.2)
+    plain.load_state_dict(model.state_dict())
+    enable_tree_attention(model)
+    with torch.no_grad(), Policy(model).forward_context():
+        assert type(build_layers(Policy(model))) is KINDS[kind]
+    for temperature in (0.0, 0.6, 1.0):
+        config = SamplingConfig(temperature=temperature, max_new_tokens=9, end_token=-1, num_generations=3)
+        assert check_against_rows(model, plain, build_prompts(), config) == 1
+
+
+def test_replies_that_end_early_at_once_and_all_together_leave_the_others_as_they_are() -> None:
+    model, plain = model_of("llama", **SMALL), model_of("llama", **SMALL)
+    enable_tree_attention(model)
+    prompts = build_prompts()
+    sampling = SamplingConfig(temperature=1.5, max_new_tokens=12, end_token=-1, num_generations=4)
+    sampled = LocalEngine(Policy(model)).generate(prompts, sampling, seed=0)
+    drawn = Counter(token for replies in sampled for reply in replies for token in reply.tokens)
+    for end in (drawn.most_common(1)[0][0], sampled[0][0].tokens[0]):
+        for most in (1, 12):
+            config = SamplingConfig(temperature=1.5, max_new_tokens=most, end_token=end, num_generations=4)
+            lengths = check_against_rows(model, plain, prompts, config)
+            assert lengths == 1 if most == 1 else lengths > 2
+    greedy = SamplingConfig(temperature=0, max_new_tokens=5, end_token=-1)
+    ((reply,),) = generate(Policy(model), [prompts[0]], greedy)
+    immediate = SamplingConfig(temperature=0, max_new_tokens=5, end_token=reply.tokens[0])
+    ((reply,),) = generate(Policy(model), [prompts[0]], immediate)
+    assert len(reply.tokens) == 1
+
+
+def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: what a row draws behind its end is cut off."""
+    model = model_of("llama", **SMALL)
+    enable_tree_attention(model)
+    config = SamplingConfig(temperature=1.5, max_new_tokens=30, end_token=3, num_generations=4)
+    engine = LocalEngine(Policy(model))
+    each_token = engine.generate(build_prompts(), config, seed=1)
+    monkeypatch.setattr(decoder, "LEFT_ON_CPU", 1 / 2)
+    monkeypatch.setattr(decoder, "CHECKED_ON_CPU", 8)
+    found = engine.generate(build_prompts(), config, seed=1)
+    assert [[reply.tokens for reply in replies] for replies in found] == [
+        [reply.tokens for reply in replies] for replies in each_token
+    ]
+    assert len({len(reply.tokens) for replies in found for reply in replies}) > 2
+
+
+def test_an_adapter_is_merged(tmp_path: Any) -> None:
+    base = model_of("llama", **SMALL)
+    base.save_pretrained(tmp_path)
+    enable_tree_attention(base)
+    base.name_or_path = str(tmp_path)
+    model = add_adapter(base, LoraConfig(rank=4, alpha=8, dropout=0.0), seed=0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.3, generator=torch.Generator().manual_seed(1))
+    policy = Policy(model.eval())
+    with torch.no_grad(), policy.forward_context():
+        assert isinstance(build_layers(policy), DecoderLayers)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=8, end_token=-1, num_generations=2)
+    found = LocalEngine(policy).generate(build_prompts(), config, seed=3)
+    unadapted = LocalEngine(Policy(model_with_trees())).generate(build_prompts(), config, seed=3)
+    merged = model.merge_and_unload()
+    expected = LocalEngine(Policy(merged)).generate(build_prompts(), config, seed=3)
+    for replies, others in zip(found, expected, strict=True):
+        for reply, other in zip(replies, others, strict=True):
+            assert reply.tokens == other.tokens and reply.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    assert [reply.tokens for (reply, _) in found] != [reply.tokens for (reply, _) in unadapted]
+
+
+def model_with_trees() -> Any:
+    model = model_of("llama", **SMALL)
+    enable_tree_attention(model)
+    return model
+
+
+@pytest.mark.parametrize("vocabulary", [5, PART, 3 * PART + 7])
+def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(vocabulary: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(200, vocabulary, generator=generator) * 3
+    uniforms = torch.rand(200, generator=generator)
+    uniforms[:3] = torch.tensor([0.0, 1 - 2**-24, 0.5])
+    tokens, log_probs = draw_tokens(logits, 0.7, uniforms)
+    weights = torch.softmax(logits / 0.7, dim=-1)
+    cumulative = weights.double().cumsum(dim=-1) / weights.double().sum(dim=-1, keepdim=True)
+    expected = [next(n for n, sum_ in enumerate(row) if sum_ > u) for row, u in zip(cumulative, uniforms, strict=True)]
+    assert tokens.tolist() == expected
+    assert log_probs == pytest.approx(weights[range(200), expected].log(), abs=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("heads", "kv_heads", "width"), [(14, 2, 64), (16, 2, 128), (9, 3, 64)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_kernel_is_torch_s_own_attention(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
+    assert find_kernel_fault(heads, kv_heads, width, dtype) is None
+
+
+@pytest.mark.gpu
+def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**SMALL, "hidden_size": 64, "head_dim": 32}
+    model = model_of("qwen2", **options).cuda()
+    enable_tree_attention(model)
+    config = SamplingConfig(temperature=1.0, max_new_tokens=40, end_token=3, num_generations=8)
+    replayed = LocalEngine(Policy(model)).generate(build_prompts(), config, seed=0)
+    monkeypatch.setattr(branches.KernelBranches, "can_be_captured", False)
+    stepped = LocalEngine(Policy(model)).generate(build_prompts(), config, seed=0)
+    for replies, others in zip(replayed, stepped, strict=True):
+        for reply, other in zip(replies, others, strict=True):
+            assert reply.tokens == other.tokens and reply.log_probs == pytest.approx(other.log_probs, abs=1e-4)
