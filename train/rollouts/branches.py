@@ -12,13 +12,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import first_line
 from train.attention.partial import attend_part, merge_parts
-from train.rollouts.layers import TOLERANCES, Layers, attend_to_trunk
+from train.rollouts.layers import TOLERANCES, Layers, attend_to_trunk, mark_length
 from train.sampler import split_batches
 from train.session_tree import to_device
 
@@ -182,7 +183,9 @@ class KernelBranches(Branches):
         of_trunks, of_own = (output[:parts], log_sums[:parts]), (output[parts:], log_sums[parts:])
         attend_in_blocks(query, self._cache.layers[layer], self._table, self._most, scale, *of_trunks)
         attend_in_blocks(query, own.flatten(2, 3), self._own_table + self._new * self.count, 1, scale, *of_own)
-        return (torch.softmax(log_sums, dim=0)[..., None] * output).sum(dim=0).to(query.dtype).flatten(1)
+        mark_length(output, log_sums, dimensions=(0, 1))
+        merged: Tensor = _get_merge(query.is_cuda)(output, log_sums, query.dtype)
+        return merged
 
     def _prepare(self) -> None:
         from train.rollouts import kernels  # noqa: PLC0415 - as above
@@ -201,6 +204,16 @@ class KernelBranches(Branches):
         )
         self._most = max(block[1] for block in blocks)
         self._parts = kernels.count_parts([block[3] for block in blocks], self._kv_heads)
+
+
+def _merge(output: Tensor, log_sums: Tensor, dtype: torch.dtype) -> Tensor:
+    """Outputs (parts, R, H, d) and log-sums (parts, R, H) as one, (R, H * d)."""
+    return (torch.softmax(log_sums, dim=0)[..., None] * output).sum(dim=0).to(dtype).flatten(1)
+
+
+@functools.cache
+def _get_merge(is_compiled: bool) -> Any:
+    return torch.compile(_merge) if is_compiled else _merge
 
 
 def build_branches(cache: TrunkCache, visible: Sequence[Visible], heads: int, max_new_tokens: int) -> Branches:

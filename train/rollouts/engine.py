@@ -118,10 +118,10 @@ def generate(
     Args:
         uniforms: Numbers in [0, 1) to sample by, (P, G, max_new_tokens); None: only where the temperature is 0.
     """
-    if uniforms is None and config.temperature:
-        raise ValueError(f"replies at temperature {config.temperature} are drawn by uniform numbers; give `uniforms`.")
     if not prompts:
         return []
+    if uniforms is None and config.temperature:
+        raise ValueError(f"replies at temperature {config.temperature} are drawn by uniform numbers; give `uniforms`.")
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
