@@ -70,7 +70,7 @@ class TrunkCache:
 
 @dataclass(frozen=True)
 class Visible:
-    """What of the trunks' cache a reply sees: `length` tokens from `start` on."""
+    """The part of the trunks' cache that a reply sees: `length` tokens from `start` on."""
 
     start: int
     length: int
@@ -139,7 +139,7 @@ class Branches:
         return parts[0] if len(parts) == 1 else [torch.cat(each, dim=1) for each in zip(*parts, strict=True)]
 
     def _prepare(self) -> None:
-        """What depends on which rows there are: few blocks, each with at most MAX_MASKED_SCORES; on CUDA with none."""
+        """Groups the rows in few blocks, each with at most MAX_MASKED_SCORES; on CUDA with none."""
         most = MAX_MASKED_SCORES if self._device.type == "cpu" else 0
         self._blocks: list[_Block] = []
         first = end = masked = 0
