@@ -200,5 +200,5 @@ def get_free_cache_budget(model: Any, tokens: int, autocast: torch.dtype | None)
     """Bytes that such caches may take of what is free on the GPU, with prompts of at most so many tokens."""
     free, _ = torch.cuda.mem_get_info()
     free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-    memory = estimate_memory(model, PassShape(tokens), Passes(False, None), autocast=autocast, has_reference=False)
+    memory = estimate_memory(model, PassShape(tokens), Passes(), autocast=autocast, has_reference=False)
     return max(LEAST_CACHE, int(ROOM * free - memory.prefill))

@@ -4,12 +4,12 @@
 
 Prompts of 8,192 tokens, 8 replies of 64 tokens to each, by models of the shapes of Qwen2.5-0.5B and 3B with random
 weights, products in bfloat16: `session` are the 7 prompts of a session, prefixes of one another, `prompts` are 64 that
-share nothing. With the head in float32, and in TF32 (`.tf32`):
+share nothing. HEAD is the precision of the head's product, float32 or tf32:
 
-    rollouts_gpu.SHAPE.CASE.generate    tokens of replies a second, prefill and capture of the graph included
-    rollouts_gpu.SHAPE.CASE.decoding    without the time that first tokens take
-    rollouts_gpu.SHAPE.CASE.memory      MiB at the most
-    rollouts_gpu.SHAPE.CASE.gap         nats between a token's log-probability here and in a training pass, in the mean
+    rollouts_gpu.SHAPE.CASE.HEAD.generate   tokens of replies a second, prefill and capture of the graph included
+    rollouts_gpu.SHAPE.CASE.HEAD.decoding   without the time that first tokens take
+    rollouts_gpu.SHAPE.CASE.HEAD.memory     MiB at the most
+    rollouts_gpu.SHAPE.CASE.HEAD.gap        nats between a token's log-probability here and in a training pass
 
 With --quick a tiny shape, on any device.
 """
@@ -25,13 +25,14 @@ import torch
 from benchmarks.speed.measurement import Measurement, Options, median_times
 from benchmarks.speed.passes import SHAPES, build_model, choose_shapes, find_device
 from replay_sessions.foundation.errors import BadConfig
-from train.config import SamplingConfig
+from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
 from train.session_tree import SessionTree, pack
 
 _RUNS = 3
 _DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
+_HEADS: tuple[HeadPrecision, ...] = ("float32", "tf32")
 _STEPS, _PROMPTS, _REPLIES = 7, 64, 8
 _LENGTH, _QUICK_LENGTH, _NEW_TOKENS = 8192, 28, 64
 
@@ -49,14 +50,13 @@ def measure(options: Options) -> Iterator[Measurement]:
     runs = options.get_runs(_RUNS)
     length = _QUICK_LENGTH if options.quick else _LENGTH
     for shape in choose_shapes(options, _DEFAULT_SHAPES):
-        policy = Policy(build_model(shape, find_device(), with_trees=True).eval(), autocast=torch.bfloat16)
+        model = build_model(shape, find_device(), with_trees=True).eval()
         for case, prompts in _build_prompts(SHAPES[shape]["vocab_size"], length, quick=options.quick).items():
-            for head, precision in (("", "highest"), (".tf32", "high")):
-                torch.set_float32_matmul_precision(precision)
+            for precision in _HEADS:
+                policy = Policy(model, autocast=torch.bfloat16, head_precision=precision)
                 for figure, value, unit in _measure_case(policy, prompts, runs):
-                    name = f"rollouts_gpu.{shape}.{case}.{figure}{head}"
+                    name = f"rollouts_gpu.{shape}.{case}.{precision}.{figure}"
                     yield Measurement(name=name, value=value, unit=unit, runs=runs)
-            torch.set_float32_matmul_precision("highest")
 
 
 def _build_prompts(vocabulary: int, length: int, *, quick: bool) -> dict[str, list[list[int]]]:

@@ -241,9 +241,14 @@ def _fake_processes(count: int) -> Iterator[None]:
 
 @contextmanager
 def _fake_kernel() -> Iterator[None]:
-    """Triton runs on no fake device: a kernel that computes nothing stands in, and no graph is captured."""
+    """Triton runs on no fake device: kernels that compute nothing stand in, and no graph is captured."""
     kernels: Any = ModuleType("train.rollouts.kernels")
-    kernels.BLOCK_ROWS, kernels.attend_in_blocks, kernels.count_parts = 64, lambda *_: None, lambda *_: 4
+    kernels.BLOCK_ROWS, kernels.count_parts = 64, lambda *_: 4
+    kernels.attend_to_trunks = lambda query, _cache, _table, parts, *_: (
+        query.new_empty(parts, *query.shape, dtype=torch.float32),
+        query.new_empty(parts, *query.shape[:2], dtype=torch.float32),
+    )
+    kernels.attend_to_own = lambda query, *_: torch.empty_like(query)
     with (
         patch.dict(sys.modules, {"train.rollouts.kernels": kernels}),
         patch.object(engine, "build_branches", branches.KernelBranches),

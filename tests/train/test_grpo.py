@@ -8,6 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 import torch
+from torch import Tensor
 
 from replay_sessions.schema import Click, TypeAndSubmit
 from shop_env.replies import Reply, format_reply
@@ -30,6 +31,7 @@ from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy, PolicyStats
 from train.ranks import Ranks
 from train.rollouts.engine import LocalEngine, SampledReply, StopReason
+from train.rollouts.layers import DecoderLayers
 from train.session_tree import enable_tree_attention
 from train.tokens import ReplySpan, rationale_tokens, reply_tokens
 
@@ -335,9 +337,16 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
         model.get_decoder().register_forward_pre_hook(count, with_kwargs=True)
         return model
 
+    def count_sampled(layers: Any, tokens: Tensor, *arguments: Any) -> Any:
+        read["policy"] += len(tokens)
+        return logits(layers, tokens, *arguments)
+
     model, reference = tiny.plain_model(), tiny.plain_model()
     enable_tree_attention(model)
     enable_tree_attention(reference)
+    LocalEngine(Policy(model)).generate([[1]], SamplingConfig(0, 1, -1), seed=0)  # its layers are tried once
+    logits = DecoderLayers.logits
+    monkeypatch.setattr(DecoderLayers, "logits", count_sampled)
     config = changed(CONFIG, num_iterations=2, filter_zero_variance=False, max_new_tokens=4)
     trainer = trainer_of(counted("policy", model), counted("reference", reference), tiny, config)
     metrics = trainer.step(0)

@@ -12,14 +12,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import first_line
 from train.attention.partial import attend_part, merge_parts
-from train.rollouts.layers import TOLERANCES, Layers, attend_to_trunk, mark_length
+from train.rollouts.layers import TOLERANCES, Layers, attend_to_trunk
 from train.sampler import split_batches
 from train.session_tree import to_device
 
@@ -104,7 +103,7 @@ class Branches:
         self._cache, self._visible, self._heads = cache, list(visible), heads
         first = cache.layers[0]
         self._kv_heads, self._device, self._dtype = first.shape[1], first.device, first.dtype
-        shape = (2, self._kv_heads, len(visible), max_new_tokens, first.shape[3])
+        shape = (2, len(visible), self._kv_heads, max_new_tokens, first.shape[3])
         self._own = [first.new_empty(shape) for _ in cache.layers]
         self.length, self.count = 0, torch.zeros(1, dtype=torch.long, device=self._device)
         self._prepare()
@@ -113,14 +112,14 @@ class Branches:
         """Continues with some rows only, given on the host and on the device; memory stays in place."""
         self._visible = [self._visible[row] for row in rows]
         for own in self._own:
-            own[:, :, : len(rows), : self.length] = own[:, :, indices, : self.length]
+            own[:, : len(rows), :, : self.length] = own[:, indices, :, : self.length]
         self._prepare()
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """One new token for each row (train.rollouts.layers.Attend)."""
-        own = self._own[layer][:, :, : len(query)]
-        own[0, :, :, self.length], own[1, :, :, self.length] = key.transpose(0, 1), value.transpose(0, 1)
-        own_keys, own_values = own[:, :, :, : self.length + 1].transpose(1, 2)
+        own = self._own[layer][:, : len(query)]
+        own[0, :, :, self.length], own[1, :, :, self.length] = key, value
+        own_keys, own_values = own[:, :, :, : self.length + 1]
         grouped = query.unflatten(1, (self._kv_heads, -1))  # (R, K, queries each, d)
         output, log_sums = (part.transpose(0, 1) for part in self._attend_to_trunks(layer, grouped, scale))
         merged, _ = merge_parts(output, log_sums, *attend_part(grouped, own_keys, own_values, scale))
@@ -167,25 +166,17 @@ class Branches:
 
 
 class KernelBranches(Branches):
-    """The same by a Triton kernel, which a CUDA graph can hold: nothing depends on numbers of the host."""
+    """The same by Triton kernels, which a CUDA graph can hold: nothing depends on numbers of the host."""
 
     can_be_captured = True
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        from train.rollouts.kernels import attend_in_blocks  # noqa: PLC0415 - triton: builds for the CPU lack it
+        from train.rollouts import kernels  # noqa: PLC0415 - triton: builds of torch for the CPU lack it
 
-        own, rows = self._own[layer], len(query)
-        for kept, new in zip(own, (key, value), strict=True):
-            kept[:, :rows].index_copy_(2, self.count, new.transpose(0, 1)[:, :, None])
-        output = query.new_empty(self._parts + 1, *query.shape, dtype=torch.float32)
-        log_sums = output.new_empty(output.shape[:3])
-        query, parts = query.contiguous(), self._parts
-        of_trunks, of_own = (output[:parts], log_sums[:parts]), (output[parts:], log_sums[parts:])
-        attend_in_blocks(query, self._cache.layers[layer], self._table, self._most, scale, *of_trunks)
-        attend_in_blocks(query, own.flatten(2, 3), self._own_table + self._new * self.count, 1, scale, *of_own)
-        mark_length(output, log_sums, dimensions=(0, 1))
-        merged: Tensor = _get_merge(query.is_cuda)(output, log_sums, query.dtype)
-        return merged
+        query = query.contiguous()
+        table, own = (self._table, self._parts, self._most), self._own[layer]
+        of_trunk = kernels.attend_to_trunks(query, self._cache.layers[layer], *table, scale)
+        return kernels.attend_to_own(query, key, value, own, self.count, of_trunk, scale).flatten(1)
 
     def _prepare(self) -> None:
         from train.rollouts import kernels  # noqa: PLC0415 - as above
@@ -198,26 +189,13 @@ class KernelBranches(Branches):
                 [row, min(self._most, end - row), visible.start, visible.length]
                 for row in range(first, end, self._most)
             ]
-        own = [[row, 1, row * self._own[0].shape[3], 1] for row in range(len(self._visible))]
-        self._table, self._own_table, self._new = (
-            to_device(torch.tensor(each, dtype=torch.int32), self._device) for each in (blocks, own, [0, 0, 0, 1])
-        )
+        self._table = to_device(torch.tensor(blocks, dtype=torch.int32), self._device)
         self._most = max(block[1] for block in blocks)
         self._parts = kernels.count_parts([block[3] for block in blocks], self._kv_heads)
 
 
-def _merge(output: Tensor, log_sums: Tensor, dtype: torch.dtype) -> Tensor:
-    """Outputs (parts, R, H, d) and log-sums (parts, R, H) as one, (R, H * d)."""
-    return (torch.softmax(log_sums, dim=0)[..., None] * output).sum(dim=0).to(dtype).flatten(1)
-
-
-@functools.cache
-def _get_merge(is_compiled: bool) -> Any:
-    return torch.compile(_merge) if is_compiled else _merge
-
-
 def build_branches(cache: TrunkCache, visible: Sequence[Visible], heads: int, max_new_tokens: int) -> Branches:
-    """The replies' attention: on CUDA by the kernel, where it passes its trial."""
+    """The replies' attention: on CUDA by the kernels, where they pass their trial."""
     keys = cache.layers[0]
     is_right = keys.is_cuda and find_kernel_fault(heads, keys.shape[1], keys.shape[3], keys.dtype) is None
     return (KernelBranches if is_right else Branches)(cache, visible, heads, max_new_tokens)
@@ -225,7 +203,7 @@ def build_branches(cache: TrunkCache, visible: Sequence[Visible], heads: int, ma
 
 @functools.cache
 def find_kernel_fault(heads: int, kv_heads: int, width: int, dtype: torch.dtype, device: str = "cuda") -> str | None:
-    """The reason not to use the kernel, which is logged: it fails, or differs from torch's own attention."""
+    """The reason not to use the kernels, which is logged: they fail, or differ from torch's own attention."""
     lengths = (700, 33)
     rows = [Visible(start, length) for start, length in ((0, 1), (0, 650), (700, 33)) for _ in range(3)]
     generator = torch.Generator().manual_seed(0)
@@ -241,11 +219,11 @@ def find_kernel_fault(heads: int, kv_heads: int, width: int, dtype: torch.dtype,
             query, key, value = (draw(len(rows), count, width) for count in (heads, kv_heads, kv_heads))
             exact, found = (way.attend(0, query, key, value, 0.3).float() for way in ways)
             if not (exact - found).abs().max() < TOLERANCES[dtype] * exact.abs().max():
-                raise RuntimeError("it differs from torch's own attention")
+                raise RuntimeError("they differ from torch's own attention")
             for way in ways:
                 way.length += 1
                 way.count.add_(1)
     except Exception as error:  # a compiler, a driver or a missing package: any failure leaves torch's own attention
-        logger.warning("sampling without a Triton kernel, and slowly: %s: %s", type(error).__name__, first_line(error))
+        logger.warning("sampling without Triton kernels, and slowly: %s: %s", type(error).__name__, first_line(error))
         return str(error)
     return None

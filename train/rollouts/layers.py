@@ -190,10 +190,10 @@ class DecoderLayers:
         angles = torch.cat([angles, angles], dim=-1)[:, None]
         rotation = angles.cos() * self._magnitude, angles.sin() * self._magnitude
         for number, layer in enumerate(self._layers):
-            mark_length(states, *rotation)
+            _mark_length(states, *rotation)
             query, key, value = self._project(states, layer, rotation, shape, self._dtype)
             attended = attend(number, query, key, value, shape.scale)
-            mark_length(states, attended)
+            _mark_length(states, attended)
             states = self._finish(states, attended, layer, shape, self._dtype)
         if rows is not None:
             states = states.index_select(0, rows)
@@ -202,11 +202,11 @@ class DecoderLayers:
         return logits
 
 
-def mark_length(*tensors: Tensor, dimensions: Sequence[int] = (0,)) -> None:
+def _mark_length(*tensors: Tensor) -> None:
     """Says that the number of tokens changes from call to call, so that compiled code serves any."""
     for tensor in tensors:
         if tensor.is_cuda:
-            torch._dynamo.maybe_mark_dynamic(tensor, dimensions)
+            torch._dynamo.maybe_mark_dynamic(tensor, 0)
 
 
 def _project(

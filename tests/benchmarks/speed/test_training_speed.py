@@ -60,9 +60,9 @@ def test_sampling_on_a_gpu_is_measured_on_any_device_with_a_tiny_shape(tmp_path:
     assert main(["rollouts_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}
     for case in ("session", "prompts"):
-        for head in ("", ".tf32"):
-            assert found[f"rollouts_gpu.tiny.{case}.decoding{head}"] > 0
-            assert 0 < found[f"rollouts_gpu.tiny.{case}.gap{head}"] < 0.02
+        for head in ("float32", "tf32"):
+            assert found[f"rollouts_gpu.tiny.{case}.{head}.decoding"] > 0
+            assert 0 < found[f"rollouts_gpu.tiny.{case}.{head}.gap"] < 0.02
 
 
 def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
