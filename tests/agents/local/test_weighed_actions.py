@@ -13,7 +13,7 @@ from shop_env.replies import format_reply
 from tests.train.conftest import Tiny
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy
-from train.rollouts.engine import draw_uniforms
+from train.rollouts.sampling import draw_uniforms
 from train.tokens import prompt_tokens, reply_tokens
 
 
