@@ -265,7 +265,8 @@ def _planted(fault: str | None, gpu: FakeAccelerator, log: Log) -> Iterator[None
 
     def on_the_host(trees: Any) -> Any:  # its copy to the device is left out
         packed = pack(trees)
-        return type("Stuck", (), {**vars(packed), "to": lambda self, _device: packed, "input_ids": packed.input_ids})()
+        object.__setattr__(packed, "__class__", type("Stuck", (PackedTrees,), {"to": lambda self, _device: self}))
+        return packed
 
     def leaking(*arguments: Any, **options: Any) -> Any:
         kept.append(output := attend(*arguments, **options))
