@@ -24,14 +24,14 @@ class Guard:
         token: The first part of every path, if there is one: without it nothing is served.
     """
 
-    def __init__(self, application: ASGIApp, *, hosts: Sequence[str] = (), token: str | None = None) -> None:
-        self._application = application
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str] = (), token: str | None = None) -> None:
+        self._app = app
         self._hosts = {"localhost", *hosts}
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._application(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         path, status = scope["path"], self._refusal(Headers(scope=scope))
         if not status and self._token is not None:
@@ -40,7 +40,7 @@ class Guard:
             path = f"/{rest}"
         if not status:
             limited = _limited(receive) if scope["type"] == "http" else receive
-            await self._application({**scope, "path": path, "raw_path": path.encode()}, limited, send)
+            await self._app({**scope, "path": path, "raw_path": path.encode()}, limited, send)
         elif scope["type"] == "websocket":
             await WebSocketClose(1008)(scope, receive, send)  # before it is accepted: 403
         else:

@@ -68,8 +68,8 @@ class Span(NamedTuple):
 def find_private_data(text: str) -> list[Span]:
     """Returns what is private in a text by its form, in order and without overlaps.
 
-    >>> [(span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820")]
-    [('id_number', '536-90-4399'), ('phone', '+49 30 901820')]
+    >>> tuple((span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820"))
+    (('id_number', '536-90-4399'), ('phone', '+49 30 901820'))
     """
     spans: list[Span] = []
     for span in sorted([*_emails(text), *_numbers(text), *_accounts(text), *_tax_numbers(text)]):

@@ -300,6 +300,7 @@ class TestSources:
     def test_how_to_get_the_data_is_said_where_it_is_not(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
+        pytest.importorskip("huggingface_hub", reason="needs the extra hub")
         assert main(["import", "opera", str(tmp_path / "nowhere"), "--out", str(tmp_path / "store")]) == 2
         assert "--revision 6f26a2c5cc69" in capsys.readouterr().err
         (tmp_path / "empty").mkdir()
