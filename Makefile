@@ -28,8 +28,13 @@ help:
 
 setup: $(READY)
 
+# Without an NVIDIA GPU torch comes without CUDA, from PyTorch's own index where that can be reached. TORCH_INDEX= leaves
+# it to pip, whose build brings 5 GB of CUDA on most machines.
+TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null 2>&1 || echo https://download.pytorch.org/whl/cpu)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	@test -z "$(TORCH_INDEX)" || $(PY) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
+		--no-deps --index-url $(TORCH_INDEX) -c constraints.txt torch || echo "no torch from $(TORCH_INDEX): pip's own is taken"
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
 

@@ -19,6 +19,7 @@ filtered out; those from `kl` to `importance`, over the groups used alone, since
 | `lr` | none | learning rate of the step | all |
 | `grad_norm` | none | length of the gradient before clipping | all |
 | `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |
+| `flops` | FLOPs | of the same, counted from shapes (train/flops.py): a backward pass is two forward ones | all |
 | `seconds` | s | the step's duration, validation not included | all |
 | `tokens_per_s` | tokens per s | `tokens` / `seconds` | all |
 | `gpu_gib` | GiB | most memory of this process's GPU that tensors held during the step | all, on a GPU |

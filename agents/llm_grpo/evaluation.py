@@ -165,7 +165,7 @@ def evaluate_run(
     )
     users = "held-out users" if training.users_held_out else "held-out sessions"
     title = f"{store.path.name}, {log.config.split} split: {log.sample.text}, {users}"
-    print_results(_table(log, title), *_sentences(log))
+    print_results(_table(log, title), *_summary(log))
     write_log(folder, log, markdown(log))
     report = f"Every session, step by step: shop-r1 report {shlex.quote(str(folder))}"
     print_results(f"Written: {folder}/results.md, results.json", report)
@@ -206,6 +206,23 @@ def _table(log: EvaluationLog, title: str = "") -> Table:
     baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
     rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
     return results_table(rows, title=title, notes=[intervals_text()], sample=log.sample)
+
+
+def _summary(log: EvaluationLog) -> Iterator[str]:
+    """Two sentences below the printed table; results.md has all of them."""
+    assert log.training is not None, "the log of a training run"
+    if over_best := log.training.over_best_agent:
+        best = max(over_best, key=lambda comparison: comparison.difference)
+        yield (
+            f"The best policy is {best.first}: {best.text()} of exact match over {best.second}, the best agent that is "
+            f"none ({best.verdict})."
+        )
+    tests = log.training.comparisons
+    different = sum(test.verdict.startswith("significantly") for test in tests)
+    yield (
+        f"Of {len(tests)} differences between phases {different} are significant, over users and for one training "
+        "seed; results.md lists them."
+    )
 
 
 def _sentences(log: EvaluationLog) -> Iterator[str]:

@@ -24,9 +24,11 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-from agents.llm_grpo.options import check_inputs, prepare, prepare_from
+from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.options import RunOptions, check_inputs, prepare, prepare_from
 from agents.llm_grpo.show_prompt import show_prompt
 from replay_sessions.foundation.command_line import program_of
+from replay_sessions.foundation.config_errors import keyword_signature
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.log import EvaluationLog, read_log
 from train.machine import get_world_size
@@ -47,6 +49,9 @@ def train(**options: Any) -> EvaluationLog:
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     command.run(lambda: prepared)
     return read_log(prepared[1], trust=None)
+
+
+vars(train)["__signature__"] = keyword_signature(RunOptions, TrainConfig, result=EvaluationLog)
 
 
 def _run(words: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ import tyro
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
 from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, parse_spec
-from replay_sessions.foundation.config_errors import convert_fields
+from replay_sessions.foundation.config_errors import convert_fields, keyword_signature
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
@@ -97,6 +97,9 @@ def rank(**options: Any) -> EvaluationLog:
         BadConfig: An option does not exist or does not fit.
     """
     return run_leaderboard(convert_fields(options, LeaderboardConfig, "rank"))
+
+
+vars(rank)["__signature__"] = keyword_signature(LeaderboardConfig, result=EvaluationLog)
 
 
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:

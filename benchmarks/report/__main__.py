@@ -24,7 +24,7 @@ from benchmarks.report.paper_table import chosen_columns
 from benchmarks.report.session_data import SessionData, session_data
 from benchmarks.report.step_figures import differences, headline
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import track
@@ -77,11 +77,9 @@ def _report(options: ReportOptions) -> None:
     data, no_sessions = _sessions(options, evidence, judged)
     page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), data, no_sessions)
     out = options.out or options.folder / "report.html"
-    try:
+    with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(out, page)
-    except OSError as error:
-        raise BadConfig(f"--out {out} cannot be written: {error.strerror}") from error
+    replace_file(out, page)
     if options.tables is not None:
         for path in write_tables(evidence, all_tables(evidence, compared, judged), columns, options.tables):
             print(path)

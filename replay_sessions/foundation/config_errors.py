@@ -8,6 +8,7 @@ For the files that people write by hand: presets, field mappings, recipes.
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,6 +62,21 @@ def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -
         if isinstance(error.__cause__, BadConfig):
             raise error.__cause__ from None
         raise BadConfig(f"{where}: {what_is_wrong(error, kind)}") from error
+
+
+def keyword_signature(*kinds: type[msgspec.Struct], result: type) -> Signature:
+    """Builds the signature of a function whose keywords are the fields of Structs: what `help` and notebooks show."""
+    fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
+    keywords = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is msgspec.NODEFAULT else field.default,
+            annotation=field.type,
+        )
+        for name, field in fields.items()
+    ]
+    return Signature(keywords, return_annotation=result)
 
 
 def toml_names(folder: Traversable) -> list[str]:

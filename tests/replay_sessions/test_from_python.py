@@ -1,5 +1,6 @@
 """Stores, sessions and evaluations at a Python prompt and in a notebook."""
 
+import inspect
 import re
 import sys
 from html import unescape
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.llm_grpo.train import train
 from benchmarks.leaderboard import rank
 from replay_sessions import Click, Session, SessionStore, Step, Terminate
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
@@ -25,6 +27,13 @@ def log(store: SessionStore, tmp_path_factory: pytest.TempPathFactory) -> Evalua
     return rank(
         agents=["random", "copy_match"], store=str(store.path), split="all", out=out, context={"persona": "none"}
     )
+
+
+def test_help_names_every_option_with_its_type_and_default() -> None:
+    options = inspect.signature(rank).parameters
+    assert options["agents"].annotation == tuple[str, ...] and options["agents"].default is inspect.Parameter.empty
+    assert options["split"].default == "test" and "options" not in options
+    assert {"preset", "store", "grpo", "trust"} <= inspect.signature(train).parameters.keys()
 
 
 def test_a_store_is_a_collection_of_sessions(store: SessionStore) -> None:

@@ -1,4 +1,4 @@
-"""docs/own_shop.md from its first command to its last, as they stand there: from the snippet to an A/B answer."""
+"""docs/own_shop.md and docs/what_if.md from first command to last, as they stand there: from snippet to A/B answer."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_vis
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "own_shop.md").read_text(encoding="utf-8")
+PAGE = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("own_shop.md", "what_if.md"))
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 # What erases a visitor comes last: it needs a store.
 COMMANDS = sorted((line for block in BLOCKS for line in block.splitlines()), key=lambda line: " erase " in line)
