@@ -48,6 +48,8 @@ _REPLIES = 8
 _DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
 _TRUNKS = {"8k": 8192, "16k": 16384, "32k": 32768}
 _QUICK = {"60": 60}
+# The mfu of a pass at commit 0ba72fa3 on an H200, beside that of today.
+_BEFORE = {"qwen3b.32k": 30.0, "qwen3b.8k": 32.6, "qwen0.5b.32k": 23.0}
 # bfloat16 FLOP/s without sparsity, by a part of the device's name.
 _PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 
@@ -80,7 +82,11 @@ def measure(options: Options) -> Iterator[Measurement]:
                     continue
                 for figure, value, unit in figures:
                     full = f"training_gpu.{shape}.{name}.{way}.{figure}"
-                    yield Measurement(name=full, value=value, unit=unit, runs=runs)
+                    before = _BEFORE.get(f"{shape}.{name}") if (way, figure) == ("auto", "mfu") else None
+                    beside: dict[str, Any] = (
+                        {"peer": "0ba72fa3", "peer_value": before, "ratio": value / before} if before else {}
+                    )
+                    yield Measurement(name=full, value=value, unit=unit, runs=runs, **beside)
 
 
 def _get_size(trunk: int) -> Size:
