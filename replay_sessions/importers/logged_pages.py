@@ -40,6 +40,9 @@ Target = Mapping[str, str | None]  # of those columns: what a log says was acted
 _VERBS = {"selector": "matches", "element_id": "has the id", "link_url": "links to"}
 
 
+NOT_FOUND = "not found on its page"
+
+
 class Unresolved(Exception):
     """No element of the page is the target, or several are; or there is no page. The message says why.
 
@@ -47,7 +50,7 @@ class Unresolved(Exception):
         outcome: How an action is counted that is left out for it, behind the type of the action.
     """
 
-    def __init__(self, message: str, outcome: str = "not found on its page") -> None:
+    def __init__(self, message: str, outcome: str = NOT_FOUND) -> None:
         super().__init__(message)
         self.outcome = outcome
 

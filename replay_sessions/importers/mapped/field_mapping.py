@@ -27,7 +27,7 @@
     search = "type_and_submit"
     leave = "terminate"
     [page]
-    notation = "html"                     # or bracket_lines, nested_angles (page_notations.py)
+    notation = "html"                     # or bracket_lines, nested_angles, accessibility_tree (page_notations.py)
     offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
                                           # of a step stands one step earlier (shopcart.py finds out)
 
@@ -98,7 +98,7 @@ class StepFields(_Fields, frozen=True, kw_only=True):
 
 
 class PageFields(_Fields, frozen=True, kw_only=True):
-    notation: Literal["html", "bracket_lines", "nested_angles"] = "html"
+    notation: Literal["html", "bracket_lines", "nested_angles", "accessibility_tree"] = "html"
     offset: int = 0
 
 

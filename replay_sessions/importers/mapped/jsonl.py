@@ -1,8 +1,9 @@
-"""Importer `jsonl`: one session a line, plain or gzip, in our own form or another log's through a field mapping.
+"""Importer `jsonl`: a session is a line, or an item of an array, plain or gzip, in our own form or another log's.
 
     shop-r1 import jsonl sessions.jsonl.gz --out STORE [--mapping NAME|FILE.toml]
 
-Our own form is a Session as JSON (schema.py). Without --mapping it is recognised by the first line's keys.
+Our own form is a Session as JSON (schema.py), whose source may be missing; another log's is read through a field
+mapping. Without --mapping it is recognised by the first line's keys.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import (
@@ -34,7 +35,7 @@ from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
 OWN_FORM = "shop_r1"
-_OWN_KEYS = frozenset({"session_id", "user_id", "source", "steps"})
+_OWN_KEYS = frozenset({"session_id", "user_id", "steps"})
 
 _HELP = """\
   shop-r1 import jsonl sessions.jsonl.gz --out STORE
@@ -46,6 +47,10 @@ whose mapping says where its fields stand:
 {mappings}
 
 A mapping of your own is a TOML file; docs/field_mappings.md describes it."""
+
+
+class _OwnSession(Session, frozen=True, kw_only=True):
+    source: str = "jsonl"
 
 
 class MappedImporter(Importer):
@@ -82,7 +87,7 @@ class MappedImporter(Importer):
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
         try:
             if self._mapping is None:
-                session = source.decode(Session)
+                session = Session(**asdict(source.decode(_OwnSession)))
                 if self._reading.pages == "raw":
                     rows, persona, name = rows_of_session(session), session.persona, session.source
                 else:

@@ -3,6 +3,7 @@
     html           as it stands
     bracket_lines  WebShop as ReAct shows it: `[Buy Now]` alone on a line, options as `color [red][blue]`
     nested_angles  AutoWebGLM: `<a[SA]| text <span| more> >`, where [SA] is the name and a bare `< >` groups
+    accessibility_tree  WebArena and BrowserGym (accessibility_tree.py)
 
 Names and texts are kept to the letter; only the way of writing them down changes.
 """
@@ -11,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from html import escape
+
+from replay_sessions.importers.mapped.accessibility_tree import accessibility_tree
 
 _BUTTON_LINE = re.compile(r"\[([^\[\]]+)\]")
 # Titles hold brackets too ("Cable [2-Pack] red"): options begin in lower case and end with a bracket.
@@ -144,4 +147,5 @@ NOTATIONS: dict[str, Callable[[str], str]] = {
     "html": _html,
     "bracket_lines": _bracket_lines,
     "nested_angles": _nested_angles,
+    "accessibility_tree": accessibility_tree,
 }

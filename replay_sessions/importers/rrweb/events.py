@@ -163,7 +163,7 @@ class Event(msgspec.Struct):
 
     def source(self) -> int:
         """Returns the subject of an incremental event."""
-        return msgspec.json.decode(self.data, type=_Incremental).source
+        return read_json(self.data, _Incremental).source
 
 
 class Unread(msgspec.Struct):
@@ -173,6 +173,11 @@ class Unread(msgspec.Struct):
     window: str | None = None
     number: int = 0
     timestamp: None = None
+
+
+def read_json(data: Raw | bytes, kind: type[Kind]) -> Kind:
+    """Reads a JSON value whose numbers may be text, as data bases export them."""
+    return msgspec.json.decode(data, type=kind, strict=False)
 
 
 class Unpacker:
@@ -202,12 +207,12 @@ class Unpacker:
             except UnicodeEncodeError as error:
                 raise zlib.error("it holds characters that are no bytes") from error
             plain = replace_lone_surrogates(self.inflate(packed))
-        return msgspec.json.decode(plain, type=kind)
+        return read_json(plain, kind)
 
     def mutation(self, event: Event) -> Mutation:
         try:
-            return msgspec.json.decode(event.data, type=Mutation)
+            return read_json(event.data, Mutation)
         except (ValueError, RecursionError):  # a list is packed, or damaged
             fields = msgspec.json.decode(event.data, type=dict[str, Raw])
             lists = {name: self.decode(fields[name], Raw) for name in Mutation.__struct_fields__ if name in fields}
-            return msgspec.json.decode(msgspec.json.encode(lists), type=Mutation)
+            return read_json(msgspec.json.encode(lists), Mutation)

@@ -10,6 +10,8 @@ event by event and simplified where something is done (`importers.rrweb`).
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import (
     LONGEST_SESSION_BYTES,
@@ -27,15 +29,17 @@ from replay_sessions.importers.rrweb.packings import Recording, read_recordings
 from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.player import Player
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions, read_sessions
+from replay_sessions.importers.sources.record_files import Record, read_records
 from replay_sessions.simplify import load_recipe
 from replay_sessions.store.manifest import Rejected
 
-_ENDINGS = (".gz", ".json", ".jsonl", ".ndjson", ".txt", ".rrweb")
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+_ENDINGS = (".gz", ".json", ".jsonl", ".ndjson", ".txt", ".rrweb", ".csv", ".tsv", ".parquet")
 
 _HELP = """\
 SOURCE is a recording of rrweb 2, or a folder of them: an array of events, JSON lines,
-what @rrweb/packer makes of them, PostHog's exports and stored lines, Sentry's segments;
-all also .gz.
+what @rrweb/packer makes of them, PostHog's exports and stored lines, Sentry's segments,
+rows of a data base (JSON, CSV, parquet) with a session's id and events; all also .gz.
 
   shop-r1 import rrweb visit.json --out stores/mine
   shop-r1 import rrweb recordings --purchase-url /thank-you \\
@@ -83,14 +87,17 @@ class RrwebImporter(Importer):
         try:
             if is_too_long(source.stat().st_size):
                 raise BadSession(TOO_LONG)
-            recordings = read_recordings(source.read_bytes(), unpacker)
+            recordings = read_recordings(
+                _content(source), unpacker, session_key=options.session_key, event_path=options.event_path
+            )
         except (BadSession, OSError) as error:
             yield Rejected(where=location, reason=getattr(error, "strerror", None) or str(error))
             return
         for number, recording in enumerate(recordings, start=1):
             suffix = f" ({number})" if number > 1 else ""
             try:
-                yield from self._play(recording, unpacker, f"{name}{suffix}", f"{location}{suffix}")
+                session_id = recording.session_id or f"{name}{suffix}"
+                yield from self._play(recording, unpacker, session_id, f"{location}{suffix}")
             except BadSession as error:
                 yield Rejected(where=f"{location}{suffix}", reason=str(error))
 
@@ -106,6 +113,15 @@ class RrwebImporter(Importer):
         )
         timeline = Player(unpacker, reader, options.idle_minutes).play(recording.in_time_order())
         yield from read_sessions(timeline, options, reader, session_id=session_id, location=location)
+
+
+def _content(path: Path) -> bytes:
+    """The JSON of a file; that of its rows where it is a table."""
+    if not path.name.endswith(_TABLES):
+        return path.read_bytes()
+    return b"\n".join(
+        msgspec.json.encode(record.decode()) for record in read_records(path) if isinstance(record, Record)
+    )
 
 
 def _without_endings(path: Path) -> Path:

@@ -6,11 +6,12 @@
     {"window_id": …, "data": [event, …]}   one a line, PostHog
     {"window_id": …, "number": 3, "data": [event, …]}    our own collector: batches of a tab, counted from 0
     {"segment_id": 3} and [event, …]       one line each, Sentry
-    {"result": …}, {"data": …}, {"snapshots": …}, {"events": …}    around any of these
+    {"result": …}, {"data": …}, {"events": …} and the like         around any of these
+    {"session_id": "s1", "event": …}       rows of a data base, grouped by their session
     [[event, …], …]                        recordings, if each has a full snapshot; else pieces of one
 
-Files may be gzip'd. What is no event is kept with the reason; so is a batch that never came. Nothing is read here but
-wrappings.
+An event may be JSON text, its numbers text, its time in seconds. Files may be gzip'd. What is no event is kept with the
+reason; so is a batch that never came. Nothing is read here but wrappings.
 """
 
 import zlib
@@ -26,17 +27,25 @@ from replay_sessions.importers.rrweb.events import (
     EventType,
     Unpacker,
     Unread,
+    read_json,
     replace_lone_surrogates,
 )
 
-_WRAPPERS = ("result", "snapshots", "events", "data")
+_WRAPPERS = ("result", "snapshots", "events", "event", "rrwebEvents", "rrweb", "data")
+_SESSION_KEYS = ("session_id", "sessionId", "sessionKey", "session_key")
+_SECONDS = (1e9, 1e10)  # between 2001 and 2286; as milliseconds it would be 1970
 _GZIP = b"\x1f\x8b"
 
 
 class Recording(msgspec.Struct):
-    """The events of one recording, of all its windows, and what among them could not be read."""
+    """The events of one recording, of all its windows, and what among them could not be read.
+
+    Attributes:
+        session_id: That of its rows; "" where they have none.
+    """
 
     events: list[Event | Unread] = []
+    session_id: str = ""
 
     def has_page(self) -> bool:
         return any(isinstance(event, Event) and event.type == EventType.FULL_SNAPSHOT for event in self.events)
@@ -45,8 +54,14 @@ class Recording(msgspec.Struct):
         return in_time_order(self.events, lambda event: event.timestamp)
 
 
-def read_recordings(content: bytes, unpacker: Unpacker) -> list[Recording]:
+def read_recordings(
+    content: bytes, unpacker: Unpacker, *, session_key: str | None = None, event_path: str | None = None
+) -> list[Recording]:
     """Reads the recordings of a file.
+
+    Args:
+        session_key: The key of a row that holds the id of its session; None: a usual one.
+        event_path: The keys below which a row holds its events, with dots between them; None: usual ones.
 
     Raises:
         BadSession: It holds no event, or unpacks to too much.
@@ -57,18 +72,25 @@ def read_recordings(content: bytes, unpacker: Unpacker) -> list[Recording]:
         except zlib.error as error:
             raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
     content = replace_lone_surrogates(content.removeprefix(b"\xef\xbb\xbf").strip())
-    reader = _Reader(unpacker)
+    wrappers = (*event_path.split("."), *_WRAPPERS) if event_path else _WRAPPERS
+    reader = _Reader(unpacker, (session_key,) if session_key else _SESSION_KEYS, wrappers)
     for values in _json_values(content):
         reader.recordings.append(Recording())
         for value in values:
             reader.read(value)
     reader.end()
-    recordings = [recording for recording in reader.recordings if recording.events]
+    recordings, of_rows = (
+        [recording for recording in reader.recordings if recording.events],
+        [*reader.sessions.values()],
+    )
     events = [event for recording in recordings for event in recording.events]
-    if not any(isinstance(event, Event) for event in events):
-        reasons = (event.reason for event in events if isinstance(event, Unread))
+    every = [*events, *(event for recording in of_rows for event in recording.events)]
+    if not any(isinstance(event, Event) for event in every):
+        reasons = (event.reason for event in every if isinstance(event, Unread))
         raise BadSession(f"it holds no rrweb event: {next(reasons, 'it is empty')}")
-    return recordings if all(recording.has_page() for recording in recordings) else [Recording(events)]
+    if not all(recording.has_page() for recording in recordings):
+        recordings = [Recording(events)]
+    return recordings + of_rows
 
 
 def _json_values(content: bytes) -> list[list[Raw]]:
@@ -106,15 +128,23 @@ class _Batch(msgspec.Struct):
 
 
 class _Reader:
-    """Goes through wrappings down to events."""
+    """Goes through wrappings down to events.
 
-    def __init__(self, unpacker: Unpacker) -> None:
+    Attributes:
+        recordings: Those that no row names a session for, of which the last one is being read.
+        sessions: Those of rows, by session.
+    """
+
+    def __init__(self, unpacker: Unpacker, session_keys: tuple[str, ...], wrappers: tuple[str, ...]) -> None:
         self.recordings: list[Recording] = []
+        self.sessions: dict[str, Recording] = {}
         self._unpacker = unpacker
+        self._session_keys = session_keys
+        self._wrappers = wrappers
         self._batches: dict[str, dict[int, Raw]] = {}  # by window and number
 
-    def read(self, raw: Raw, window: str = "") -> None:
-        """Appends the events in a JSON value to the last recording."""
+    def read(self, raw: Raw, window: str = "", session: str = "") -> None:
+        """Appends the events in a JSON value to the recording of their session, or to the last one."""
         try:
             first = _first(raw)
             if first == "[":
@@ -122,17 +152,19 @@ class _Reader:
                 if _is_window_row(items):
                     window = msgspec.json.decode(items.pop(0), type=str)
                 for item in items:
-                    self.read(item, window)
+                    self.read(item, window, session)
             elif first == "{":
-                self._read_object(raw, window)
+                self._read_object(raw, window, session)
+            elif first == '"' and (text := msgspec.json.decode(raw, type=str).strip())[:1] in ("{", "["):
+                self.read(Raw(text.encode()), window, session)
             elif first == '"':
-                self._add(self._unpacker.decode(raw, Event), window)
+                self.read(self._unpacker.decode(raw, Raw), window, session)
             else:
                 raise ValueError("a number or word where an event was expected")
         except (ValueError, RecursionError, zlib.error) as error:
             if isinstance(error, BadSession):
                 raise
-            self._add(Unread(reason_of(error)[:200]))
+            self._add(Unread(reason_of(error)[:200]), "", session)
 
     def end(self) -> None:
         """Appends the events of numbered batches, which may have come in any order."""
@@ -153,23 +185,41 @@ class _Reader:
         for event in lost:
             self._add(event)
 
-    def _read_object(self, raw: Raw, window: str) -> None:
+    def _read_object(self, raw: Raw, window: str, session: str) -> None:
         fields = msgspec.json.decode(raw, type=dict[str, Raw])
-        wrapped = next((fields[key] for key in _WRAPPERS if key in fields), None)
+        wrapper = next((key for key in self._wrappers if key in fields), None)
+        is_event = wrapper is None or (wrapper == "data" and "type" in fields)
+        keys = self._session_keys[:1] if is_event else self._session_keys  # old recorders put a sessionId into events
+        session = next((_id_of(fields[key]) for key in keys if key in fields), session)
         if fields.keys() == {"segment_id"}:
             return
         if fields.keys() == {"window_id", "number", "data"}:
             batch = msgspec.json.decode(raw, type=_Batch)
             self._batches.setdefault(batch.window_id, {}).setdefault(batch.number, batch.data)
-        elif wrapped is None or "type" in fields:
-            self._add(msgspec.json.decode(raw, type=Event), window)
+        elif is_event:
+            self._add(read_json(raw, Event), window, session)
         else:
             around = fields.get("window_id") or fields.get("windowId")
-            self.read(wrapped, msgspec.json.decode(around, type=str) if around else window)
+            self.read(fields[wrapper or ""], msgspec.json.decode(around, type=str) if around else window, session)
 
-    def _add(self, event: Event | Unread, window: str = "") -> None:
-        events = self.recordings[-1].events
-        events.append(event)
-        event.number = len(events)
+    def _add(self, event: Event | Unread, window: str = "", session: str = "") -> None:
+        recording = self.sessions.setdefault(session, Recording([], session)) if session else self.recordings[-1]
+        recording.events.append(event)
+        event.number = len(recording.events)
         if isinstance(event, Event):
+            if _SECONDS[0] <= event.timestamp < _SECONDS[1]:
+                event.timestamp *= 1000
+            if _is_json_text(event.data):
+                event.data = Raw(msgspec.json.decode(event.data, type=str).encode())
             event.window = window or event.windowId or event.window_id or ""
+
+
+def _id_of(raw: Raw) -> str:
+    """A text or number as an id; "" for anything else."""
+    value = msgspec.json.decode(raw)
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _is_json_text(raw: Raw) -> bool:
+    """Returns whether it is a string that holds an object, which no packer makes."""
+    return _first(raw) == '"' and msgspec.json.decode(raw, type=str).lstrip()[:1] == "{"

@@ -12,8 +12,6 @@ ticks itself is none of it: rrweb says so (`userTriggered`), or the field was no
 
 import zlib
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.act_log import ActLog
 from replay_sessions.importers.rrweb.events import (
@@ -28,6 +26,7 @@ from replay_sessions.importers.rrweb.events import (
     Source,
     Unpacker,
     Unread,
+    read_json,
 )
 from replay_sessions.importers.rrweb.pages import PageReader
 from replay_sessions.importers.rrweb.timeline import (
@@ -95,7 +94,7 @@ class Player:
             case EventType.DOM_CONTENT_LOADED:
                 window.is_loading = True
             case EventType.META:
-                meta = msgspec.json.decode(event.data, type=Meta)
+                meta = read_json(event.data, Meta)
                 window.resize(meta)
                 self._address(window, meta.href)
             case EventType.FULL_SNAPSHOT:
@@ -105,9 +104,9 @@ class Player:
             case EventType.INCREMENTAL:
                 self._change(event, window, event.source())
             case EventType.CUSTOM:
-                remark = msgspec.json.decode(event.data, type=Custom)
+                remark = read_json(event.data, Custom)
                 if remark.tag in TAGS:
-                    self._remark(remark.tag, window, msgspec.json.decode(remark.payload, type=Payload))
+                    self._remark(remark.tag, window, read_json(remark.payload, Payload))
 
     def _remark(self, tag: str, window: Window, payload: Payload) -> None:
         if tag in ADDRESS_TAGS and payload.href:
@@ -127,11 +126,11 @@ class Player:
             window.keep_press()
             window.page.apply(self._unpacker.mutation(event))
         elif source == Source.MOUSE_INTERACTION:
-            self._interact(event, window, msgspec.json.decode(event.data, type=Interaction))
+            self._interact(event, window, read_json(event.data, Interaction))
         elif source == Source.RESIZE:
-            window.resize(msgspec.json.decode(event.data, type=Size))
+            window.resize(read_json(event.data, Size))
         elif source == Source.INPUT:
-            self._change_field(event, window, msgspec.json.decode(event.data, type=Interaction))
+            self._change_field(event, window, read_json(event.data, Interaction))
 
     def _interact(self, event: Event, window: Window, done: Interaction) -> None:
         match done.type:

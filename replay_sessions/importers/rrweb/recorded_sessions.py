@@ -50,9 +50,14 @@ class RrwebOptions(Endings, frozen=True, kw_only=True):
         terminate_at_end: A terminate where a recording ends otherwise.
         recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
         keep_private_data: Leave private values in.
+        session_key: Of rows of a data base: the column with the id of the session; None: `session_id` and its like.
+        event_path: Of such rows: where the event or events are, such as `payload.events`; None: `event`, `events`,
+            `data` and their like.
     """
 
     recipe: str | None = None
+    session_key: str | None = None
+    event_path: str | None = None
     keep_private_data: bool = False
 
 

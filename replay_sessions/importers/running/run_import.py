@@ -12,6 +12,7 @@ from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.customer_sessions import CustomerRemoval
 from replay_sessions.importers.importer import Imported, Importer, LeftOut, TrimmedText
 from replay_sessions.importers.running.engines import Engine, read_batches
+from replay_sessions.importers.running.grounding import Grounding
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 from replay_sessions.store.splits import SplitPlan
@@ -43,15 +44,17 @@ def run_import(
     """
     options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
     with StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer:
-        count, reason = 0, "the source is empty"
+        count, reason, grounding = 0, "the source is empty", Grounding()
         items = _read_items(importer, workers, engine, on_progress)
         for item in removal.apply(items) if removal else items:
+            grounding.add(item)
             rejected = _add(writer, item)
             if rejected and not writer.rejected:
                 reason = f"{rejected.where}: {rejected.reason}"
             if rejected:
                 writer.reject(rejected.where, rejected.reason)
             count += rejected is None and isinstance(item, Session)
+        importer.warnings += grounding.warnings()
         writer.warnings = importer.warnings
         if not count:
             raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")

@@ -1,4 +1,4 @@
-"""Files of records, JSON lines (also gzip'd), parquet, CSV or TSV: record by record.
+"""Files of records, JSON lines or an array (also gzip'd), parquet, CSV or TSV: record by record.
 
 Whatever is wrong with a file is one line that names it. Other people's parquet files have no checksums, so damage shows
 only when values are decoded: as an error of Arrow's, as a system error, or as text that is no Unicode.
@@ -29,6 +29,7 @@ _BATCH_ROWS = 64  # pages of 100 kB
 _LONGEST_CELL = 16 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 16 << 20
+_HEAD_BYTES = 1024
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -81,7 +82,8 @@ def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected
         elif path.name.endswith(_TABLE_ENDINGS):
             yield from _read_csv(path, "\t" if ".tsv" in path.name else delimiter)
         else:
-            yield from _read_json_lines(path)
+            items = _array_items(path)
+            yield from _read_json_lines(path) if items is None else items
 
 
 def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
@@ -171,6 +173,25 @@ def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
                 yield Record(location, dict(zip(names, cells, strict=True)))
             else:
                 yield Rejected(where=location, reason=f"{len(cells)} columns where {len(names)} were expected")
+
+
+def _array_items(path: Path) -> Iterator[Record | Rejected] | None:
+    """Returns the items of a file that is one JSON array, which is held in memory; None where it is none."""
+    with open_unpacked(path) as file:
+        head = file.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not head.startswith(b"["):
+            return None
+        try:
+            items = msgspec.json.decode(head + file.read(), type=list[msgspec.Raw])
+        except (ValueError, RecursionError):  # lines, each of which is an array
+            return None
+    size = path.stat().st_size
+    return (
+        Rejected(where=f"{path.name}:{number}", reason=TOO_LONG)
+        if len(memoryview(item)) > LONGEST_SESSION_BYTES
+        else Record(f"{path.name}:{number}", bytes(item), size * number // len(items))
+        for number, item in enumerate(items, start=1)
+    )
 
 
 def _read_json_lines(path: Path) -> Iterator[Record | Rejected]:

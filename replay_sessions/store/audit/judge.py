@@ -150,15 +150,21 @@ def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
 
 
 def _shifted(shares: Mapping[int, float]) -> Iterator[Finding]:
-    best = max(shares, key=lambda offset: shares[offset], default=0)
-    if best and shares[best] > shares.get(0, 0) + MOST_SHIFT:
-        where = "one step earlier" if best < 0 else "one step later"
-        message = (
-            f"pages look shifted, offset {best:+d}: {shares[best]:.0%} of targets stand on the page {where}, "
-            f"{shares.get(0, 0):.0%} on their own; import again with that offset (`offset = {best}` under [page] in "
-            f"the field mapping; `import shopcart --page-offset {best}`)"
-        )
+    if message := describe_shift(shares):
         yield Finding("shifted", message)
+
+
+def describe_shift(shares: Mapping[int, float]) -> str | None:
+    """Returns what to do if pages stand a step off, as the shares of targets on the pages at each offset say."""
+    best = max(shares, key=lambda offset: shares[offset], default=0)
+    if not best or shares[best] <= shares.get(0, 0) + MOST_SHIFT:
+        return None
+    where = "one step earlier" if best < 0 else "one step later"
+    return (
+        f"pages look shifted, offset {best:+d}: {shares[best]:.0%} of targets stand on the page {where}, "
+        f"{shares.get(0, 0):.0%} on their own; import again with that offset (`offset = {best}` under [page] in "
+        f"the field mapping; `import shopcart --page-offset {best}`)"
+    )
 
 
 def _duplicates(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
