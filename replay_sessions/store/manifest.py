@@ -94,7 +94,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class IndexRow(msgspec.Struct, frozen=True):
-    """Where a session lies, and what choosing sessions needs to know of it."""
+    """Where a session lies, and what choosing sessions and steps needs to know of it.
+
+    Attributes:
+        inferred: Which of its steps the import inferred, counted from 0.
+    """
 
     session_id: str
     user_id: str
@@ -104,6 +108,7 @@ class IndexRow(msgspec.Struct, frozen=True):
     shard: int
     row_group: int
     digest: bytes
+    inferred: tuple[int, ...] = ()
 
 
 def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:

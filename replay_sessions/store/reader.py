@@ -145,6 +145,10 @@ class SessionStore:
     def step_count(self, session_id: str) -> int:
         return self._row(session_id).steps
 
+    def inferred_steps(self, session_id: str) -> tuple[int, ...]:
+        """Returns which steps of a session the import inferred, counted from 0."""
+        return self._row(session_id).inferred
+
     def session(self, session_id: str) -> Session:
         """Reads one session.
 
@@ -209,10 +213,13 @@ class SessionStore:
         """Reads sessions of one shard, and checks that they are those that the index promised."""
         sessions = self._shard(rows[0].shard).read([row.row_group for row in rows])
         for row, (session, digest) in zip(rows, sessions, strict=True):
-            if (session.session_id, session.user_id, len(session.steps)) != (row.session_id, row.user_id, row.steps):
+            inferred = tuple(index for index, step in enumerate(session.steps) if step.is_inferred)
+            of_file = (session.session_id, session.user_id, len(session.steps), inferred)
+            if of_file != (row.session_id, row.user_id, row.steps, row.inferred):
                 raise BadSession(
-                    f"store '{self.path}': where the index has session {row.session_id!r} with {row.steps} steps, the "
-                    f"file holds {session.session_id!r} with {len(session.steps)}: {REMEDY}"
+                    f"store '{self.path}': where the index has session {row.session_id!r} with {row.steps} steps, "
+                    f"{len(row.inferred)} of them inferred, the file holds {session.session_id!r} with "
+                    f"{len(session.steps)}, {len(inferred)} of them inferred: {REMEDY}"
                 )
             if digest != row.digest:
                 raise BadSession(

@@ -190,6 +190,7 @@ def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
             shard=-1,
             row_group=-1,
             digest=compute_session_digest(session),
+            inferred=tuple(index for index, step in enumerate(session.steps) if step.is_inferred),
         )
     except UnicodeEncodeError as error:
         raise BadSession(f"session {session.session_id!r} holds text that is no Unicode ({error.reason})") from error

@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import (
     CONTEXT_TOKENS,
+    LEAST_STOPS,
     LONG_SESSION_STEPS,
     MIN_GROUNDING,
     MOST_LEAKAGE,
     MOST_REPEATS,
     MOST_SHIFT,
+    MOST_STOP_AUC,
     PRIVATE_PAGES,
     AuditReport,
     Finding,
     Grounding,
     Spread,
+    StepNumbers,
     pluralize,
 )
 from replay_sessions.store.audit.scan import (
@@ -33,6 +36,7 @@ from replay_sessions.store.audit.scan import (
     find_leaks,
     scan_store,
 )
+from replay_sessions.store.audit.step_numbers import predict_by_number
 from replay_sessions.store.manifest import format_counts
 from replay_sessions.store.splits import SPLITS
 
@@ -65,6 +69,7 @@ def audit_store(
     leaks = find_leaks(store, [fact for fact in readable if fact.session_id not in copies])
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
+    numbers = predict_by_number(readable)
     weighed = [  # each with whether it is a fault
         (_duplicates(pairs), len(pairs) > MOST_REPEATS * len(store)),
         (_shared_users(store), manifest.split_plan.by == "user"),  # else the plan allows it
@@ -88,6 +93,7 @@ def audit_store(
             *(finding for finding, is_fault in weighed_findings if not is_fault),
             *_coincidences(find_exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
+            *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
             *_endless(store),
             *_over_context(readable, context_tokens),
             *_private(readable),
@@ -98,6 +104,7 @@ def audit_store(
         action_counts=dict(sorted(_total(fact.action_counts for fact in readable).items())),
         split_sessions=manifest.split_sessions,
         session_steps=_spread([fact.steps for fact in readable]),
+        step_numbers=numbers,
         page_characters=_spread([length for fact in readable for length in fact.page_characters]),
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
         left_out_steps=manifest.left_out_steps,
@@ -211,6 +218,15 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         yield Finding("doubtful_steps", f"{pluralize(len(sessions), 'session')} with {reason}", tuple(sessions))
 
 
+def _stops_by_number(numbers: StepNumbers, stops: int) -> Iterator[Finding]:
+    if numbers.stop_auc is not None and numbers.stop_auc >= MOST_STOP_AUC and stops >= LEAST_STOPS:
+        message = (
+            f"the number of the step alone tells where shoppers leave (AUC {numbers.stop_auc:.2f}): were visits picked "
+            "by length, or is all else that is done at such steps inferred, and so not scored without --inferred?"
+        )
+        yield Finding("stops_by_number", message)
+
+
 def _endless(store: SessionStore) -> Iterator[Finding]:
     rows = sorted(store.index(), key=lambda row: -row.steps)
     endless = [row for row in rows if row.steps > LONG_SESSION_STEPS]
@@ -261,4 +277,4 @@ def _spread(values: list[int]) -> Spread | None:
     if not values:
         return None
     ordered = sorted(values)
-    return Spread(*(ordered[int(share * (len(ordered) - 1))] for share in (0, 0.5, 0.9, 1)))
+    return Spread(*(ordered[int(share * (len(ordered) - 1))] for share in (0, 0.1, 0.5, 0.9, 1)))

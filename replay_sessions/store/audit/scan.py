@@ -22,7 +22,7 @@ from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
-from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
+from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type, reply_action
 from replay_sessions.store import SessionStore
 
 Key = TypeVar("Key")
@@ -43,6 +43,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
         content: Digest of goal, pages, actions and rationales, without ids and times.
         may_coincide: Two shoppers may well have done the same: a few clicks, and no word of their own.
         action_keys: Digests of the distinct actions.
+        logged: The numbers and digests of the actions that the log holds, without the first.
+        stops: Numbers of those that are a terminate.
         doubts: What looks wrong, completing "N sessions with ...".
         searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
         private: How many private texts are there, by kind; never the texts.
@@ -60,6 +62,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes = b""
     may_coincide: bool = False
     action_keys: frozenset[bytes] = frozenset()
+    logged: tuple[tuple[int, bytes], ...] = ()
+    stops: tuple[int, ...] = ()
     doubts: tuple[str, ...] = ()
     searched_pages: int = 0
     private: dict[str, int] = {}
@@ -111,6 +115,7 @@ def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFac
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
+    logged = [(number, step.action) for number, step in enumerate(session.steps) if number and not step.is_inferred]
     return SessionFacts(
         session_id=session.session_id,
         split=split,
@@ -123,6 +128,8 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         content=_digest((session.goal, [(step.page, step.action, step.rationale) for step in session.steps])),
         may_coincide=_may_coincide(session),
         action_keys=frozenset(_digest(step.action) for step in session.steps),
+        logged=tuple((number, _digest(reply_action(action))) for number, action in logged),
+        stops=tuple(number for number, action in logged if isinstance(action, Terminate)),
         doubts=tuple(_doubts(session)),
         searched_pages=len(session.steps) if search else 0,
         private=_private(session) if search else {},

@@ -273,3 +273,51 @@ def test_private_data_is_found_in_every_field(make_store: MakeStore) -> None:
     )
     warning = next(warning for warning in audit_store(store).warnings if warning.code == "private_data")
     assert "(4 email; " in warning.message
+
+
+def visit(number: int, names: str, *, inferred: str = "") -> Session:
+    """A session of clicks by letter, "." for a terminate."""
+    steps = tuple(
+        Step(
+            page='<a name="a">A</a><a name="b">B</a>',
+            action=Terminate() if name == "." else Click(name=name),
+            is_inferred=str(index) in inferred,
+        )
+        for index, name in enumerate(names)
+    )
+    return Session(session_id=f"v{number}", user_id=f"u{number}", source="test", steps=steps)
+
+
+def by_number(make_store: MakeStore, train: list[str], test: list[str], inferred: str = "") -> AuditReport:
+    sessions = [visit(number, names, inferred=inferred) for number, names in enumerate([*train, *test])]
+    sides = ["train"] * len(train) + ["test"] * len(test)
+    official = [msgspec.structs.replace(one, official_split=side) for one, side in zip(sessions, sides, strict=True)]
+    return audit_store(make_store(official, splits=SplitPlan(by="official")))
+
+
+def test_what_the_number_of_a_step_predicts_is_told(make_store: MakeStore) -> None:
+    # Train: at number 1 always b, at number 2 mostly the end; of all steps b is the most frequent, 7 of 13.
+    report = by_number(make_store, ["abb.", "ab.", "ab.", "ab.", "ab.", "ab."], ["ab.", "aa.", "ab.", "aba."])
+    numbers = report.step_numbers
+    # Held out: b a b b | . . . a | . ; 1 -> b is right 3 of 4, 2 -> end 3 of 4, 3, seen once in train, -> b 0 of 1.
+    assert numbers.exact_match == pytest.approx(6 / 9)
+    assert numbers.majority == pytest.approx(3 / 9)
+    # Shares of ends: (0+s)/7 at 1, (5+s)/7 at 2, (1+s)/2 at 3 with s = 6/13; stops at 2, 2, 2, 3; others 1, 1, 1, 1, 2.
+    assert numbers.stop_auc == pytest.approx((3 * (4 + 0.5) + 1 * 4) / 20)
+    assert report.session_steps is not None
+    assert (report.session_steps.least, report.session_steps.p10, report.session_steps.most) == (3, 3, 4)
+
+
+def test_inferred_steps_are_not_predicted(make_store: MakeStore) -> None:
+    report = by_number(make_store, ["aab."] * 8, ["aaa."] * 3, inferred="1")
+    assert report.step_numbers.exact_match == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("lengths", "is_warned"), [((5, 5), True), ((2, 9), False)])
+def test_visits_picked_by_length_are_warned_of(
+    make_store: MakeStore, lengths: tuple[int, int], is_warned: bool
+) -> None:
+    low, high = lengths
+    names = ["a" * (low + number % (high - low + 1)) + "." for number in range(160)]
+    report = by_number(make_store, names[:80], names[80:])
+    assert ("stops_by_number" in [finding.code for finding in report.warnings]) == is_warned
