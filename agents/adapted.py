@@ -29,6 +29,7 @@ from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action, Session
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
+from shop_env.episodes import scored_indices
 from shop_env.observation import ContextConfig, Observation
 from shop_env.replies import format_reply
 
@@ -101,6 +102,13 @@ class TrainView:
 
     def step_count(self, session_id: str) -> int:
         return self._store.step_count(session_id)
+
+    def inferred_steps(self, session_id: str) -> tuple[int, ...]:
+        return self._store.inferred_steps(session_id)
+
+    def learnt_steps(self, session_id: str, *, skip_first_action: bool, inferred: bool) -> list[int]:
+        """Returns which steps of a session to learn from: those that are scored by the same options."""
+        return scored_indices(self, session_id, first_action=not skip_first_action, inferred=inferred)
 
     def session(self, session_id: str) -> Session:
         """Reads one of them."""

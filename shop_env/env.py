@@ -6,8 +6,9 @@
 
 The pages are the logged ones whatever the reply says (teacher forcing, as in Shop-R1 and Customer-R1): a reply decides
 the reward of its step and nothing else. Sessions begin on the home page, so the first action is given, not scored:
-with `skip_first_action` an episode begins at the second page, the first in its history; sessions of a single step then
-hold nothing to score and are left out (`left_out_sessions` counts them).
+with `skip_first_action` an episode begins at the second page, the first in its history. Steps that an import inferred
+are passed over too, unless `inferred`: they appear in the history alone. Sessions with nothing else are left out
+(`left_out_sessions` counts them).
 
 `info` after a step:
     session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
@@ -28,7 +29,7 @@ A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward whe
 import dataclasses
 import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -42,7 +43,7 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
-from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi, render_html
 from shop_env.replies import Extraction, MalformedReply, extraction_of, parse_reply
@@ -114,6 +115,7 @@ class ReplayEnv(TextEnv):
         context: A ContextConfig or fields of one: how much of a session is shown, and whose persona.
         reward: Name of a preset, a RewardConfig, or fields of one, which may start from a `preset`.
         skip_first_action: Episodes begin at the second page, as in the papers.
+        inferred: Ask for actions too that the log does not hold and the import inferred.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
         with_info: False: every `info` is empty.
@@ -128,6 +130,7 @@ class ReplayEnv(TextEnv):
         reward: str | Mapping[str, Any] | RewardConfig = "shop_r1",
         extraction: Extraction = "strict",
         skip_first_action: bool = True,
+        inferred: bool = False,
         order: SessionOrder = "shuffled",
         with_info: bool = True,
         render_mode: str | None = None,
@@ -138,6 +141,7 @@ class ReplayEnv(TextEnv):
             render_mode,
             order=(order, get_args(SessionOrder)),
             skip_first_action=(skip_first_action, (True, False)),
+            inferred=(inferred, (True, False)),
             with_info=(with_info, (True, False)),
         )
         self.store = open_source(store)
@@ -146,23 +150,27 @@ class ReplayEnv(TextEnv):
             reward_preset(reward) if isinstance(reward, str) else convert_option("reward", reward, RewardConfig)
         )
         self._personas = persona_texts(self.store, self.context)
-        self._first_step = 1 if skip_first_action else 0
         self._order = order
         self._with_info = with_info
         self._split = split
         in_split = self.store.session_ids(split)
-        self.session_ids = [name for name in in_split if self.store.step_count(name) > self._first_step]
+        choice = {"first_action": not skip_first_action, "inferred": inferred}
+        scored = {name: scored_indices(self.store, name, **choice) for name in in_split}
+        self._scored = {name: indices for name, indices in scored.items() if indices}
+        self.session_ids = list(self._scored)
         self.left_out_sessions = len(in_split) - len(self.session_ids)
         if not self.session_ids:
+            after = " after its first" if skip_first_action else ""
+            logged = "" if inferred else " that was not inferred"
             raise BadConfig(
                 f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
-                f"{' after its first' if skip_first_action else ''}; choose another split or store."
+                f"{after}{logged}; choose another split or store."
             )
-        self._playable = frozenset(self.session_ids)
         self._view = msgspec.json.encode([self.store.fingerprint, self.context, self.reward])
         self._queue: list[str] = []
         self._episode: Episode | None = None
         self._step_index = 0
+        self._upcoming: Iterator[int] = iter(())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.session_ids)} sessions, split {self._split!r} of {self.store!r}>"
@@ -212,7 +220,7 @@ class ReplayEnv(TextEnv):
             }
             if isinstance(reply, MalformedReply):
                 info["problem"], info["problem_detail"] = reply.problem, reply.detail
-        self._step_index = index = index + 1
+        self._step_index = index = next(self._upcoming, len(episode.actions))
         self._answered = action, reward
         return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
@@ -225,11 +233,11 @@ class ReplayEnv(TextEnv):
         )
 
     def _checked(self, session_id: str) -> str:
-        if session_id in self._playable:
+        if session_id in self._scored:
             return session_id
         reason = f"is not in split {self._split!r}: make an env with the session's split, or with 'all'."
-        if self.store.step_count(session_id) <= self._first_step:
-            reason = "has a single step, and the first is not scored: replay it with skip_first_action=False."
+        if session_id in self.store.session_ids(self._split):
+            reason = "has no step to score: replay it with skip_first_action=False, or inferred=True."
         raise BadConfig(f"Session {session_id!r} {reason}")
 
     def _next_session(self) -> str:
@@ -244,7 +252,8 @@ class ReplayEnv(TextEnv):
             (self._view, session_id),
             lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas),
         )
-        self._step_index = self._first_step
+        self._upcoming = iter(self._scored[session_id])
+        self._step_index = next(self._upcoming)
         self._answered = None
         return episode
 

@@ -6,7 +6,7 @@ envs of one process share them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -27,6 +27,7 @@ class SessionSource(Protocol):
     def fingerprint(self) -> str: ...
     def session_ids(self, split: SplitChoice = "all") -> list[str]: ...
     def step_count(self, session_id: str) -> int: ...
+    def inferred_steps(self, session_id: str) -> Sequence[int]: ...
     def user_id(self, session_id: str) -> str: ...
     def session(self, session_id: str) -> Session: ...
 
@@ -40,6 +41,24 @@ def open_source(store: str | Path | SessionSource) -> SessionSource:
             f"store is {store!r}; it must be the path of a session store, 'demo', or an opened SessionStore."
         )
     return store
+
+
+class StepCounts(Protocol):
+    """The part of a store that says which steps a session has."""
+
+    def step_count(self, session_id: str) -> int: ...
+    def inferred_steps(self, session_id: str) -> Sequence[int]: ...
+
+
+def scored_indices(store: StepCounts, session_id: str, *, first_action: bool, inferred: bool) -> list[int]:
+    """Returns the steps of a session that are asked about and learnt from, counted from 0; the others are its history.
+
+    Args:
+        first_action: The session's first step too, which the papers count as given.
+        inferred: Steps too whose action the log does not hold (`Step.is_inferred`).
+    """
+    passed_over = set() if inferred else set(store.inferred_steps(session_id))
+    return [index for index in range(int(not first_action), store.step_count(session_id)) if index not in passed_over]
 
 
 class Episode:

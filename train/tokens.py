@@ -16,8 +16,8 @@ window (shop_env/page_budget.py), `skip` leaves the step out. Training, sampling
 so a step is trained on with the prompt that it is evaluated with.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
-scored, and training on it would teach `"name": ""`. Its page and its reply stay in the trunk as history of later steps,
-but it is not among `replies`: it has no loss and no sampled replies.
+scored, and training on it would teach `"name": ""`. Nor is one that the import inferred, unless asked for. Their pages
+and replies stay in the trunk as history of later steps, but are not among `replies`: no loss, no sampled replies.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action, Session, written_action
+from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.page_budget import cut_window, find_element, window_start
 from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
@@ -124,16 +124,19 @@ def tokenize_session(
     max_prompt_tokens: int,
     personas: Mapping[str, str] | None = None,
     long_pages: LongPages = "shorten",
+    *,
+    inferred: bool = False,
 ) -> list[SessionTokens]:
     """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
 
     Steps that drop the same pages share a trunk; one that sees a window of its page has a trunk of its own, because
-    later ones show nothing of that page. A step that does not fit is left out, as is one whose target was not logged;
+    later ones show nothing of that page. A step that does not fit is left out, as is one that is no target;
     `sum(len(t.replies))` is the number of the others. In a context whose prompts are no prefixes of one another
     (`latest_step`, budgets) each step is a trunk of its own.
 
     Args:
         prompt: One that asks for no rationales teaches empty ones (Customer-R1, table 4, "without rationale").
+        inferred: Actions too that the log does not hold and the import inferred are targets.
     """
     observations = observe_session(session, context, personas)
     trunks: list[SessionTokens] = []
@@ -145,7 +148,7 @@ def tokenize_session(
         by_fit: dict[_Fit, list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
             fit = conversation.fit(step, max_prompt_tokens, long_pages)
-            if fit is not None and not unlogged_fields(session.steps[step].action):
+            if fit is not None and is_target(session.steps[step], inferred=inferred):
                 by_fit.setdefault(fit, []).append(step)
         for fit, steps in by_fit.items():
             replies = [_reply(tokenizer, session, conversation, step, fit, prompt) for step in steps]
@@ -153,6 +156,11 @@ def tokenize_session(
             left_out = fit.left_out if context.scope == "whole_session" else 0
             trunks.append(SessionTokens(session.session_id, tokens, replies, left_out, fit.page is not None))
     return trunks
+
+
+def is_target(step: Step, *, inferred: bool) -> bool:
+    """Returns whether a step is trained on where its page fits."""
+    return not unlogged_fields(step.action) and (inferred or not step.is_inferred)
 
 
 def _reply(

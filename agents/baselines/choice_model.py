@@ -98,11 +98,18 @@ class ChoiceModel(FittedBaseline):
         *,
         temperature: float = 0.0,
         skip_first_action: bool = True,
+        inferred: bool = False,
         max_steps: int | None = None,
         refits: int = 0,
     ) -> None:
         self.refits = refits
-        super().__init__(store, temperature=temperature, skip_first_action=skip_first_action, max_steps=max_steps)
+        super().__init__(
+            store,
+            temperature=temperature,
+            skip_first_action=skip_first_action,
+            inferred=inferred,
+            max_steps=max_steps,
+        )
 
     def learn(self, examples: Sequence[Example]) -> None:
         fitted, tuned = split_labelled(examples)

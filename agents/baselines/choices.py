@@ -117,17 +117,21 @@ class Reader:
         self._roles: dict[tuple[str, str], str] = {}
         self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MAX_WORDS])
 
-    def examples(self, store: TrainView, *, skip_first_action: bool, max_steps: int | None) -> Iterator[Example]:
+    def examples(
+        self, store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
+    ) -> Iterator[Example]:
         """Reads scored steps of the train split in storage order; if there are more, those of a sample of sessions."""
+        which = {"skip_first_action": skip_first_action, "inferred": inferred}
         steps = (
-            (session.user_id, *pair)
-            for session in sample_sessions(store, skip_first_action=skip_first_action, max_steps=max_steps)
-            for pair in [*zip(observe_session(session, store.context), session.steps, strict=True)][skip_first_action:]
+            (session, observations[index], index)
+            for session in sample_sessions(store, **which, max_steps=max_steps)
+            for observations in [observe_session(session, store.context)]
+            for index in store.learnt_steps(session.session_id, **which)
         )
-        for user_id, observation, step in islice(steps, max_steps):
-            page, logged = self.read(observation), reply_action(step.action)
-            chosen = (index for index, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
-            yield Example(page, self._role(**logged), next(chosen, None), user_id)
+        for session, observation, index in islice(steps, max_steps):
+            page, logged = self.read(observation), reply_action(session.steps[index].action)
+            chosen = (number for number, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
+            yield Example(page, self._role(**logged), next(chosen, None), session.user_id)
 
     def read(self, observation: Observation) -> ChoicePage:
         """Reads the choices of a step, terminate first."""
@@ -218,7 +222,9 @@ class Reader:
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
 
 
-def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int | None) -> Iterator[Session]:
+def sample_sessions(
+    store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
+) -> Iterator[Session]:
     """Reads the train split in storage order: all of it, or a random sample of sessions with at most so many steps.
 
     The sample is the same for the same store. One session is read whatever its length.
@@ -227,7 +233,8 @@ def sample_sessions(store: TrainView, *, skip_first_action: bool, max_steps: int
         return store.sessions()
     ids = store.session_ids()
     order = np.random.default_rng(0).permutation(len(ids))
-    steps = np.cumsum([max(0, store.step_count(ids[index]) - skip_first_action) for index in order])
+    which = {"skip_first_action": skip_first_action, "inferred": inferred}
+    steps = np.cumsum([len(store.learnt_steps(ids[index], **which)) for index in order])
     drawn = order[: max(1, int(np.searchsorted(steps, max_steps, "right")))]
     return store.sessions() if len(drawn) >= len(ids) else (store.session(ids[index]) for index in np.sort(drawn))
 

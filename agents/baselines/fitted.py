@@ -52,6 +52,7 @@ class FittedBaseline(DistributionAgent):
         temperature: See DistributionAgent; simulated visits need 1.
         store: What to learn from: its train split.
         skip_first_action: Learn from the steps that are scored, without each session's first.
+        inferred: Learn from actions too that the log does not hold and the import inferred.
         max_steps: Learn from at most so many steps, those of a random sample of whole sessions where the split has
             more; None: all. 100,000 steps of pages with 20 elements take two minutes to read and 2 GB of
             memory, and boosting as much again.
@@ -66,13 +67,14 @@ class FittedBaseline(DistributionAgent):
         *,
         temperature: float = 0.0,
         skip_first_action: bool = True,
+        inferred: bool = False,
         max_steps: int | None = None,
     ) -> None:
         super().__init__(temperature)
         if max_steps is not None and max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         store = TrainView.of(store)
-        self._reader, examples = train_steps(store, skip_first_action, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
+        self._reader, examples = train_steps(store, skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         if not examples:
             raise BadConfig(
                 f"A baseline learns from the train split, and that of store '{store.name}' has no step to learn from"
@@ -110,11 +112,12 @@ class FittedBaseline(DistributionAgent):
 
 @lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than most of them learn
 def train_steps(
-    store: TrainView, skip_first_action: bool, max_steps: int | None, reader_class: type[Reader]
+    store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None, reader_class: type[Reader]
 ) -> tuple[Reader, list[Example]]:
     """Reads the examples of a store's train split; they are held in memory for the next baseline of the same store."""
     reader = reader_class(store)
-    return reader, list(reader.examples(store, skip_first_action=skip_first_action, max_steps=max_steps))
+    options = {"skip_first_action": skip_first_action, "inferred": inferred}
+    return reader, list(reader.examples(store, **options, max_steps=max_steps))
 
 
 def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:

@@ -12,7 +12,7 @@ again" is an outcome of its own, and every action that was counted may be chosen
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import log
 
@@ -45,19 +45,27 @@ class _CountingAgent(DistributionAgent):
         store: What to learn from: all steps of its train split.
         temperature: See DistributionAgent.
         skip_first_action: Learn from the steps that are scored, without each session's first.
+        inferred: Learn from actions too that the log does not hold and the import inferred.
     """
 
-    def __init__(self, store: TrainView | str, *, temperature: float = 0.0, skip_first_action: bool = True) -> None:
+    def __init__(
+        self,
+        store: TrainView | str,
+        *,
+        temperature: float = 0.0,
+        skip_first_action: bool = True,
+        inferred: bool = False,
+    ) -> None:
         super().__init__(temperature)
         view = TrainView.of(store)
         if not len(view):
             raise BadConfig(f"counts are of the train split, and that of store '{view.name}' has no session")
-        self._skip = int(skip_first_action)
-        self.learn(view.sessions())
+        which = {"skip_first_action": skip_first_action, "inferred": inferred}
+        self.learn((session, view.learnt_steps(session.session_id, **which)) for session in view.sessions())
 
     @abstractmethod
-    def learn(self, sessions: Iterator[Session]) -> None:
-        """Takes from the sessions what `weigh` needs."""
+    def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
+        """Takes from the sessions, each with the steps to learn from, what `weigh` needs."""
 
     @abstractmethod
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
@@ -72,11 +80,12 @@ class _CountingAgent(DistributionAgent):
 class PageCounts(_CountingAgent):
     """Counts of what was done next after the same heading, product before, last product and last action."""
 
-    def learn(self, sessions: Iterator[Session]) -> None:
+    def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
         self._counts, fitted = WittenBell(), WittenBell()
         held_out: list[tuple[Context, str]] = []
-        for number, session in enumerate(sessions):
-            for context, action in islice(self.transitions(session), self._skip, None):
+        for number, (session, learnt) in enumerate(sessions):
+            transitions = list(self.transitions(session))
+            for context, action in (transitions[index] for index in learnt):
                 self._counts.add(context, action)
                 if number % _HELD_OUT:
                     fitted.add(context, action)
@@ -142,12 +151,12 @@ def _context(page: str, past: Sequence[dict[str, str]]) -> Context:
 class StepNumber(_CountingAgent):
     """Counts of how often a session ends at each step's number; all other actions are alike."""
 
-    def learn(self, sessions: Iterator[Session]) -> None:
+    def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
         reached, ended = np.ones(_MAX_STEPS), np.zeros(_MAX_STEPS)
-        for session in sessions:
-            for number, step in islice(enumerate(session.steps), self._skip, None):
-                reached[min(number, _MAX_STEPS - 1)] += 1
-                ended[min(number, _MAX_STEPS - 1)] += isinstance(step.action, Terminate)
+        for session, learnt in sessions:
+            for index in learnt:
+                reached[min(index, _MAX_STEPS - 1)] += 1
+                ended[min(index, _MAX_STEPS - 1)] += isinstance(session.steps[index].action, Terminate)
         overall = ended.sum() / reached.sum()
         self._ends = (ended + overall) / reached  # a step that was never reached ends as steps do on the whole
 

@@ -57,14 +57,16 @@ class MajorityAgent(SeededAgent):
     Args:
         store: The actions of its train split are counted.
         skip_first_action: Count the steps that are scored, without each session's first.
+        inferred: Count actions too that the log does not hold and the import inferred.
     """
 
-    def __init__(self, store: TrainView | str, skip_first_action: bool = True) -> None:
+    def __init__(self, store: TrainView | str, skip_first_action: bool = True, inferred: bool = False) -> None:
         store = TrainView.of(store)
+        which = {"skip_first_action": skip_first_action, "inferred": inferred}
         counts = Counter(
-            msgspec.json.encode(written_action(step.action))
+            msgspec.json.encode(written_action(session.steps[index].action))
             for session in store.sessions()
-            for step in session.steps[skip_first_action:]
+            for index in store.learnt_steps(session.session_id, **which)
         )
         if not counts:
             raise BadConfig(f"Agent 'majority' learns from the train split, and that of store '{store.name}' is empty")

@@ -191,6 +191,7 @@ class TrainConfig(Config):
         store: A session store's folder, or `demo`.
         seed: The same seed gives the same run on CPU.
         reward: A preset's name (shop_env.reward.score) or a table of numbers.
+        inferred: Train on actions too, and score them, that the log does not hold and the import inferred.
         missing_rationales: `refuse` a run whose reward scores rationales (self-certainty, log_likelihood) on a store
             where under half of the train split's steps have one; `empty` trains on empty ones in their place.
         threads: CPU threads; 0: torch's default. The same seed and thread count give the same run on CPU.
@@ -209,6 +210,7 @@ class TrainConfig(Config):
     prompt: PromptConfig = PromptConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     reward: str | RewardConfig = "shop_r1"
+    inferred: bool = False
     missing_rationales: Literal["refuse", "empty"] = "refuse"
     validation: ValidationConfig = ValidationConfig()
     evaluation: TableConfig = TableConfig()
@@ -272,6 +274,7 @@ class TrainConfig(Config):
             sessions=self.evaluation.sessions,
             context=self.context,
             reward=self.reward,
+            inferred=self.inferred,
             likelihood=self.evaluation.most_probable_action is not None,
         )
 

@@ -20,10 +20,9 @@ from replay_sessions.store import SessionStore
 from shop_env.metrics.clustered_errors import estimate, value_error, within_bounds
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import PromptConfig, render_prompt
-from shop_env.reward.matching import unlogged_fields
 from train.config import ModelConfig
 from train.token_cache import cache_key, cached_trunks
-from train.tokens import SessionTokens, tokenize_session
+from train.tokens import SessionTokens, is_target, tokenize_session
 
 
 class TrainingData:
@@ -45,14 +44,16 @@ class TrainingData:
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
         first = next(iter(self._store.sessions("train")), None)
         instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
-        long_pages = self._config.model.long_pages
-        settings = (context, prompt, limit, long_pages, self._store.fingerprint)
+        long_pages, inferred = self._config.model.long_pages, self._config.inferred
+        settings = (context, prompt, limit, long_pages, inferred, self._store.fingerprint)
         key = cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
 
         def tokenize() -> Iterator[SessionTokens]:
             personas = persona_texts(self._store, context)
             for session in self._store.sessions("train"):
-                yield from tokenize_session(tokenizer, session, context, prompt, limit, personas, long_pages)
+                yield from tokenize_session(
+                    tokenizer, session, context, prompt, limit, personas, long_pages, inferred=inferred
+                )
 
         trunks = cached_trunks(self._folder, key, tokenize)
         self._log_size(trunks)
@@ -63,18 +64,18 @@ class TrainingData:
         tokens = sum(len(trunk.tokens) for trunk in trunks)
         steps, included = sum(map(self._store.step_count, ids)), sum(len(trunk.replies) for trunk in trunks)
         self._log(f"train split: {len(ids)} sessions, {included} steps, {tokens:,} tokens")
-        targets = target_counts(self._store.sessions("train"))
+        targets = target_counts(self._store.sessions("train"), inferred=self._config.inferred)
         if unlogged := steps - sum(targets.values()):
-            self._log(f"left out: {unlogged} steps whose target was not logged")
+            self._log(f"left out: {unlogged} steps whose action was not logged, or was inferred")
         shares = page_shares(trunks, targets)
         self._log(str(shares))
         if problem := shares.problem(self._config.model):
             raise BadConfig(problem)
 
 
-def target_counts(sessions: Iterable[Session]) -> dict[str, int]:
-    """The number of each session's steps whose target was logged."""
-    return {each.session_id: sum(not unlogged_fields(step.action) for step in each.steps) for each in sessions}
+def target_counts(sessions: Iterable[Session], *, inferred: bool) -> dict[str, int]:
+    """Counts each session's steps that are targets."""
+    return {each.session_id: sum(is_target(step, inferred=inferred) for step in each.steps) for each in sessions}
 
 
 class PageShares(NamedTuple):
@@ -157,7 +158,7 @@ class RationaleCoverage(NamedTuple):
         )
 
 
-def rationale_coverage(sessions: Iterable[Session]) -> RationaleCoverage:
-    """Of training sessions."""
-    steps = [bool(step.rationale) for session in sessions for step in session.steps]
+def rationale_coverage(sessions: Iterable[Session], *, inferred: bool) -> RationaleCoverage:
+    """Counts those of training sessions; with or without inferred actions."""
+    steps = [bool(step.rationale) for session in sessions for step in session.steps if inferred or not step.is_inferred]
     return RationaleCoverage(sum(steps), len(steps))

@@ -149,7 +149,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     """
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
     model_config, tokenizer = _read_model(config, sessions)
-    tokenizer, targets = CachingTokenizer(tokenizer), target_counts(sessions)
+    tokenizer, targets = CachingTokenizer(tokenizer), target_counts(sessions, inferred=config.inferred)
     model = build_on_meta(model_config, config.model.lora)
     rows: list[list[Cell]] = []
     problems: dict[str, None] = {}
@@ -159,7 +159,14 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
             continue
         personas = persona_texts(store, phase.context)
         prompt = config.prompt_of(phase, store)
-        tokenize = partial(tokenize_session, tokenizer, context=phase.context, prompt=prompt, personas=personas)
+        tokenize = partial(
+            tokenize_session,
+            tokenizer,
+            context=phase.context,
+            prompt=prompt,
+            personas=personas,
+            inferred=config.inferred,
+        )
         limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
         tokenized = (tokenize(session, max_prompt_tokens=limit, long_pages=long_pages) for session in sessions)
         trunks = [trunk for of_session in tokenized for trunk in of_session]
@@ -201,7 +208,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         )
     if machine.processes > 1:
         yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
-    rationales = rationale_coverage(sessions)
+    rationales = rationale_coverage(sessions, inferred=config.inferred)
     yield rationales.problem(config) or str(rationales)
 
 

@@ -65,12 +65,13 @@ def evaluate_shared(
     *,
     max_sessions: int | None,
     seed: int,
+    inferred: bool,
     **options: Any,
 ) -> list[StepRecord]:
     """The records of `evaluate`, with its options; all processes call it, and all have all records."""
-    keys = scored_keys(store, split, max_sessions=max_sessions, seed=seed)
+    keys = scored_keys(store, split, max_sessions=max_sessions, seed=seed, inferred=inferred)
     own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
-    records = evaluate(agent, store, split, session_ids=own, seed=seed, **options) if own else []
+    records = evaluate(agent, store, split, session_ids=own, seed=seed, inferred=inferred, **options) if own else []
     ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes
     by_key = {record.key: record for part in ranks.all_gather(records) for record in part}
     return [by_key[key] for key in keys]

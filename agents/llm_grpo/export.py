@@ -108,7 +108,9 @@ def _write_steps(
             [
                 trunk
                 for session in map(store.session, drawn)
-                for trunk in tokenize_session(tokenizer, session, context, prompt, limit, personas, long_pages)
+                for trunk in tokenize_session(
+                    tokenizer, session, context, prompt, limit, personas, long_pages, inferred=config.inferred
+                )
             ]
         )
     for split, trunks in splits.items():

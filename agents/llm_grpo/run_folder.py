@@ -157,7 +157,7 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> Rationa
         check_store(folder, store)
         record_extension(folder, config, store)
         return None
-    coverage = rationale_coverage(store.sessions("train"))
+    coverage = rationale_coverage(store.sessions("train"), inferred=config.inferred)
     if problem := coverage.problem(config):
         raise BadConfig(problem)
     folder.mkdir(parents=True, exist_ok=True)

@@ -110,6 +110,7 @@ class TrainingRun:
                     reward=self.config.reward_config,
                     seed=self.config.seed,
                     max_sessions=rule.sessions,
+                    inferred=self.config.inferred,
                 )
             return step_metrics(records)["exact_accuracy"]
 

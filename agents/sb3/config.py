@@ -27,6 +27,7 @@ class Sb3Config(Config):
         max_candidates: The most candidates that a page may offer.
         reward: The reward preset.
         persona, goal: The persona arm, and whether the goal is shown.
+        inferred: Learn from actions too that the log does not hold and the import inferred.
         arguments: The algorithm's own arguments as JSON, such as '{"learning_rate": 0.0003}'.
     """
 
@@ -40,6 +41,7 @@ class Sb3Config(Config):
     reward: str = "binary"
     persona: str = "matched"
     goal: str = "hidden"
+    inferred: bool = False
     arguments: str = "{}"
 
     def __post_init__(self) -> None:

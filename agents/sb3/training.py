@@ -56,8 +56,14 @@ def train(config: Sb3Config) -> None:
 
 def make_env(config: Sb3Config) -> DiscreteActions:
     """Makes the env of the train split as such a policy sees it."""
-    context = {"persona": config.persona, "goal": config.goal}
-    env = gymnasium.make("ShopR1-v0", store=config.store, split="train", reward=config.reward, context=context)
+    env = gymnasium.make(
+        "ShopR1-v0",
+        store=config.store,
+        split="train",
+        reward=config.reward,
+        context={"persona": config.persona, "goal": config.goal},
+        inferred=config.inferred,
+    )
     return DiscreteActions(env, max_candidates=config.max_candidates, view="dict")
 
 

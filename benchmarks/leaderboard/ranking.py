@@ -219,7 +219,8 @@ def markdown(log: EvaluationLog) -> str:
     """leaderboard.md."""
     config, store = log.config, log.provenance["store"]
     first = "first actions scored" if config.first_action else "first actions not scored"
-    first += "" if config.inferred else ", nor inferred ones"
+    if log.sample.inferred:
+        first += f", inferred ones {'' if config.inferred else 'not '}scored"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
     table = results_table(log.rows, notes=notes_of(log), sample=log.sample)
     return (

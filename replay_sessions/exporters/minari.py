@@ -73,7 +73,12 @@ class MinariExporter(msgspec.Struct, frozen=True):
             # Minari would write the data set where it is to be, and half of one would load.
             with WorkFolder(folder, overwrite=self.overwrite, marker=_MARKER) as work, writing(folder):
                 env = gymnasium.make(
-                    _ENV_ID, store=store_name, split=self.split, order="storage", skip_first_action=False
+                    _ENV_ID,
+                    store=store_name,
+                    split=self.split,
+                    order="storage",
+                    skip_first_action=False,
+                    inferred=True,
                 )
                 with _datasets_path(work.path / "datasets"):
                     dataset = _create(minari, env, dataset_id, store, on_progress)

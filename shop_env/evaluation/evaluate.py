@@ -58,6 +58,7 @@ def evaluate(
     extraction: Extraction = "strict",
     seed: int | None = 0,
     skip_first_action: bool = True,
+    inferred: bool = False,
     max_sessions: int | None = None,
     session_ids: Collection[str] | None = None,
     batch_size: int = 64,
@@ -75,6 +76,7 @@ def evaluate(
         reward: How replies are scored; None: the preset `shop_r1`.
         extraction: How an action is read out of a reply (shop_env.replies.parse_reply).
         seed: The run's, from which each step has its own (shop_env.evaluation.generate.step_seed).
+        inferred: Score actions too that the log does not hold and the import inferred.
         max_sessions: Only so many sessions of the split, drawn by the seed.
         session_ids: Only these sessions.
         batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
@@ -91,6 +93,7 @@ def evaluate(
         reward=reward or "shop_r1",
         extraction=extraction,
         first_action=not skip_first_action,
+        inferred=inferred,
         batch_size=batch_size,
         likelihood=likelihood,
     )

@@ -2,8 +2,8 @@
 
     SessionStore ─► scored_keys (by the index alone) ─► steps_at ─► ScoredStep ─► shop_env/evaluation/generate.py
 
-The first action of a session is not scored unless told: every session begins on the home page, so the papers count one
-page-action pair as known (Shop-R1, section 4.1; OPeRA).
+The first action of a session is not scored unless asked for: every session begins on the home page, so the papers count
+one page-action pair as known (Shop-R1, section 4.1; OPeRA). Nor are inferred actions (shop_env.episodes).
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.schema import Action, Session, Split, Terminate
 from replay_sessions.store import SessionStore
+from shop_env.episodes import scored_indices
 from shop_env.metrics import metric_preset
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.intervals import Cluster
@@ -47,7 +48,7 @@ def scored_keys(
     split: AnySplit,
     *,
     skip_first_action: bool = True,
-    skip_inferred: bool = False,
+    inferred: bool = False,
     max_sessions: int | None = None,
     seed: int = 0,
     session_ids: Collection[str] | None = None,
@@ -55,7 +56,7 @@ def scored_keys(
     """The steps to evaluate on, in the order of the store.
 
     Args:
-        skip_inferred: Only actions that the log holds (`Step.is_inferred`); all sessions are read for it.
+        inferred: Actions too that the log does not hold (`Step.is_inferred`).
         max_sessions: Only so many sessions of the split, drawn at random.
         seed: Draws them.
         session_ids: Only these sessions.
@@ -69,18 +70,15 @@ def scored_keys(
         chosen = [session_id for session_id in chosen if session_id in wanted]
     if not chosen:
         raise BadConfig(f"Split '{split}' of store '{store.path}' holds no session to evaluate")
-    keys = [(one, index) for one in chosen for index in range(int(skip_first_action), store.step_count(one))]
-    if skip_inferred:
-        keys = [
-            (session.session_id, index)
-            for session, indices in sessions_at(store, split, keys)
-            for index in indices
-            if not session.steps[index].is_inferred
-        ]
+    keys = [
+        (one, index)
+        for one in chosen
+        for index in scored_indices(store, one, first_action=not skip_first_action, inferred=inferred)
+    ]
     if not keys:
         raise BadConfig(
-            f"Split '{split}' of store '{store.path}' has no step to score: each session has one step, and the first "
-            "action is scored only when asked for"
+            f"Split '{split}' of store '{store.path}' has no step to score: its sessions have first and inferred "
+            "steps alone, which are scored only when asked for (--first-action, --inferred)"
         )
     return keys
 
@@ -136,7 +134,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
         first_action: Score each session's first action too.
-        inferred: Score actions that the log does not hold and that the import inferred, too.
+        inferred: Score actions too that the log does not hold and the import inferred.
         cluster: What intervals and tests count: users with all their sessions, or sessions.
         batch_size: Steps in one call of the project's own language models; no row depends on it.
         likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
@@ -152,7 +150,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metrics: str = "shop_r1"
     extraction: Extraction = "strict"
     first_action: bool = False
-    inferred: bool = True
+    inferred: bool = False
     cluster: Cluster = "user"
     batch_size: int = 64
     likelihood: bool = False
@@ -185,7 +183,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             store,
             self.split,
             skip_first_action=not self.first_action,
-            skip_inferred=not self.inferred,
+            inferred=self.inferred,
             max_sessions=self.sessions,
             seed=self.seed,
             session_ids=session_ids,

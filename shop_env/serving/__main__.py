@@ -53,6 +53,7 @@ class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         answers: Write what the person did too. Keep such a file from whoever is to be measured with it.
         overwrite: Replace a file that is there.
         first_action: Make tasks of the sessions' first actions too.
+        inferred: Ask for actions too that the log does not hold and the import inferred.
         context: What of a session is shown.
         prompt: How it is put into words.
     """
@@ -63,6 +64,7 @@ class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     answers: bool = False
     overwrite: bool = False
     first_action: bool = False
+    inferred: bool = False
     context: ContextConfig = ContextConfig()
     prompt: PromptConfig = PromptConfig()
 
@@ -88,6 +90,7 @@ def _write_tasks(options: TaskFile) -> int:
         context=options.context,
         prompt=options.prompt,
         first_action=options.first_action,
+        inferred=options.inferred,
     )
     count = tasks.count(options.split)
     if not count:

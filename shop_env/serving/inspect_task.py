@@ -39,6 +39,7 @@ def shop_r1(
     context: dict[str, Any] | None = None,
     prompt: dict[str, Any] | None = None,
     first_action: bool = False,
+    inferred: bool = False,
 ) -> Task:
     """Predicts what this person does next.
 
@@ -50,6 +51,7 @@ def shop_r1(
         context: Fields of ContextConfig: how much of a session is shown, and whose persona.
         prompt: Fields of PromptConfig: how it is put into words.
         first_action: Ask for each session's first action too.
+        inferred: Ask for actions too that the log does not hold and the import inferred.
     """
     tasks = StepTasks(
         store,
@@ -57,6 +59,7 @@ def shop_r1(
         prompt=PromptConfig(**prompt or {}),
         extraction=extraction,
         first_action=first_action,
+        inferred=inferred,
     )
     samples = [_sample(step, tasks.answer(split, step.index)) for step in tasks.tasks(split)]
     return Task(

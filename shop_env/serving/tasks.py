@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.schema import Action, written_action
-from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source
+from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.prompts import Message, PromptConfig, prompt_of, render_prompt
 from shop_env.replies import Extraction, MalformedReply, Reply, extraction_of, parse_reply
@@ -111,6 +111,7 @@ class StepTasks:
         reward: What replies earn.
         extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them.
         first_action: Make tasks of the sessions' first actions too; as in the papers they are given, not asked for.
+        inferred: Make tasks of inferred actions too.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class StepTasks:
         reward: RewardConfig | None = None,
         extraction: Extraction = "strict",
         first_action: bool = False,
+        inferred: bool = False,
     ) -> None:
         check_choice("extraction", extraction, Extraction)
         self.store = open_source(store)
@@ -129,9 +131,9 @@ class StepTasks:
         self.prompt = prompt_of(self.store, prompt or PromptConfig())
         self.reward = reward or RewardConfig()
         self.extraction = extraction_of(self.store, extraction)
-        self._first_step = 0 if first_action else 1
+        self._choice = {"first_action": first_action, "inferred": inferred}
         self._personas = persona_texts(self.store, self.context)
-        self._counts: dict[str, tuple[list[str], list[int]]] = {}
+        self._counts: dict[str, tuple[list[tuple[str, list[int]]], list[int]]] = {}
         self._episodes = EpisodeCache(_KEPT_CHARACTERS)
         self._lock = Lock()  # neither stores nor caches are made for several threads
 
@@ -142,7 +144,7 @@ class StepTasks:
 
     def step_of(self, split: str, index: int) -> TaskKey:
         """Session, user and step of a task, by the store's index alone: no session is read."""
-        session_ids, ends = self._task_counts(split)
+        scored, ends = self._task_counts(split)
         count = ends[-1] if ends else 0
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
             allowed = (
@@ -150,8 +152,8 @@ class StepTasks:
             )
             raise BadConfig(f"index is {index!r} in split {split!r}; {allowed}.")
         position = bisect_right(ends, index)
-        step_index = index - (ends[position - 1] if position else 0) + self._first_step
-        session_id = session_ids[position]
+        session_id, indices = scored[position]
+        step_index = indices[index - (ends[position - 1] if position else 0)]
         return TaskKey(
             task_id=f"{session_id}#{step_index}",
             split=split,
@@ -187,14 +189,14 @@ class StepTasks:
                 session_id, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
             )
 
-    def _task_counts(self, split: str) -> tuple[list[str], list[int]]:
-        """The sessions of a split that have tasks, and for each how many there are up to its last."""
+    def _task_counts(self, split: str) -> tuple[list[tuple[str, list[int]]], list[int]]:
+        """The sessions of a split with the steps of each that are tasks, and how many there are up to its last."""
         if split not in SPLIT_CHOICES:
             raise BadConfig(f"unknown split {split!r}. {did_you_mean(str(split), SPLIT_CHOICES)}")
         with self._lock:
             if split not in self._counts:
                 session_ids = self.store.session_ids(cast(SplitChoice, split))
-                counts = {name: self.store.step_count(name) - self._first_step for name in session_ids}
-                counts = {name: count for name, count in counts.items() if count > 0}
-                self._counts[split] = list(counts), list(accumulate(counts.values()))
+                steps = [(name, scored_indices(self.store, name, **self._choice)) for name in session_ids]
+                scored = [(name, indices) for name, indices in steps if indices]
+                self._counts[split] = scored, list(accumulate(len(indices) for _, indices in scored))
             return self._counts[split]

@@ -57,6 +57,8 @@ class ShopTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Whose instructions (shop_env.prompts.PromptConfig)."""
     first_action: bool = False
     """Ask for each session's first action too."""
+    inferred: bool = False
+    """Ask for actions too that the log does not hold and the import inferred."""
     task: ShopStepConfig = ShopStepConfig()
 
 
@@ -96,6 +98,7 @@ class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc
             prompt=PromptConfig(style=config.prompt_style),
             extraction=config.task.extraction,
             first_action=config.first_action,
+            inferred=config.inferred,
         )
         for task in tasks.tasks(config.split):
             system, *conversation = task.messages

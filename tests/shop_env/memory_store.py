@@ -18,6 +18,9 @@ class MemoryStore:
     def step_count(self, session_id: str) -> int:
         return len(self._sessions[session_id].steps)
 
+    def inferred_steps(self, session_id: str) -> list[int]:
+        return [number for number, step in enumerate(self._sessions[session_id].steps) if step.is_inferred]
+
     def user_id(self, session_id: str) -> str:
         return self._sessions[session_id].user_id
 

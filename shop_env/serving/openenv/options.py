@@ -28,6 +28,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         splits: The splits that clients may ask for (also `all`); the first is theirs where they name none.
         reward: The reward preset.
         first_action: Ask for each session's first action too.
+        inferred: Ask for actions too that the log does not hold and the import inferred.
         context: What of a session is shown.
         prompt: How it is put into words.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
@@ -44,6 +45,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     splits: tuple[str, ...] = ("train", "validation", "test")
     reward: str = "shop_r1"
     first_action: bool = False
+    inferred: bool = False
     context: ContextConfig = ContextConfig()
     prompt: PromptConfig = PromptConfig()
     extraction: Extraction = "strict"

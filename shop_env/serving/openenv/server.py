@@ -53,6 +53,7 @@ def _environment(options: ServerOptions) -> Callable[[], ReplayedSteps]:
         reward=reward_preset(options.reward),
         extraction=options.extraction,
         first_action=options.first_action,
+        inferred=options.inferred,
     )
     if not (filled := [split for split in options.splits if tasks.count(split)]):
         raise BadConfig(f"store '{options.store}' has no step to ask about in split {', '.join(options.splits)}")
