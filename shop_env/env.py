@@ -154,8 +154,8 @@ class ReplayEnv(TextEnv):
         self._with_info = with_info
         self._split = split
         in_split = self.store.session_ids(split)
-        choice = {"first_action": not skip_first_action, "inferred": inferred}
-        scored = {name: scored_indices(self.store, name, **choice) for name in in_split}
+        self._choice = {"first_action": not skip_first_action, "inferred": inferred}
+        scored = {name: scored_indices(self.store, name, **self._choice) for name in in_split}
         self._scored = {name: indices for name, indices in scored.items() if indices}
         self.session_ids = list(self._scored)
         self.left_out_sessions = len(in_split) - len(self.session_ids)
@@ -236,7 +236,7 @@ class ReplayEnv(TextEnv):
         if session_id in self._scored:
             return session_id
         reason = f"is not in split {self._split!r}: make an env with the session's split, or with 'all'."
-        if session_id in self.store.session_ids(self._split):
+        if not scored_indices(self.store, session_id, **self._choice):
             reason = "has no step to score: replay it with skip_first_action=False, or inferred=True."
         raise BadConfig(f"Session {session_id!r} {reason}")
 

@@ -162,7 +162,7 @@ def test_the_first_action_is_given_and_sessions_without_another_are_left_out(ket
     env = ReplayEnv(store, "all")
     assert (env.session_ids, env.left_out_sessions) == (["kettle-1"], 1)
     assert env.reset()[0]["step"] == 1
-    with pytest.raises(BadConfig, match=r"'short' has a single step.*skip_first_action=False"):
+    with pytest.raises(BadConfig, match=r"'short' has no step to score.*skip_first_action=False"):
         env.reset(options={"session_id": "short"})
     whole = ReplayEnv(store, "all", skip_first_action=False)
     assert (whole.session_ids, whole.left_out_sessions) == (["kettle-1", "short"], 0)
