@@ -47,7 +47,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class StepNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the number of a step alone predicts (step_numbers.py).
+    """Predictions by the number of a step alone (step_numbers.py).
 
     Attributes:
         stop_auc: The probability that a held-out step at which the shopper leaves has a number at which more leave in
