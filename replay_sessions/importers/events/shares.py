@@ -63,7 +63,8 @@ class LogCounts:
             yield "the log has no views: pages are written from the actions alone"
         if len(self._currencies) > 1:
             counts = format_counts({name or "no currency": count for name, count in self._currencies.most_common()})
-            yield f"prices are in several currencies ({counts}), and models compare them as numbers"
+            remedy = "map `price` to a column in one currency, if there is one, and no `currency`"
+            yield f"prices are in several currencies ({counts}), and models compare them as numbers: {remedy}"
 
     def _shares(self) -> Iterator[tuple[str, int, int]]:
         """For each kind that the log has, how many events became actions and how many there were."""
