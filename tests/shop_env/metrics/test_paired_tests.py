@@ -13,6 +13,7 @@ from shop_env.metrics.all_metrics import all_metrics, find_metric
 from shop_env.metrics.clustered_errors import ClusteredError, t_interval
 from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.intervals import influences
+from shop_env.metrics.step_record import TOO_LONG
 from shop_env.metrics.step_table import StepTable
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
 
@@ -70,6 +71,9 @@ def test_every_metric_can_be_tested_and_the_other_way_round_it_is_the_same(metri
                 logged_probability=rng.uniform(0.1, 0.3) * number,
                 logged_rank=rng.randrange(1, 2 + 3 * number),
                 logged_rationale=rng.choice(["I", "because of the price"]),
+                page_cut=rng.random() < 0.3 * number,
+                pages_left_out=rng.randrange(3),
+                problem=TOO_LONG if rng.random() < 0.1 * number else r.problem,
             )
             for r in noisy(sessions, share, number)
         ]

@@ -26,6 +26,7 @@ from shop_env.metrics import (
 )
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.people import session_traces
+from shop_env.metrics.step_record import TOO_LONG
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
 from tests.shop_env.planted import ten_steps
@@ -172,8 +173,27 @@ def test_every_metric_of_a_planted_agent_has_its_value_counted_by_hand(agent: st
     assert step_metrics(given) == pytest.approx(COUNTS | expected, rel=1e-12, abs=1e-12)
 
 
+LONG_PAGES = {"page_cut_rate": 3 / 10, "pages_lost_rate": 4 / 10, "too_long_rate": 2 / 10}
+
+
 def test_no_metric_is_without_such_a_value() -> None:
-    assert set(SURE) == set(all_metrics(MetricChoices()))
+    assert set(SURE | LONG_PAGES) == set(all_metrics(MetricChoices()))
+
+
+def test_shares_of_long_pages_are_counted_by_hand() -> None:
+    given = records(copied)
+    changed = [
+        msgspec.structs.replace(
+            record,
+            page_cut=number < 3,
+            pages_left_out=max(0, number - 5),
+            problem=TOO_LONG if number % 5 == 0 else None,
+        )
+        for number, record in enumerate(given)
+    ]
+    metrics = step_metrics(changed)
+    assert {name: metrics[name] for name in LONG_PAGES} == pytest.approx(LONG_PAGES)
+    assert not LONG_PAGES.keys() & step_metrics(given).keys()
 
 
 @pytest.mark.parametrize("metric", sorted(COPY))

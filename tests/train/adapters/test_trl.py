@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
+from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
 from shop_env.replies import Reply, parse_reply
@@ -105,7 +106,7 @@ def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(wr
     [
         (["--for-trl", "sft"], "--for-trl sft: there is no such phase of GRPO. Known: shop_r1."),
         (["--for-trl", "shop_r1"], "--for-trl needs a model that others can load"),
-        (["--for-trl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
+        (["--for-trl", "shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
     ],
 )
 def test_what_trl_cannot_do_is_refused(

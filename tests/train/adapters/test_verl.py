@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
+from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
@@ -173,7 +174,7 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
     [
         (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
         (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
-        (["--for-verl", "shop_r1", "--model.path", "x"], "other trainers take batches of single steps"),
+        (["--for-verl", "shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
     ],
 )
 def test_what_verl_cannot_do_is_refused(
