@@ -153,10 +153,10 @@ def test_every_logged_action_stands_on_the_page_before_it(tmp_path: Path) -> Non
             assert step.action.name in {element.name for element in find_elements(step.page)}
 
 
-def test_inferred_actions_can_be_left_out_of_the_score(tmp_path: Path) -> None:
+def test_inferred_actions_are_scored_where_asked_for(tmp_path: Path) -> None:
     store = imported(tmp_path, PURCHASE)
-    every = EvaluationConfig(split="all").keys(store)
-    logged = EvaluationConfig(split="all", inferred=False).keys(store)
+    every = EvaluationConfig(split="all", inferred=True).keys(store)
+    logged = EvaluationConfig(split="all").keys(store)
     assert [index for _, index in every] == [1, 2, 3, 4, 5]
     assert [index for _, index in logged] == [1, 2, 5]
 
