@@ -60,7 +60,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
         folder: The --out of a leaderboard or of a training run.
         store: The store it was run on, `demo` or a path; it may be left out for `demo`.
         rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
-        trust: What the folder names and may be run: agents as in --agents for --rerun, and FILE.py:FUNCTION.
+        trust: Agents and FILE.py:FUNCTION that the folder names and that may be run.
     """
 
     folder: Folder

@@ -88,7 +88,7 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     found = result(figure_2 / "shop_r1_figure2.json")
     (view,) = found["views"]
     assert [row["label"] for row in view["rows"]] == [f"T {number / 10:.1f}" for number in range(6, 13)]
-    assert view["rows"][0]["published"]["3B"] == [0.2772, 0.364, 0.3128]
+    assert view["rows"][0]["published"]["3B"] == [0.2772, 0.364, 0.3128, None, None, None]
     assert all(row["figures"][0]["by_seed"] == [row["figures"][0]["value"]] for row in view["rows"])
     assert found["seeds"] == [3]
     assert found["tested"]["sessions"] == 6

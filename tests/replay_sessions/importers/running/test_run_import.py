@@ -70,7 +70,7 @@ def test_read_alone_makes_an_importer(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("visit scroll visit odd scroll")
     run_import(Small(tmp_path / "words"), tmp_path / "store", workers=None)
     manifest = SessionStore.open(tmp_path / "store").manifest
-    assert (manifest.source, manifest.options) == ("Small", {"source": "words"})
+    assert (manifest.source, manifest.options) == ("Small", {"private_data": "none", "source": "words"})
     assert (manifest.sessions, manifest.rejected, manifest.left_out_steps) == (2, 1, {"scroll": 2})
 
 
