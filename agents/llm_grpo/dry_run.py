@@ -192,15 +192,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
     )
     yield from problems
-    yield (
-        f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
-        f"{1 - ROOM:.0%} is left to the allocator and kernels."
-    )
-    if not fits:
-        yield (
-            "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
-            "model.lora, model.sharded over several GPUs."
-        )
+    yield from _memory_lines(fits, machine)
     if config.model.path in SHAPES and not is_there(config.model.path):
         yield (
             f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted by a tokenizer of "
@@ -210,6 +202,18 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
     rationales = rationale_coverage(sessions, inferred=config.inferred)
     yield rationales.problem(config) or str(rationales)
+
+
+def _memory_lines(fits: bool, machine: Machine) -> Iterator[str]:
+    yield (
+        f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
+        f"{1 - ROOM:.0%} is left to the allocator and kernels."
+    )
+    if not fits:
+        yield (
+            "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
+            "model.lora, model.sharded over several GPUs."
+        )
 
 
 def draw_steps(store: SessionStore, seed: int) -> list[Session]:
