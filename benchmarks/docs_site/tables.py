@@ -23,7 +23,7 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     """
     record = results / name
     if record.parent.name == "speed":
-        return _get_speed(record.with_suffix(".json"))
+        return _get_speed(record.with_suffix(".json"), rows)
     try:
         lines = record.with_suffix(".md").read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -44,10 +44,12 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     )
 
 
-def _get_speed(record: Path) -> str:
-    """Returns the measurements of `python -m benchmarks.speed --json`, each beside its peer."""
+def _get_speed(record: Path, names: Sequence[str]) -> str:
+    """Returns the measurements of a speed record with these names, or all, each beside its peer."""
     rows = [["measurement", "value", "unit", "peer", "ratio"], ["---", "--:", "---", "---", "--:"]]
     for figure in json.loads(record.read_text(encoding="utf-8")):
+        if names and figure["name"] not in names:
+            continue
         ratio = figure.get("ratio")
         peer = "" if ratio is None else f"{figure['peer']}, {_format(figure['peer_value'])}"
         rows.append(
