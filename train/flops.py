@@ -43,7 +43,8 @@ def packed_work(packs: Iterable[PackedTrees]) -> Work:
     total = Work()
     for packed in packs:
         pairs = sum(causal_pairs(span.end - span.start) for span in packed.spans)
-        pairs += sum(len(own) * group.visible + causal_pairs(len(own)) for _, group, own, _ in packed.branches())
+        for _, group, own, unseen in packed.branches():  # a continuation does not see what it replaces
+            pairs += len(own) * group.visible + causal_pairs(len(own)) - len(unseen) * (own.stop - unseen.stop)
         total += Work(packed.input_ids.numel(), len(packed.targets), pairs)
     return total
 

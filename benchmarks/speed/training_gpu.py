@@ -39,6 +39,7 @@ from benchmarks.speed.passes import (
 )
 from replay_sessions.foundation.errors import BadConfig
 from train.attention.choice import build_attention, choose_attention, find_fault, find_kernels, get_shape
+from train.flops import FlopCounter, packed_work
 from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
@@ -133,25 +134,7 @@ def _measure_way(
     if cuda:
         name = torch.cuda.get_device_name(model.device)
         for peak in (peak for part, peak in _PEAKS.items() if part in name):
-            needed = sum(flops(model.config, packed) for packed in packs)
+            needed = 3 * FlopCounter(model).forward(packed_work(packs))
             figures.append(("mfu", 100 * needed / seconds / peak, "%"))
         figures.append(("memory", torch.cuda.max_memory_allocated() / 2**20, "MiB"))
     return figures
-
-
-def flops(config: Any, packed: PackedTrees) -> float:
-    """FLOPs of a forward and backward pass over a pack: 6 for each weight and token, 12 for each pair's coordinate.
-
-    The output weight counts where a reply's token is predicted, and attention the pairs that see each other.
-    """
-    heads: int = config.num_attention_heads
-    hidden: int = config.hidden_size
-    layers: int = config.num_hidden_layers
-    width: int = getattr(config, "head_dim", None) or hidden // heads
-    attention = 2 * hidden * width * (heads + config.num_key_value_heads)
-    token_weights: int = layers * (attention + 3 * hidden * config.intermediate_size)
-    pairs = sum((span.end - span.start) * (span.end - span.start + 1) // 2 for span in packed.spans)
-    for _, group, own, replaced in packed.branches():
-        pairs += len(own) * group.visible + len(own) * (len(own) + 1) // 2 - len(replaced) * (own.stop - replaced.stop)
-    weights = packed.input_ids.numel() * token_weights + len(packed.targets) * hidden * int(config.vocab_size)
-    return 6.0 * weights + 12.0 * layers * pairs * heads * width

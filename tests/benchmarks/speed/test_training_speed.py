@@ -11,6 +11,7 @@ from benchmarks.speed import rollouts, training_gpu
 from benchmarks.speed.__main__ import main
 from benchmarks.speed.measurement import Measurement
 from benchmarks.speed.passes import Size, build_model, build_session, build_ways
+from train.flops import FlopCounter, packed_work
 from train.session_tree import pack
 
 
@@ -93,14 +94,13 @@ def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
     model = build_model("tiny")
     tree = build_session(Size(20, steps=2, replies=2, reply=5), 100)
     packed = pack([tree])
-    config = model.config
     matrices = sum(
         parameter.numel() for name, parameter in model.model.named_parameters() if "proj" in name and "weight" in name
     )
     pairs = 45 * 46 // 2 + sum(2 * (5 * fork + 5 * 6 // 2) for fork in (20, 45))
-    by_hand = 6 * (65 * matrices + 20 * 32 * 100) + 12 * 2 * pairs * 32
+    by_hand = 2 * (65 * matrices + 20 * 32 * 100) + 4 * 2 * pairs * 32
     assert packed.input_ids.numel() == 65 and len(packed.targets) == 20
-    assert training_gpu.flops(config, packed) == by_hand
+    assert FlopCounter(model).forward(packed_work([packed])) == by_hand
 
 
 @pytest.mark.slow
