@@ -1,4 +1,4 @@
-"""What a preset, a file of rows or a run.json names that would be loaded and run: functions, classes, agents, prompts.
+"""Finds what a preset, a file of rows or a run.json names that would be run: functions, classes, agents, prompts.
 
 Such a file may be somebody else's. What comes with the package needs no consent, nor does what the command line names,
 nor a run.json that this user's own run has written: its digest stands in a file of the user's cache.

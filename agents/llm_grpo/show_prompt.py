@@ -1,4 +1,4 @@
-"""What a phase's policy is shown at the first scored step of the train split, as text; needs neither model nor network.
+"""Prints the messages of a phase's policy at the first scored train step; needs neither model nor network.
 
 shop-r1 train --preset shop_r1_3b --store stores/mine --show-prompt
 shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prompt      the prompt of its RL

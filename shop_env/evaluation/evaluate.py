@@ -72,7 +72,7 @@ def evaluate(
     wrong answer. A page that is too long for its model (PromptTooLong) is one. Ctrl-C goes through.
 
     Args:
-        context: What of a session is shown; None: all of it.
+        context: What of a session is shown; None: the defaults of ContextConfig, which hide the goal.
         reward: How replies are scored; None: the preset `shop_r1`.
         extraction: How an action is read out of a reply (shop_env.replies.parse_reply).
         seed: The run's, from which each step has its own (shop_env.evaluation.generate.step_seed).

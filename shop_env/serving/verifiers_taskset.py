@@ -54,7 +54,7 @@ class ShopTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     context: dict[str, Any] = {}
     """Fields of shop_env.ContextConfig: how much of a session is shown, and whose persona."""
     prompt_style: Style = "full"
-    """Whose instructions (shop_env.prompts.PromptConfig)."""
+    """The style of the instructions (shop_env.prompts.PromptConfig)."""
     first_action: bool = False
     """Ask for each session's first action too."""
     inferred: bool = False

@@ -1,4 +1,4 @@
-"""What became of the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
+"""Reports on the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
 
 import re
 from collections import Counter, defaultdict
