@@ -76,6 +76,12 @@ def build_model(shape: str, device: str = "cpu", *, with_trees: bool = False) ->
     return model
 
 
+def check_gpu(part: str, options: Options) -> None:
+    """Raises BadConfig where a part needs a CUDA device and torch finds none."""
+    if find_device() == "cpu" and not options.quick:
+        raise BadConfig(f"{part} needs a CUDA device, and torch finds none here; --quick tries it on a tiny shape.")
+
+
 def find_device() -> str:
     """A GPU where there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -23,8 +23,7 @@ from typing import Any
 import torch
 
 from benchmarks.speed.measurement import Measurement, Options, median_times
-from benchmarks.speed.passes import SHAPES, build_model, choose_shapes, find_device
-from replay_sessions.foundation.errors import BadConfig
+from benchmarks.speed.passes import SHAPES, build_model, check_gpu, choose_shapes, find_device
 from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
@@ -43,10 +42,7 @@ def measure(options: Options) -> Iterator[Measurement]:
     Raises:
         BadConfig: There is no GPU, or a shape is unknown.
     """
-    if find_device() == "cpu" and not options.quick:
-        raise BadConfig(
-            "rollouts_gpu needs a CUDA device, and torch finds none here; --quick tries it on a tiny shape."
-        )
+    check_gpu("rollouts_gpu", options)
     runs = options.get_runs(_RUNS)
     length = _QUICK_LENGTH if options.quick else _LENGTH
     for shape in choose_shapes(options, _DEFAULT_SHAPES):

@@ -32,12 +32,12 @@ from benchmarks.speed.passes import (
     Size,
     build_model,
     build_session,
+    check_gpu,
     choose_shapes,
     find_device,
     pack_prompts,
     run_packs,
 )
-from replay_sessions.foundation.errors import BadConfig
 from train.attention.choice import build_attention, choose_attention, find_fault, find_kernels, get_shape
 from train.flops import FlopCounter, packed_work
 from train.fused import fuse
@@ -61,10 +61,7 @@ def measure(options: Options) -> Iterator[Measurement]:
     Raises:
         BadConfig: There is no GPU, or a shape is unknown.
     """
-    if find_device() == "cpu" and not options.quick:
-        raise BadConfig(
-            "training_gpu needs a CUDA device, and torch finds none here; --quick tries it on a tiny shape."
-        )
+    check_gpu("training_gpu", options)
     runs = options.get_runs(_RUNS)
     for shape in choose_shapes(options, _DEFAULT_SHAPES):
         model = build_model(shape, find_device(), with_trees=True).train()

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay_sessions import Click, Session, SessionStore, TypeAndSubmit
+from replay_sessions import Click, Session, SessionStore, Step, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
@@ -53,26 +53,26 @@ def test_what_goes_from_a_text_goes_from_the_name_of_its_element(make, tmp_path:
     assert session.steps[0].url == "https://shop.example/?access_token=[secret]"
 
 
+def import_step(folder: Path, page: str, action: dict[str, str]) -> Step:
+    """The one step of a session in our own form, imported without its private data."""
+    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [{"page": page, "action": action}]}
+    (folder / "log.jsonl").write_text(json.dumps(line) + "\n")
+    command = ["import", "jsonl", str(folder / "log.jsonl"), "--private-data", "remove", "--out"]
+    assert main([*command, str(folder / "store")]) == 0
+    (imported,) = SessionStore.open(folder / "store").session("v").steps
+    return imported
+
+
 def test_two_names_that_would_become_one_stay_apart(tmp_path: Path) -> None:
     page = '<a name="a_example_org">a@example.org</a><a name="b_example_org">b@example.org</a>'
-    step = {"page": page, "action": {"type": "click", "name": "b_example_org"}}
-    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
-    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
-    command = ["import", "jsonl", str(tmp_path / "log.jsonl"), "--private-data", "remove", "--out"]
-    assert main([*command, str(tmp_path / "store")]) == 0
-    (imported,) = SessionStore.open(tmp_path / "store").session("v").steps
+    imported = import_step(tmp_path, page, {"type": "click", "name": "b_example_org"})
     assert imported.page == '<a name="email">[email]</a><a name="email_2">[email]</a>'
     assert imported.action == Click(name="email_2")
 
 
 def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(tmp_path: Path) -> None:
     page = '<p>Call +1 (415) 555-2671.</p><input name="anna@example.org"><a name="call_1_415_555_2671">Call</a>'
-    step = {"page": page, "action": {"type": "type_and_submit", "name": "anna@example.org", "text": "x"}}
-    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
-    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
-    command = ["import", "jsonl", str(tmp_path / "log.jsonl"), "--private-data", "remove", "--out"]
-    assert main([*command, str(tmp_path / "store")]) == 0
-    (imported,) = SessionStore.open(tmp_path / "store").session("v").steps
+    imported = import_step(tmp_path, page, {"type": "type_and_submit", "name": "anna@example.org", "text": "x"})
     assert imported.page == '<p>Call [phone].</p><input name="[email]"><a name="call_phone">Call</a>'
     assert imported.action == TypeAndSubmit(name="[email]", text="x")
 
