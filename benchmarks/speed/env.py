@@ -11,44 +11,40 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import msgspec
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
-from benchmarks.speed.measurement import Measurement, Options, compare_rates, median_times
+from benchmarks.speed.measurement import Measurement, Options, compare, median_times
 from benchmarks.speed.workload import replies_to, with_long_names
 from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.schema import Session
 from replay_sessions.store import StoreWriter
 
-Replies = dict[str, list[str]]  # by session, one per step
-
-_RUNS = 9
 _LARGE = 600_000  # characters
-_SESSIONS = {"small": 500, "large": 25}  # the large ones fit into the env's cache, once per reward
+# The large ones fit into the env's cache, once per reward.
+_SESSIONS: dict[str, tuple[int, PageSize]] = {"small": (500, "small"), "large": (25, "realistic")}
 _STEPS = 20_000  # in each run
 
 
 def measure(options: Options) -> Iterator[Measurement]:
     """Replays sessions one by one, on small and on large pages."""
-    runs = options.get_runs(_RUNS)
     with tempfile.TemporaryDirectory() as folder:
-        for kind in _SESSIONS:
-            sessions, store = _generate(kind), str(Path(folder) / kind)
+        for kind, (count, page_size) in _SESSIONS.items():
+            sessions = [with_long_names(one) for one in generate_sessions(count, 0, page_size) if len(one.steps) > 1]
+            if kind == "large":
+                sessions = list(map(_enlarge, sessions))
+            store = str(Path(folder) / kind)
             with StoreWriter(store, source=SOURCE) as writer:
                 for session in sessions:
                     writer.write(session)
-            replies = {s.session_id: texts for s, texts in zip(sessions, replies_to(sessions), strict=True)}
-            yield _single(f"env.step.{kind}", store, replies, runs)
-
-
-def _generate(kind: str) -> list[Session]:
-    page_size: Literal["small", "realistic"] = "realistic" if kind == "large" else "small"
-    sessions = [session for session in generate_sessions(_SESSIONS[kind], 0, page_size) if len(session.steps) > 1]
-    sessions = list(map(with_long_names, sessions))
-    return list(map(_enlarge, sessions)) if kind == "large" else sessions
+            # The first action of a session is not scored.
+            tasks = _build_tasks(store, [texts[1:] for texts in replies_to(sessions)])
+            seconds = median_times(tasks, options.runs)
+            yield compare(f"env.step.{kind}", seconds, "rouge_score", options.runs, unit="steps/s", amount=_STEPS)
 
 
 def _enlarge(session: Session) -> Session:
@@ -62,13 +58,10 @@ def _enlarge(session: Session) -> Session:
     return msgspec.structs.replace(session, steps=tuple(steps))
 
 
-def _single(name: str, store: str, replies: Replies, runs: int) -> Measurement:
-    tasks: dict[str, Callable[[], object]] = {}
-    for label, reward in (("ours", "shop_r1"), ("rouge_score", {"similarity": "rouge_score"})):
-        env = gymnasium.make("ShopR1-v0", store=store, split="all", order="storage", reward=reward)
-        # The first action of a session is not scored.
-        tasks[label] = partial(_play, env, [texts[1:] for texts in replies.values()])
-    return compare_rates(name, "steps/s", _STEPS, median_times(tasks, runs), "rouge_score", runs)
+def _build_tasks(store: str, replies: Sequence[list[str]]) -> dict[str, Callable[[], object]]:
+    make = partial(gymnasium.make, "ShopR1-v0", store=store, split="all", order="storage")
+    rewards = {"ours": "shop_r1", "rouge_score": {"similarity": "rouge_score"}}
+    return {label: partial(_play, make(reward=reward), replies) for label, reward in rewards.items()}
 
 
 def _play(env: gymnasium.Env[Any, Any], replies: Sequence[list[str]]) -> None:

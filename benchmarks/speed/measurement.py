@@ -1,32 +1,42 @@
-"""What the parts of the speed benchmark take and return, and how times are taken on a machine that others use too."""
+"""Options and figures of the speed benchmark's parts, and how times are taken on a machine that others use too."""
 
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
-from replay_sessions.foundation.errors import BadConfig
+import tyro
+
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
 
+Part = Literal["env", "reward", "simplify", "training", "rollouts", "rollouts_gpu", "training_gpu"]
+Shape = Literal["tiny", "3.7m", "31m", "smollm2", "qwen0.5b", "qwen3b"]  # model_shapes.toml
+
 
 class Options(Record):
-    """Options of all parts.
+    """Parts to measure.
 
     Attributes:
+        parts: All but those of a GPU by default.
+        json: Write the figures to this file.
         data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
-        runs: How often each thing is measured; None: as often as the part's own default.
-        shapes: Models to train and to sample with (benchmarks/speed/model_shapes.toml); none: each part's own.
-        quick: A tiny shape once, to see that the part runs.
+        runs: How often each thing is measured.
+        shapes: Models to train and to sample with; none: each part's own.
+        quick: A tiny model on short pages, to see that the parts that train and sample run.
     """
 
+    parts: tyro.conf.Positional[tuple[Part, ...]] = ("env", "reward", "simplify", "training", "rollouts")
+    json: Path | None = None
     data: Path | None = None
-    runs: int | None = None
-    shapes: tuple[str, ...] = ()
+    runs: int = 5
+    shapes: tuple[Shape, ...] = ()
     quick: bool = False
 
-    def get_runs(self, default: int) -> int:
-        return self.runs or (1 if self.quick else default)
+    def choose_shapes(self, *default: Shape) -> tuple[Shape, ...]:
+        """Returns the shapes to measure: those of the call, or `tiny` for a quick one."""
+        return self.shapes or (("tiny",) if self.quick else default)
 
 
 class Measurement(Record):
@@ -47,48 +57,26 @@ class Measurement(Record):
     ratio: float | None = None
 
 
-def find_pages(folder: Path) -> list[Path]:
-    """The raw pages in and below a folder of third-party test data; some files there are no archives.
-
-    Raises:
-        BadConfig: There are none.
-    """
-    pages = [file for file in sorted(folder.rglob("*.html.gz")) if file.read_bytes()[:2] == b"\x1f\x8b"]
-    if not pages:
-        raise BadConfig(f"no *.html.gz in '{folder}': --data names the folder of third-party test data")
-    return pages
-
-
-def compare_rates(
-    name: str, unit: str, amount: float, seconds: Mapping[str, float], peer: str, runs: int
+def compare(
+    name: str, seconds: Mapping[str, float], peer: str, runs: int, *, unit: str = "s", amount: float | None = None
 ) -> Measurement:
-    """The rates at which `ours` and `peer` do an amount of work, from the seconds of each."""
-    ours, theirs = amount / seconds["ours"], amount / seconds[peer]
-    return Measurement(name=name, value=ours, unit=unit, runs=runs, peer=peer, peer_value=theirs, ratio=ours / theirs)
-
-
-def compare_times(name: str, seconds: Mapping[str, float], peer: str, runs: int) -> Measurement:
-    """Compares the seconds of `ours` and `peer` for the same work."""
+    """Compares the seconds of `ours` and `peer` for the same work, or with an amount of work their rates."""
     ours, theirs = seconds["ours"], seconds[peer]
-    return Measurement(name=name, value=ours, unit="s", runs=runs, peer=peer, peer_value=theirs, ratio=theirs / ours)
+    value, peer_value = (ours, theirs) if amount is None else (amount / ours, amount / theirs)
+    ratio = theirs / ours
+    return Measurement(name=name, value=value, unit=unit, runs=runs, peer=peer, peer_value=peer_value, ratio=ratio)
 
 
 def median_times(
-    tasks: Mapping[str, Callable[[], object]],
-    runs: int,
-    *,
-    clock: Callable[[], float] = time.process_time,
-    warm: bool = False,
+    tasks: Mapping[str, Callable[[], object]], runs: int, *, clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
     """Median time of each task in seconds; of the processor, unless `clock` is another.
 
-    Each is called once to warm up, unless they are `warm`. The tasks take turns, so that other work on the machine
-    slows all of them alike.
+    Each is called once to warm up. The tasks take turns, so that other work on the machine slows all of them alike.
     """
     times: dict[str, list[float]] = {name: [] for name in tasks}
-    rounds = range(runs) if warm else range(-1, runs)
-    with progress_bar(f"timing {', '.join(tasks)}", len(rounds) * len(tasks)) as advance:
-        for number in rounds:
+    with progress_bar(f"timing {', '.join(tasks)}", (runs + 1) * len(tasks)) as advance:
+        for number in range(-1, runs):
             for name, task in tasks.items():
                 start = clock()
                 task()

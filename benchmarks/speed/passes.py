@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.speed.measurement import Options
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig
 from train.attention.choice import build_dense_mask
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
@@ -51,18 +51,6 @@ def build_session(size: Size, vocabulary: int, *, seed: int = 0) -> SessionTree:
     trunk = torch.randint(vocabulary, (size.trunk,), generator=generator).tolist()
     replies = torch.randint(vocabulary, (size.steps, size.replies, size.reply), generator=generator).tolist()
     return SessionTree(trunk, [size.page + number * step for number in range(size.steps)], replies)
-
-
-def choose_shapes(options: Options, default: Sequence[str]) -> Sequence[str]:
-    """The shapes that are measured: those of the call, or `tiny` for a quick one.
-
-    Raises:
-        BadConfig: An unknown shape.
-    """
-    for shape in options.shapes:
-        if shape not in SHAPES:
-            raise BadConfig(f"Unknown shape {shape!r}. {did_you_mean(shape, SHAPES)}")
-    return options.shapes or (("tiny",) if options.quick else default)
 
 
 def build_model(shape: str, device: str = "cpu", *, with_trees: bool = False) -> Any:

@@ -8,19 +8,17 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from benchmarks.speed.measurement import Measurement, Options, compare_rates, median_times
+from benchmarks.speed.measurement import Measurement, Options, compare, median_times
 from benchmarks.speed.workload import replies_to, with_long_names
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Action
 from shop_env.reward import RewardConfig, reward_preset, score_reply
 
 _SESSIONS = 2_000
-_RUNS = 9
 
 
 def measure(options: Options) -> Iterator[Measurement]:
     """Parses and scores a reply to every step of many sessions."""
-    runs = options.get_runs(_RUNS)
     sessions = list(map(with_long_names, generate_sessions(_SESSIONS, seed=0)))
     pairs = [
         (reply, step.action)
@@ -28,8 +26,8 @@ def measure(options: Options) -> Iterator[Measurement]:
         for step, reply in zip(session.steps, replies, strict=True)
     ]
     configs = {"ours": reward_preset("shop_r1"), "rouge_score": RewardConfig(similarity="rouge_score")}
-    seconds = median_times({label: partial(_score, pairs, config) for label, config in configs.items()}, runs)
-    yield compare_rates("reward.replies", "replies/s", len(pairs), seconds, "rouge_score", runs)
+    seconds = median_times({label: partial(_score, pairs, config) for label, config in configs.items()}, options.runs)
+    yield compare("reward.replies", seconds, "rouge_score", options.runs, unit="replies/s", amount=len(pairs))
 
 
 def _score(pairs: Sequence[tuple[str, Action]], config: RewardConfig) -> None:

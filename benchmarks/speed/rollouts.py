@@ -18,27 +18,20 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
-from benchmarks.speed.measurement import Measurement, Options, compare_rates, median_times
-from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, choose_shapes, find_device
+from benchmarks.speed.measurement import Measurement, Options, compare, median_times
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, find_device
 from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import generate
 
-_RUNS = 3
 _MAX_DIFFERING = 0.1  # of the replies
-_DEFAULT_SHAPES = ("31m", "3.7m")
 _SESSIONS = {"groups": 1, "singles": 4}
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Times groups and single replies at every shape.
-
-    Raises:
-        BadConfig: An unknown shape.
-    """
-    runs = options.get_runs(_RUNS)
+    """Times groups and single replies at every shape."""
     size = QUICK if options.quick else Size(300)
-    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+    for shape in options.choose_shapes("31m", "3.7m"):
         model = build_model(shape, find_device(), with_trees=True).eval()
         plain = build_model(shape, find_device()).eval()
         for kind, sessions in _SESSIONS.items():
@@ -54,9 +47,10 @@ def measure(options: Options) -> Iterator[Measurement]:
             replies = [[reply.tokens for reply in replies] for replies in ours()]
             if (share := _differing_share(replies, theirs())) > _MAX_DIFFERING:
                 raise RuntimeError(f"{share:.0%} of the replies differ at {shape}, so their times say nothing")
-            seconds = median_times({"ours": ours, "generate": theirs}, runs, clock=time.perf_counter)
+            seconds = median_times({"ours": ours, "generate": theirs}, options.runs, clock=time.perf_counter)
             tokens = len(prompts) * config.num_generations * size.reply
-            yield compare_rates(f"rollouts.{shape}.{kind}.generate", "tokens/s", tokens, seconds, "generate", runs)
+            name = f"rollouts.{shape}.{kind}.generate"
+            yield compare(name, seconds, "generate", options.runs, unit="tokens/s", amount=tokens)
 
 
 def _differing_share(ours: list[list[list[int]]], theirs: list[list[list[int]]]) -> float:

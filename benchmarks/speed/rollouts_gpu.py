@@ -23,14 +23,12 @@ from typing import Any
 import torch
 
 from benchmarks.speed.measurement import Measurement, Options, median_times
-from benchmarks.speed.passes import SHAPES, build_model, check_gpu, choose_shapes, find_device
+from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device
 from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
 from train.session_tree import SessionTree, pack
 
-_RUNS = 3
-_DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
 _HEADS: tuple[HeadPrecision, ...] = ("float32", "tf32")
 _STEPS, _PROMPTS, _REPLIES = 7, 64, 8
 _LENGTH, _QUICK_LENGTH, _NEW_TOKENS = 8192, 28, 64
@@ -40,19 +38,18 @@ def measure(options: Options) -> Iterator[Measurement]:
     """Measures each shape in each case.
 
     Raises:
-        BadConfig: There is no GPU, or a shape is unknown.
+        BadConfig: There is no GPU.
     """
     check_gpu("rollouts_gpu", options)
-    runs = options.get_runs(_RUNS)
     length = _QUICK_LENGTH if options.quick else _LENGTH
-    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+    for shape in options.choose_shapes("qwen0.5b", "qwen3b"):
         model = build_model(shape, find_device(), with_trees=True).eval()
         for case, prompts in _build_prompts(SHAPES[shape]["vocab_size"], length, quick=options.quick).items():
             for precision in _HEADS:
                 policy = Policy(model, autocast=torch.bfloat16, head_precision=precision)
-                for figure, value, unit in _measure_case(policy, prompts, runs):
+                for figure, value, unit in _measure_case(policy, prompts, options.runs):
                     name = f"rollouts_gpu.{shape}.{case}.{precision}.{figure}"
-                    yield Measurement(name=name, value=value, unit=unit, runs=runs)
+                    yield Measurement(name=name, value=value, unit=unit, runs=options.runs)
 
 
 def _build_prompts(vocabulary: int, length: int, *, quick: bool) -> dict[str, list[list[int]]]:

@@ -9,20 +9,21 @@ result.
 
 import gzip
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.speed.measurement import Measurement, Options, compare_rates, find_pages, median_times
+from benchmarks.speed.measurement import Measurement, Options, compare, median_times
 from benchmarks.speed.simplify_peers import prune
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.recipes import find_recipe
 
-_RUNS = 5
+_PEER = "browsergym_style"
 _WAYS: dict[str, Callable[[bytes], object]] = {
     "all": simplify,
     "walk": partial(simplify, private_data=False),
-    "browsergym_style": prune,
+    _PEER: prune,
 }
 
 
@@ -30,20 +31,24 @@ def measure(options: Options) -> Iterator[Measurement]:
     """Measures all pages below `raw_pages` of the test data.
 
     Raises:
-        BadConfig: There is no such folder.
+        BadConfig: There are none.
     """
-    folder = options.data or os.environ.get("SHOP_R1_TEST_DATA", "")
-    pages = [gzip.decompress(file.read_bytes()) for file in find_pages(Path(folder, "raw_pages"))]
-    runs = options.get_runs(_RUNS)
+    folder = Path(options.data or os.environ.get("SHOP_R1_TEST_DATA", ""), "raw_pages")
+    packed = [file.read_bytes() for file in sorted(folder.rglob("*.html.gz"))]
+    pages = [gzip.decompress(content) for content in packed if content[:2] == b"\x1f\x8b"]  # some are no archives
+    if not pages:
+        raise BadConfig(f"no *.html.gz in '{folder}': --data names the folder of third-party test data")
     amazon = [page for page in pages if find_recipe(page).name == "amazon"]
     for shops, some in (("amazon", amazon), ("shops", pages)):
-        seconds = dict.fromkeys(_WAYS, 0.0)
-        for page in some:
-            for way, median in median_times({way: partial(_WAYS[way], page) for way in _WAYS}, runs).items():
-                seconds[way] += median
+        seconds = median_times({name: partial(_take, way, some) for name, way in _WAYS.items()}, options.runs)
         read = sum(map(len, some))
         for way in ("all", "walk"):
-            name, both = f"simplify.{shops}.{way}.browsergym_style", seconds | {"ours": seconds[way]}
-            yield compare_rates(name, "MB/s", read / 1e6, both, "browsergym_style", runs)
+            name, both = f"simplify.{shops}.{way}.{_PEER}", seconds | {"ours": seconds[way]}
+            yield compare(name, both, _PEER, options.runs, unit="MB/s", amount=read / 1e6)
         written = sum(len(simplify(page).html.encode()) for page in some)
         yield Measurement(name=f"simplify.{shops}.output", value=100 * written / read, unit="% of the input", runs=1)
+
+
+def _take(way: Callable[[bytes], object], pages: Sequence[bytes]) -> None:
+    for page in pages:
+        way(page)

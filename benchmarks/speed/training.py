@@ -17,27 +17,19 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.speed.measurement import Measurement, Options, compare_times, median_times
-from benchmarks.speed.passes import QUICK, SHAPES, Size, build_session, build_ways, choose_shapes
+from benchmarks.speed.measurement import Measurement, Options, compare, median_times
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_session, build_ways
 from replay_sessions.foundation.progress import track
-
-_RUNS = 3
-_DEFAULT_SHAPES = ("31m", "3.7m")
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Times every way at every shape.
-
-    Raises:
-        BadConfig: An unknown shape.
-    """
-    runs = options.get_runs(_RUNS)
-    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+    """Times every way at every shape."""
+    for shape in options.choose_shapes("31m", "3.7m"):
         tree = build_session(QUICK if options.quick else Size(300), SHAPES[shape]["vocab_size"])
         ways = {name: partial(way, tree) for name, way in build_ways(shape).items()}
         sums = {name: way() for name, way in track(ways.items(), f"{shape}: every way once")}
         if any(abs(value - sums["rows"]) > 1e-4 * abs(sums["rows"]) for value in sums.values()):
             raise RuntimeError(f"the ways differ at {shape}, so their times say nothing: {sums}")
-        seconds = median_times(ways, runs, clock=time.perf_counter, warm=True)
+        seconds = median_times(ways, options.runs, clock=time.perf_counter)
         for peer in ("rows", "prefix", "trie"):
-            yield compare_times(f"training.pass.{shape}.{peer}", seconds, peer, runs)
+            yield compare(f"training.pass.{shape}.{peer}", seconds, peer, options.runs)

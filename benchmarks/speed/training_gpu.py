@@ -33,7 +33,6 @@ from benchmarks.speed.passes import (
     build_model,
     build_session,
     check_gpu,
-    choose_shapes,
     find_device,
     pack_prompts,
     run_packs,
@@ -44,13 +43,9 @@ from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
-_RUNS = 3
 _REPLIES = 8
-_DEFAULT_SHAPES = ("qwen0.5b", "qwen3b")
 _TRUNKS = {"8k": 8192, "16k": 16384, "32k": 32768}
 _QUICK = {"60": 60}
-# The mfu of a pass at commit 0ba72fa3 on an H200, beside that of today.
-_BEFORE = {"qwen3b.32k": 30.0, "qwen3b.8k": 32.6, "qwen0.5b.32k": 23.0}
 # bfloat16 FLOP/s without sparsity, by a part of the device's name.
 _PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 
@@ -59,11 +54,10 @@ def measure(options: Options) -> Iterator[Measurement]:
     """Measures each shape at each length, way after way.
 
     Raises:
-        BadConfig: There is no GPU, or a shape is unknown.
+        BadConfig: There is no GPU.
     """
     check_gpu("training_gpu", options)
-    runs = options.get_runs(_RUNS)
-    for shape in choose_shapes(options, _DEFAULT_SHAPES):
+    for shape in options.choose_shapes("qwen0.5b", "qwen3b"):
         model = build_model(shape, find_device(), with_trees=True).train()
         if find_device() == "cuda":
             sys.stderr.write(f"training_gpu: {fuse(model, torch.bfloat16)}\n")
@@ -73,18 +67,14 @@ def measure(options: Options) -> Iterator[Measurement]:
                 # The replies to a step are equally long: one of each says how fast all are.
                 packs = pack_prompts(tree, rows=True)[::_REPLIES] if way == "rows" else [pack([tree])]
                 try:
-                    figures = _measure_way(model, policy_options, packs, runs)
+                    figures = _measure_way(model, policy_options, packs, options.runs)
                 except torch.cuda.OutOfMemoryError:
                     torch.cuda.empty_cache()
                     sys.stderr.write(f"training_gpu: {shape} {name} {way} does not fit this GPU's memory\n")
                     continue
                 for figure, value, unit in figures:
                     full = f"training_gpu.{shape}.{name}.{way}.{figure}"
-                    before = _BEFORE.get(f"{shape}.{name}") if (way, figure) == ("auto", "mfu") else None
-                    beside: dict[str, Any] = (
-                        {"peer": "0ba72fa3", "peer_value": before, "ratio": value / before} if before else {}
-                    )
-                    yield Measurement(name=full, value=value, unit=unit, runs=runs, **beside)
+                    yield Measurement(name=full, value=value, unit=unit, runs=options.runs)
 
 
 def _get_size(trunk: int) -> Size:

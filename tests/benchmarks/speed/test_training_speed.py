@@ -77,7 +77,7 @@ def test_replies_that_differ_from_those_of_generate_are_no_measurement(monkeypat
 @pytest.mark.parametrize("part", ["training", "rollouts", "rollouts_gpu", "training_gpu"])
 def test_a_shape_that_is_none_is_told(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([part, "--quick", "--shapes", "31b"]) == 2
-    assert "Unknown shape '31b'. Did you mean '31m'" in capsys.readouterr().err
+    assert "31b" in capsys.readouterr().err
 
 
 def test_a_part_that_fails_leaves_the_figures_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
