@@ -95,12 +95,13 @@ class EventsImporter(Importer):
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected
-        controls = set()
+        controls, acted_on = set(), set()
         for rows in self._table.sessions():
             for visit in self._read_visits(_ordered(rows)):
                 controls |= visit.controls
+                acted_on |= visit.acted_on
                 self._counts.add_visit(visit)
-        self._shop = replace(self._shop, controls=frozenset(controls))
+        self._shop = replace(self._shop, controls=frozenset(controls), acted_on=frozenset(acted_on))
         menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
         self.report = [menu, *self._counts.report()]
         self.warnings = list(self._counts.warnings())

@@ -34,7 +34,7 @@ class LogCounts:
 
     def add_visit(self, visit: Visit) -> None:
         self._actions += visit.actions
-        rows = (row for session in visit.sessions for row in session if row["type"])
+        rows = (row for session in visit.sessions for row in session if row["type"] not in (None, "terminate"))
         self._inferred.update(bool(row.get("is_inferred")) for row in rows)
 
     def report(self) -> Iterator[str]:
@@ -42,7 +42,8 @@ class LogCounts:
         for kind, became, count in self._shares():
             yield f"{kind}: {became:,} of {count:,} became actions ({became / count:.1%})"
         inferred = self._inferred[True]
-        yield f"inferred: {inferred:,} of {self._inferred.total():,} actions are not in the log; the page after them is"
+        total = self._inferred.total()
+        yield f"inferred: {inferred:,} of {total:,} actions before the end are not in the log; the page after them is"
         if unread := self._reader.unread:
             yield f"passed over, because they cannot be read: {format_counts(unread)}"
         rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -58,7 +59,7 @@ class LogCounts:
                 share = f"only {became / count:.0%}" if became else "not one"
                 yield f"{share} of {count:,} {kind} events became an action; what was left out and rejected says why"
         if not any(self._events[kind] for kind in _KINDS):
-            yield "the log has views alone: every action is inferred"
+            yield "the log has views alone: every action is inferred, and none is scored without --inferred"
         if not any(self._events[kind] for kind in VIEWS):
             yield "the log has no views: pages are written from the actions alone"
         if len(self._currencies) > 1:

@@ -33,6 +33,7 @@ class Shop(Record):
         has_quickview: Each offer has a button that opens it over the list.
         search_words: The log's words for searches.
         controls: Page kinds and what each page of that kind has.
+        acted_on: Page kinds on which the log holds actions.
     """
 
     menu: dict[str, str]
@@ -43,6 +44,7 @@ class Shop(Record):
     has_quickview: bool
     search_words: frozenset[str]
     controls: frozenset[tuple[View, Control]] = frozenset()
+    acted_on: frozenset[View] = frozenset()
 
     def kind_of(self, path: str) -> View:
         """Returns what the page at an address is; "page" where nothing says more."""

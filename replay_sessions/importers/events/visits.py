@@ -7,8 +7,10 @@
                page of that kind gets (`Shop.controls`), whether used or not. A click on what an earlier page showed
                goes back to that page; it counts as inferred, because the page is there only for the click's sake.
 
-A purchase ends a session, and what follows begins another; any other session ends in a terminate. The page of an order
-that was placed is not shown: the purchase was done on the page before.
+A purchase ends a session, and what follows begins another; any other session ends in a terminate. It counts as inferred
+where the log never holds an action on pages of that kind: all that people did there instead is inferred, so the page
+alone would tell that they left. The page of an order that was placed is not shown: the purchase was done on the page
+before.
 """
 
 from collections import Counter
@@ -51,12 +53,14 @@ class Visit:
     Attributes:
         sessions: The rows of each session so far.
         controls: What pages need so that every action has its element.
+        acted_on: Kinds of pages on which the log holds actions.
         actions: How many events there were, by kind and by whether they became actions.
     """
 
     def __init__(self, shop: Shop, about: Row) -> None:
         self.sessions: list[list[Row]] = []
         self.controls: set[tuple[View, Control]] = set()
+        self.acted_on: set[View] = set()
         self.actions: Counter[tuple[str | None, bool]] = Counter()
         self._shop = shop
         self._about = about
@@ -167,6 +171,7 @@ class Visit:
             self._buy(event)
         elif self._rows and self._rows[-1].get("is_inferred") and _is_done(self._rows[-1], event):
             self._rows[-1]["is_inferred"] = False  # the log has what the click opened before the click
+            self.acted_on.add(self._rows[-1]["page"].kind)
             self.actions[event.kind, True] += 1
         else:
             if self._screen is _NOWHERE:
@@ -251,7 +256,8 @@ class Visit:
             screen = _product_screen(leading.item, f"product/{leading.item.id}")
             self._screen = replace(screen, cart=self._screen.cart)
         if self._screen is not _NOWHERE:
-            self._add(event, "terminate", is_inferred=leading is not None)
+            is_inferred = leading is not None or self._screen.kind not in self._shop.acted_on
+            self._add(event, "terminate", is_inferred=is_inferred)
         self.sessions.append(self._rows)
 
     def _click(self, event: Event, target: _Target, *, is_inferred: bool = False) -> None:
@@ -263,6 +269,8 @@ class Visit:
         self._add(event, None, event=f"{event.word} {why}".strip())
 
     def _add(self, event: Event, action: str | None, name: str | None = None, /, **columns: object) -> None:
+        if action not in (None, "terminate") and not columns.get("is_inferred"):
+            self.acted_on.add(self._screen.kind)
         row = {
             **self._about,
             "row": self._entry.location,

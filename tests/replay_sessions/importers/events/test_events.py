@@ -188,7 +188,20 @@ def test_going_back_shows_the_earlier_page_again(tmp_path: Path) -> None:
     kettle, pot, last = steps_of(store)
     assert kettle.page == pot.page and pot.gap == 1 and store.manifest.left_out_steps == {"back to an earlier page": 1}
     assert last.action == Terminate() and "Tea pot" in last.page
-    assert [step.is_inferred for step in (kettle, pot, last)] == [False, True, False]  # only the click shows the list
+    assert [step.is_inferred for step in (kettle, pot)] == [False, True]  # only the click shows the list
+
+
+def test_a_stop_is_inferred_on_pages_on_which_the_log_holds_no_action(tmp_path: Path) -> None:
+    clicks = [
+        ga4("view_item_list", "/list", 0, [KETTLE]),
+        ga4("select_item", "/list", 1, [KETTLE]),
+        ga4("view_item", "/red", 2, [KETTLE]),
+        ga4("view_item_list", "/list", 3, [KETTLE], session="2"),
+    ]
+    cart = [ga4(name, "/red", 4 + n, [KETTLE], session="3") for n, name in enumerate(["view_item", "add_to_cart"])]
+    for events, expected in ((clicks, [True, False]), ([*clicks, *cart], [False] * 3)):
+        sessions = imported(tmp_path, events).sessions()
+        assert [session.steps[-1].is_inferred for session in sessions] == expected
 
 
 def test_who_leaves_on_a_page_that_was_not_logged_is_inferred(tmp_path: Path) -> None:
