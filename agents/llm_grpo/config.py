@@ -123,6 +123,11 @@ class Decoding:
     temperature: float
     rationales: int | None = None
 
+    @classmethod
+    def at(cls, temperature: float) -> "Decoding":
+        """Sampling at a temperature; 0 is greedy."""
+        return cls(f"T {temperature:g}" if temperature else "greedy", temperature)
+
     @property
     def arguments(self) -> dict[str, Any]:
         """Of the policy's agent (agents/local/policy_agent.py)."""
@@ -144,8 +149,9 @@ class TableConfig(Config):
 
     Attributes:
         split: Whose sessions are predicted.
-        sessions: So many of them, drawn by the run's seed; None: all.
-        temperature: Of sampling.
+        sessions: So many of them, drawn at random; None: all.
+        seed: Draws them; None: the run's. Runs on several seeds are tested on the same sessions if it is given.
+        temperature: Of sampling; 0 is greedy.
         greedy: Each policy also without sampling.
         most_probable_action: Each policy also by its most probable action, after so many sampled rationales, 0 for an
             empty one (agents/local/policy_agent.py), with NLL, ECE and Brier score; None: not.
@@ -155,6 +161,7 @@ class TableConfig(Config):
 
     split: Split = "test"
     sessions: int | None = 600
+    seed: int | None = None
     temperature: float = 0.6
     greedy: bool = True
     most_probable_action: int | None = None
@@ -172,13 +179,12 @@ class TableConfig(Config):
 
         Those that every policy has come first.
         """
-        decodings = [Decoding(f"T {self.temperature:g}", self.temperature)]
+        decodings = [Decoding.at(self.temperature)]
         if self.greedy:
-            decodings.append(Decoding("greedy", 0.0))
+            decodings.append(Decoding.at(0.0))
         if self.most_probable_action is not None:
             decodings.append(Decoding(MOST_PROBABLE, 0.0, self.most_probable_action))
-        further = [Decoding(f"T {temperature:g}", temperature) for temperature in temperatures]
-        return list(dict.fromkeys([*decodings, *further]))
+        return list(dict.fromkeys([*decodings, *map(Decoding.at, temperatures)]))
 
 
 class TrainConfig(Config):
@@ -270,7 +276,7 @@ class TrainConfig(Config):
         return scored_steps.EvaluationConfig(
             store=self.store,
             split=self.evaluation.split,
-            seed=self.seed,
+            seed=self.seed if self.evaluation.seed is None else self.evaluation.seed,
             sessions=self.evaluation.sessions,
             context=self.context,
             reward=self.reward,

@@ -103,6 +103,7 @@ def compare_rows(sweep: Sweep, measured: Measured) -> list[Comparison]:
                         low=pooled.low,
                         high=pooled.high,
                         p_value=pooled.p_value,
+                        equal_within=pooled.equal_within,
                         by_seed=tuple(pooled.by_seed),
                         clusters=tested.users,
                         steps=tested.steps,

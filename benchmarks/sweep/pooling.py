@@ -34,10 +34,12 @@ class Pooled(Estimate, frozen=True, kw_only=True):
     Attributes:
         by_seed: In the order of the seeds.
         p_value: Of a difference from 0; None with fewer than 8 users.
+        equal_within: Of a difference over several seeds, the smallest margin of equality (over_seeds.py).
     """
 
     by_seed: list[float]
     p_value: float | None = None
+    equal_within: float | None = None
 
     @property
     def sign(self) -> int:
@@ -149,4 +151,9 @@ class Measured:
             return Pooled(float(np.mean(values)), by_seed=values)
         pooled = pooled_over_seeds(values, defined, same_users=self._same_users)
         interval = limit(Estimate(pooled.mean, pooled.low, pooled.high))
-        return Pooled(*msgspec.structs.astuple(interval), by_seed=values, p_value=pooled.p_value)
+        return Pooled(
+            *msgspec.structs.astuple(interval),
+            by_seed=values,
+            p_value=pooled.p_value,
+            equal_within=pooled.equal_within,
+        )

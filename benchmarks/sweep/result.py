@@ -164,7 +164,7 @@ def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding |
 
 def _file_name(row: RowSpec, decoding: Decoding | None) -> str:
     if row.temperature is not None:
-        decoding = Decoding(f"T {row.temperature:g}" if row.temperature else "greedy", row.temperature)
+        decoding = Decoding.at(row.temperature)
     assert decoding is not None
     return decoding.file_name(row.phase)
 

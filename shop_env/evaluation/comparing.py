@@ -29,6 +29,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
         metric: Its name, as in `figures`.
         holm_p_value: The p value, adjusted for all metrics compared of the same two.
         by_seed: The difference in each seed, where there are several.
+        equal_within: The smallest margin within which two one-sided tests at 5% find the two equal.
     """
 
     first: str
@@ -36,6 +37,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
     metric: str
     holm_p_value: float | None = None
     by_seed: tuple[float, ...] = ()
+    equal_within: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -65,7 +67,11 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
             tested = f" (p {self.p_value:.2g}{adjusted}, {self.clusters} users)"
         seeds = ", ".join(format_cell(value, difference_unit(self.metric)) for value in self.by_seed)
         seeds = f", by seed {seeds}" if len(self.by_seed) > 1 else ""
-        return f"{self.first} − {self.second}, {self.metric}: {self.text()}{seeds}: {self.verdict}{tested}."
+        equal = ""
+        if self.equal_within is not None and not self.significant:
+            margin = format_cell(self.equal_within, difference_unit(self.metric)).lstrip("+")
+            equal = f"; equal within ±{margin} (two one-sided tests at 5%)"
+        return f"{self.first} − {self.second}, {self.metric}: {self.text()}{seeds}: {self.verdict}{tested}{equal}."
 
 
 def compare_records(

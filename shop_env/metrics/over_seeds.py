@@ -9,7 +9,8 @@ of one seed's, known with f degrees of freedom, and B the variance of all S, its
 The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and each part has
 its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5 with three
 seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users. The p of a difference is the level at
-which the interval would just reach 0.
+which the interval would just reach 0. Two one-sided tests at 5% (TOST) find two recipes equal within a margin if the
+90% interval lies within it.
 """
 
 import math
@@ -24,12 +25,18 @@ from shop_env.metrics.clustered_errors import MIN_CLUSTERS, NO_SPREAD, Clustered
 
 
 class OverSeeds(Record):
-    """The mean of a metric or a difference over seeds, its 95% interval and p; these are None with too few users."""
+    """The mean of a metric or a difference over seeds, and what follows from its spread: None with too few users.
+
+    Attributes:
+        low, high: The 95% interval.
+        equal_within: The end of the 90% interval that is farther from 0.
+    """
 
     mean: float
     low: float | None
     high: float | None
     p_value: float | None
+    equal_within: float | None
     seeds: int
 
 
@@ -48,7 +55,7 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
         raise BadConfig(f"Given {len(values)} seeds and {len(errors)} errors; pooling needs two of each at least.")
     seeds, mean = len(values), float(np.mean(values))
     fewest = min(error.clusters for error in errors)
-    low = high = p_value = None
+    low = high = p_value = equal_within = None
     of_seeds = math.sqrt(float(np.var(values, ddof=1)) / seeds)
     of_users = math.sqrt(_mean_square(errors)) if same_users else 0.0
     freedom = min(error.degrees_of_freedom for error in errors)
@@ -63,7 +70,8 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
             p_value = t_p_value(mean, ClusteredError(reach, freedom, fewest))
         else:
             low, high, p_value = mean - reach, mean + reach, _level(margin, abs(mean))
-    return OverSeeds(mean=mean, low=low, high=high, p_value=p_value, seeds=seeds)
+            equal_within = abs(mean) + margin(0.1)
+    return OverSeeds(mean=mean, low=low, high=high, p_value=p_value, equal_within=equal_within, seeds=seeds)
 
 
 def _level(margin: Callable[[float], float], distance: float) -> float:

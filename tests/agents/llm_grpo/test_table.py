@@ -25,6 +25,14 @@ def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none()
     assert "oracle, most probable action" not in rows
 
 
+def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperature_0_is_greedy() -> None:
+    table = msgspec.structs.replace(CONFIG.evaluation, seed=7, temperature=0.0)
+    configs = [msgspec.structs.replace(CONFIG, seed=seed, evaluation=table) for seed in (0, 1)]
+    assert {config.evaluation_config.seed for config in configs} == {7}
+    assert CONFIG.evaluation_config.seed == CONFIG.seed
+    assert [decoding.name for decoding in table.get_decodings()] == ["greedy", "most probable action"]
+
+
 def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> None:
     assert CONFIG.evaluation_config.likelihood
     without = msgspec.structs.replace(

@@ -43,6 +43,8 @@ def test_the_sentence_says_the_interval_the_verdict_the_p_and_the_users() -> Non
         "a − b, exact_accuracy: +5.2 [3.9, 6.4] points, by seed +5.0, +5.4: not significant (p 0.012, Holm 0.06, "
         "15 users)."
     )
+    equal = msgspec.structs.replace(twice, equal_within=0.071).sentence()
+    assert equal.endswith("15 users); equal within ±7.1 (two one-sided tests at 5%).")
     reward = msgspec.structs.replace(comparison, metric="mean_reward", difference=-1.5, low=-2.0, high=-1.0)
     assert reward.sentence().startswith("a − b, mean_reward: −1.50 [−2.00, −1.00]: significantly worse")
 
