@@ -25,10 +25,7 @@ from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 
 IMPORTERS = {
-    "jsonl": "JSON lines (.jsonl, .jsonl.gz): our own sessions, or another log through a field mapping.",
-    "miniwob": "JSON lines of MiniWoB++ human demonstrations.",
-    "autowebbench": "JSON lines of AutoWebBench, pages in <a[ID]| text> notation.",
-    "webshop": "JSON lines of WebShop as ReAct shows it, pages in [name] lines.",
+    "jsonl": "JSON lines: our own sessions, or another log (MiniWoB++, AutoWebBench, WebShop, yours) by a mapping.",
     "opera": "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
     "shopcart": "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
     "raw": "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
@@ -40,9 +37,6 @@ IMPORTERS = {
 
 _CLASSES = {
     "jsonl": "mapped.jsonl:JsonlImporter",
-    "miniwob": "mapped.jsonl:MiniwobImporter",
-    "autowebbench": "mapped.jsonl:AutowebbenchImporter",
-    "webshop": "mapped.jsonl:WebshopImporter",
     "opera": "opera.importer:OperaImporter",
     "shopcart": "mapped.shopcart:ShopcartImporter",
     "raw": "raw.importer:RawImporter",

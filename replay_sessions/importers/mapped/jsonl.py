@@ -18,7 +18,6 @@ from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.importer import (
     Imported,
     Importer,
-    NoOptions,
     Part,
     changed_options,
     find_files,
@@ -162,29 +161,3 @@ class JsonlImporter(MappedImporter):
             f"'{file}' is of no known form (first line: {keys}): give --mapping, one of "
             f"{', '.join([OWN_FORM, *mappings])}, or a file of your own (see `import jsonl --help-all`)"
         )
-
-
-class _NamedMapping(JsonlImporter):
-    """JSON lines of one known log."""
-
-    Options: ClassVar[type[msgspec.Struct]] = NoOptions  # its mapping is fixed
-    mapping: ClassVar[str]
-
-    def __init__(self, source: Path, options: NoOptions | None = None) -> None:
-        super().__init__(source, JsonlOptions(mapping=self.mapping))
-
-    @classmethod
-    def help(cls) -> str:
-        return ""
-
-
-class MiniwobImporter(_NamedMapping):
-    mapping = "miniwob"
-
-
-class AutowebbenchImporter(_NamedMapping):
-    mapping = "autowebbench"
-
-
-class WebshopImporter(_NamedMapping):
-    mapping = "webshop"

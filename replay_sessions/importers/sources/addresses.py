@@ -6,14 +6,12 @@ parameters counts: it is the shop's.
 """
 
 import re
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from urllib.parse import quote, urljoin, urlsplit
 
-_TRACKING_PARAMETERS = (
-    "utm_*", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_*", "_gl", "_ga", "fbclid", "msclkid", "ttclid",
-    "twclid", "yclid", "srsltid", "igshid", "mc_cid", "mc_eid", "_hsenc", "_hsmi",
-)  # fmt: skip
+_TRACKING_PARAMETER = re.compile(
+    r"(?:utm_[^=]*|gad_[^=]*|gclid|gclsrc|dclid|gbraid|wbraid|_gl|_ga|fbclid|msclkid|ttclid|twclid|yclid|srsltid|igshid"
+    r"|mc_cid|mc_eid|_hsenc|_hsmi)(?:=|$)"
+)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _NO_PAGES = ("about", "blob", "cid", "data", "dns", "javascript", "mailto", "tel", "urn", "whois")
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
@@ -42,14 +40,9 @@ def plain_address(address: str, base: str = "") -> str | None:
     if not parts.scheme or not (host or parts.path):
         return None
     host = _ascii(host.removesuffix(_DEFAULT_PORTS.get(parts.scheme, " ")))
-    pairs = [pair for pair in parts.query.split("&") if pair and not _is_tracking(pair.partition("=")[0])]
+    pairs = [pair for pair in parts.query.split("&") if pair and not _TRACKING_PARAMETER.match(pair)]
     query = f"?{_escaped('&'.join(pairs))}" if pairs else ""
     return f"{parts.scheme}://{host}{_escaped(parts.path) or '/'}{query}"
-
-
-@lru_cache(10_000)  # a log may hold any number of names
-def _is_tracking(parameter: str) -> bool:
-    return any(fnmatchcase(parameter, pattern) for pattern in _TRACKING_PARAMETERS)
 
 
 def _escaped(text: str) -> str:

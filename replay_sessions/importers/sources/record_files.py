@@ -7,7 +7,7 @@ only when values are decoded: as an error of Arrow's, as a system error, or as t
 import csv
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
@@ -121,24 +121,20 @@ class ParquetSource:
             self.row_count: int = self._parquet.metadata.num_rows
             self.row_groups: int = self._parquet.num_row_groups
 
-    def rows(
-        self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Yields rows in order. Columns that the file lacks are None.
+    def rows(self, columns: list[str] | None = None, row_groups: list[int] | None = None) -> Iterator[dict[str, Any]]:
+        """Yields rows in order.
 
         Args:
-            columns: Those to read; None reads all.
+            columns: Those to read, which are None where the file lacks them; None reads all.
             row_groups: Those to read; None reads all.
         """
-        present = None if columns is None else [name for name in columns if name in self.columns]
-        lacking = dict.fromkeys(name for name in columns or () if name not in self.columns)
-        groups = range(self.row_groups) if row_groups is None else row_groups
+        present = [name for name in columns or self.columns if name in self.columns]
         with _reporting(self.path):
-            for batch in self._parquet.iter_batches(_BATCH_ROWS, row_groups=list(groups), columns=present):
+            for batch in self._parquet.iter_batches(_BATCH_ROWS, row_groups, present):
                 for row in _plain(batch).to_pylist():
-                    yield {**row, **lacking}
+                    yield dict.fromkeys(columns or ()) | row
 
-    def texts(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> Iterator[dict[str, str | None]]:
+    def texts(self, columns: list[str], row_groups: list[int] | None = None) -> Iterator[dict[str, str | None]]:
         """Yields some columns of rows in order, whatever their types are, as text."""
         for row in self.rows(columns, row_groups):
             yield {name: None if value is None else str(value) for name, value in row.items()}

@@ -63,38 +63,33 @@ def build_table(
     Raises:
         ImportFailed: No record is a row, or more are none than can be listed.
     """
-    batches: list[pa.Table] = []
-    rows: list[Row] = []
     rejected: list[Rejected] = []
-    for item in (item for record in records for item in _rows_of(record, to_rows)):
-        if isinstance(item, Rejected):
-            rejected.append(item)
-        else:
-            rows.append(item)
-        if len(rejected) > _MOST_BAD_ROWS:
-            break
-        if len(rows) >= _BATCH_ROWS:
-            batches.append(_pack(rows))
-            rows = []
-    if rows:
-        batches.append(_pack(rows))
+
+    def good_rows() -> Iterator[Row]:
+        for record in records:
+            if len(rejected) > _MOST_BAD_ROWS:
+                return
+            if isinstance(record, Rejected):
+                rejected.append(record)
+                continue
+            try:
+                for item in to_rows(record):
+                    if isinstance(item, Rejected):
+                        rejected.append(item)
+                    else:
+                        yield item
+            except BadSession as error:
+                rejected.append(Rejected(where=record.location, reason=reason_of(error)))
+
+    rows = good_rows()
+    batches: list[pa.Table] = []
+    while some := list(itertools.islice(rows, _BATCH_ROWS)):
+        batches.append(_pack(some))
     if not batches or len(rejected) > _MOST_BAD_ROWS:
         first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
         problem = "more than 100,000 bad rows" if batches else "no row that can be read"
         raise ImportFailed(f"'{source}' holds {problem}{first}")
     return RowTable(pa.concat_tables(batches, promote_options="permissive"), rejected)
-
-
-def _rows_of(
-    record: Record | Rejected, to_rows: Callable[[Record], Iterable[Row | Rejected]]
-) -> Iterator[Row | Rejected]:
-    if isinstance(record, Rejected):
-        yield record
-        return
-    try:
-        yield from to_rows(record)
-    except BadSession as error:
-        yield Rejected(where=record.location, reason=reason_of(error))
 
 
 def _pack(rows: Sequence[Row]) -> pa.Table:

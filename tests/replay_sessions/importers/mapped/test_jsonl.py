@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit, find_elements
-from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.mapped import field_mapping
 from replay_sessions.importers.mapped.field_mapping import FieldMapping
@@ -207,16 +206,6 @@ def test_the_documented_mapping_is_a_mapping() -> None:
     example = "\n".join(line[4:] for line in document.splitlines() if line.startswith("    ") or not line)
     mapping = msgspec.toml.decode(example, type=FieldMapping)
     assert mapping.types == {"press": "click", "search": "type_and_submit", "leave": "terminate"}
-
-
-@pytest.mark.parametrize("name", ["miniwob", "autowebbench", "webshop"])
-def test_known_logs_have_importers_of_their_names(name: str, shared_data: Path, tmp_path: Path) -> None:
-    files = {"miniwob": "miniwob_human/sessions.jsonl.gz", "autowebbench": "autowebbench/sessions.jsonl",
-             "webshop": "webshop_react/sessions.jsonl"}  # fmt: skip
-    assert main(["import", name, str(shared_data / files[name]), "--out", str(tmp_path / name)]) == 0
-    by_mapping = tmp_path / "by_mapping"
-    run_import(JsonlImporter(shared_data / files[name], JsonlOptions(mapping=name)), by_mapping)
-    assert SessionStore.open(tmp_path / name).fingerprint == SessionStore.open(by_mapping).fingerprint
 
 
 class TestRefusals:
