@@ -137,7 +137,6 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "baselines"),
     (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
     (["torch"], ["benchmarks.sweep", "shop_r1_table2", "--out", "x"], "train"),
-    (["matplotlib"], ["benchmarks.sweep", "shop_r1_figure2", "--out", "x"], "report"),
     (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
     (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
     (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),

@@ -20,16 +20,12 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from benchmarks.plot_style import COLOURS, REFERENCE, embed_plot, plot_style
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
 from benchmarks.report.step_figures import (
     action_mix,
-    calibration_table,
-    calibrations,
     confusion,
     differences_table,
     fidelity,
@@ -44,7 +40,6 @@ from replay_sessions.foundation.table import Column, Estimate, Table, format_cel
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, intervals_text, results_table
-from shop_env.metrics.calibration import Calibration
 from train.curves import draw_curves
 
 
@@ -62,23 +57,6 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
     return written
 
 
-def embed_calibration(calibration: Calibration) -> str:
-    """One agent's reliability as an <svg>: share right against probability; on the diagonal an agent is calibrated."""
-    bins = calibration.bins
-    with plot_style(embedded=True):
-        figure = Figure(figsize=(2.8, 2.0), layout="constrained")
-        axes = figure.subplots()
-        axes.plot([0, 100], [0, 100], color=REFERENCE, linestyle="--", linewidth=1)
-        x, y = ([100 * getattr(b, name) for b in bins] for name in ("probability", "came_true"))
-        axes.plot(x, y, color=COLOURS[0], linewidth=1, label="right, %")
-        sizes = [8 + 50 * b.forecasts / max(b.forecasts for b in bins) for b in bins]
-        axes.scatter(x, y, sizes, COLOURS[0])
-        axes.set(xlabel="probability of the likeliest action, %", ylabel="right, %", xlim=(0, 101), ylim=(0, 103))
-        words = f"Reliability over {calibration.steps} steps; expected calibration error {100 * calibration.error:.1f}%"
-        values = "; ".join(f"held {100 * b.probability:.0f}% likely, {100 * b.came_true:.0f}% right" for b in bins)
-        return embed_plot(figure, f"{words}. {values}")
-
-
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
 NEAR = 0.15  # a difference that an axis of differences reaches out to
@@ -91,8 +69,6 @@ def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judge
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
         tables.insert(1, differences_table(compared))
-    if calibrated := calibrations(evidence):
-        tables.append(calibration_table(calibrated))
     return [*tables, action_mix(evidence), fidelity(evidence)]
 
 
@@ -122,7 +98,6 @@ def render_page(
     tables = {table.name: table for table in all_tables(evidence, compared, judged)}
     script = "\n".join(_source(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    calibrated = calibrations(evidence)
     records = next(iter(evidence.records.values()))
     return environment.get_template("report.html.jinja").render(
         evidence=evidence,
@@ -140,7 +115,6 @@ def render_page(
         confusions={
             label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
         },
-        reliability={label: (own, Markup(embed_calibration(own))) for label, own in calibrated.items()},
         curves=_embed_curves(evidence),
         rationales=sample_rationales(judged),
         labels=list(judged),
@@ -160,8 +134,7 @@ def _embed_curves(evidence: Evidence) -> str | None:
     if not evidence.runs:
         return None
     file = io.BytesIO()
-    with plot_style():
-        draw_curves(evidence.runs).savefig(file, format="png", dpi=110)
+    draw_curves(evidence.runs).savefig(file, format="png", dpi=110)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

@@ -1,10 +1,6 @@
-"""The report's tables: differences, outcomes, confusion, reward, kinds of action, calibration, rationales.
+"""The report's tables: differences, outcomes, confusion, reward, kinds of action, rationales.
 
 Each function gives a Table; the page draws it, and --tables writes it.
-
-Calibration: is an agent right as often as it is sure? For agents that give probabilities (`--likelihood`).
-
-At each step the action that the agent holds likeliest is right or wrong (top-1 ECE, metrics/calibration.py).
 
 Rows are ranked as everywhere (sorted_rows). Each is compared, step by step, with the best row that is no
 reference; a reference, such as the demo shop's own policy, knows what no agent can.
@@ -14,16 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
 
-import numpy as np
-
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, JudgedStep, terms_of
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
-from shop_env.metrics import ActionTrace, checked_distribution, population_fidelity
-from shop_env.metrics.calibration import Calibration, top1_calibration
+from shop_env.metrics import ActionTrace, population_fidelity
 from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
 from shop_env.metrics.step_table import ACTION_TYPES
@@ -157,36 +150,6 @@ def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
     explained = [own for own in answers.values() if any(step.record.predicted_rationale for step in own)]
     count = min(EXAMPLES, len(explained))
     return [explained[int((number + 0.5) * len(explained) / count)] for number in range(count)]
-
-
-def calibrations(evidence: Evidence) -> dict[str, Calibration]:
-    """Of each agent that gives probabilities; steps whose action the log does not fully know are left out."""
-    calibrated = {}
-    for label, held in evidence.probabilities.items():
-        probabilities, right = [], []
-        for record in evidence.records[label]:
-            if record.key in held and record.logged_rank is not None:
-                probabilities.append(np.array(list(checked_distribution(held[record.key]).values())))
-                right.append(record.logged_rank == 1)
-        if calibration := top1_calibration(probabilities, right):
-            calibrated[label] = calibration
-    return calibrated
-
-
-def calibration_table(calibrated: Mapping[str, Calibration]) -> Table:
-    return Table(
-        name="calibration",
-        title="How often the likeliest action was right, by how likely it was held",
-        columns=[
-            Column("agent"),
-            Column("from", "percent", "bin_low"),
-            Column("to", "percent", "bin_high"),
-            Column("steps", "count"),
-            Column("mean probability", "percent", "probability"),
-            Column("right", "percent"),
-        ],
-        rows=[[label, *bin_] for label, calibration in calibrated.items() for bin_ in calibration.bins],
-    )
 
 
 def leader(evidence: Evidence) -> ResultRow | None:

@@ -25,7 +25,7 @@ shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8,
 customer_r1_figure3. Tables of one paper
 share their runs in OUT. Nothing is trained or evaluated twice, also after a stop;
 a training of another preset, store or flags is refused. OUT holds NAME.json, .md
-and .csv, and of figure 2 a plot.
+and .csv.
 """
 
 import sys
@@ -35,7 +35,6 @@ from benchmarks.sweep.result import sweep_result
 from benchmarks.sweep.runs import SweepOptions, plan, run_missing
 from benchmarks.sweep.written import sections, write
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import print_results
 
 
@@ -46,9 +45,6 @@ def _run(options: SweepOptions) -> None:
     if options.dry_run:
         print_results(sweep.title, *(line for run in runs for line in run.describe()))
         return
-    if sweep.by_temperature:
-        with requires_extra("report"):  # reported before hours of work, not after
-            import benchmarks.sweep.plot  # noqa: F401, PLC0415 - matplotlib may be missing
     run_missing(runs, options.processes)
     result = sweep_result(sweep, planned, options)
     paths = write(result, sweep, options.out)

@@ -103,7 +103,6 @@ class Sweep(Config):
         seeds: Each run is made once for each.
         store: Where the runs' sessions are from.
         metrics: Whose choices the figures are counted by (shop_env/metrics/choices.py).
-        by_temperature: Also a plot of the figures over the rows' temperatures.
         compare: Pairs of rows by label whose difference is printed.
         notes: What else a reader should know.
     """
@@ -120,7 +119,6 @@ class Sweep(Config):
         ColumnSpec(metric="mean_reward", heading="reward"),
     )
     row: tuple[RowSpec, ...] = ()
-    by_temperature: bool = False
     compare: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -139,6 +137,11 @@ class Sweep(Config):
             raise BadConfig(f"compare: no row '{unknown[0]}'. {did_you_mean(unknown[0], labels)}")
         if not self.run or not self.seeds:
             raise BadConfig("a sweep needs a [[run]] and a seed.")
+
+    @property
+    def by_temperature(self) -> bool:
+        """True where each row has a temperature of its own."""
+        return any(row.temperature is not None for row in self.row)
 
     @property
     def by_kind(self) -> bool:

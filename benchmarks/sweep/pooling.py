@@ -54,7 +54,6 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
         users: People; the same ones in all seeds count once.
         left_out: Steps at which some row gave no reply; `steps` are the others.
         logged: How often each type of action is logged, as shares.
-        with_rationale: Share of steps whose shopper gave a reason.
         click_kinds: How often kinds of click by name are the log's own, as a sentence; None where it has none.
     """
 
@@ -63,7 +62,6 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     users: int
     left_out: int
     logged: dict[str, float]
-    with_rationale: float
     click_kinds: str | None = None
 
 
@@ -127,7 +125,6 @@ class Measured:
             logged={
                 kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES
             },
-            with_rationale=sum(bool(record.logged_rationale) for record in records) / len(records),
             click_kinds=agreement_note(records),
         )
 

@@ -63,7 +63,7 @@ class SweepResult(Record):
     Attributes:
         columns: Their headings.
         models: The paper's, by which `published` figures are named.
-        phases, cost, runs: By run: what each phase took, wall time, the provenance of its results.
+        phases, runs: By run: what each phase took, the provenance of its results.
     """
 
     name: str
@@ -76,7 +76,6 @@ class SweepResult(Record):
     tested: Tested
     views: list[View]
     phases: dict[str, Any]
-    cost: dict[str, Any]
     versions: dict[str, int]
     runs: dict[str, Any]
     provenance: dict[str, Any]
@@ -128,7 +127,6 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         tested=next(iter(measured.values())).tested(),
         views=[_view(sweep, decoding, of_decoding) for decoding, of_decoding in measured.items()],
         phases={run.run.name: run.log.training and run.log.training.phases for run in every},
-        cost={run.run.name: run.run.read_json("cost.json") for run in every},
         versions=VERSIONS,
         runs={run.run.name: run.log.provenance for run in every},
         provenance=provenance(msgspec.to_builtins(sweep)),

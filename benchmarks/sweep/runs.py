@@ -1,6 +1,6 @@
 """The runs of a sweep: planned, made in processes of their own, resumed, and found again.
 
-    Sweep × seeds ─► plan ─► PlannedRun ─► run_missing ─► OUT/RUN/seedS/results.json, cost.json
+    Sweep × seeds ─► plan ─► PlannedRun ─► run_missing ─► OUT/RUN/seedS/results.json
 
 OUT/store0            seed 0's demo shop, where no store is named
 OUT/shop_r1/seed0     its run for all of Shop-R1's tables: run.json, checkpoints, agents/*/
@@ -12,12 +12,11 @@ run.
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -30,7 +29,6 @@ from benchmarks.sweep.file import RunSpec, Sweep
 from benchmarks.sweep.processes import StopForwarder, run_process
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
 from replay_sessions.foundation.command_line import parse_options
-from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, check_at_least
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
@@ -113,15 +111,11 @@ class PlannedRun:
         wanted = {steps_file(self.folder, name) for name in decodings}
         return whole and wanted <= {entry.steps for entry in there}
 
-    def read_json(self, name: str) -> Any:
-        """One of its files, such as phases.json or cost.json; None where there is none."""
-        path = self.folder / name
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
     def describe(self) -> Iterator[str]:
         """Yields the state of the run, then that of each phase of a training."""
         yield f"{self.folder}: {'finished' if self.is_finished else 'to be run'}, store {self.store}"
-        finished = self.read_json("phases.json") or {}
+        phases = self.folder / "phases.json"
+        finished = json.loads(phases.read_text(encoding="utf-8")) if phases.exists() else {}
         for phase in self.config.phases if self.config else ():
             yield f"  {phase:<26} {'finished' if phase in finished else 'missing'}"
 
@@ -205,14 +199,7 @@ def _run(run: PlannedRun, stops: StopForwarder) -> None:
         return
     try:
         sys.stderr.write(f"run: {run.folder}\n")
-        started = time.monotonic()
-        try:
-            code = run_process([sys.executable, "-m", run.module, *run.words], stops)
-        finally:
-            before = (run.read_json("cost.json") or {}).get("wall_s", 0.0)  # a run may take several calls
-            if run.folder.exists():
-                replace_json(run.folder / "cost.json", {"wall_s": round(before + time.monotonic() - started, 1)})
-        if code:
+        if code := run_process([sys.executable, "-m", run.module, *run.words], stops):
             raise ShopR1Error(f"the run in '{run.folder}' ended with exit code {code}; its message stands above.")
     except BaseException:
         stops.ended = True

@@ -1,6 +1,6 @@
-"""A sweep's result for people: on the terminal, as Markdown and as CSV (plot.py draws figure 2).
+"""A sweep's result for people: on the terminal, as Markdown and as CSV.
 
-SweepResult ─► sections ─► NAME.md, and what is printed;  ─► NAME.json · .csv (· .png, .svg)
+SweepResult ─► sections ─► NAME.md, and what is printed;  ─► NAME.json · .csv
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,6 @@ from benchmarks.sweep.file import Sweep
 from benchmarks.sweep.orders import Order, sentences
 from benchmarks.sweep.result import SweepResult, TableRow, View
 from replay_sessions.foundation.durable_files import replace_file, write_results
-from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.table import Cell, Column, Table, Unit, columns, format_cell
 from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes, intervals_text
 from shop_env.metrics.click_types import KIND_METRICS
@@ -31,12 +30,7 @@ def write(result: SweepResult, sweep: Sweep, folder: Path) -> list[Path]:
     texts = [part.markdown() if isinstance(part, Table) else part for part in sections(result, sweep, full=True)]
     write_results(folder, result.name, result, "\n\n".join(text.rstrip() for text in texts) + "\n")
     replace_file(stem.with_suffix(".csv"), data.csv())
-    paths = [stem.with_suffix(ending) for ending in (".json", ".md", ".csv")]
-    if sweep.by_temperature:
-        with requires_extra("report"):
-            from benchmarks.sweep.plot import draw  # noqa: PLC0415 - an extra that may be missing
-        paths += draw(result, sweep, stem)
-    return paths
+    return [stem.with_suffix(ending) for ending in (".json", ".md", ".csv")]
 
 
 def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Section]:
@@ -119,5 +113,3 @@ def _summary(result: SweepResult) -> Iterator[str]:
         f"{intervals_text('users and seeds')}"
     )
     yield f"Tested on {tested.steps:,} actions of {tested.users:,} users in all seeds: {logged}{left_out}."
-    if seconds := [cost["wall_s"] for cost in result.cost.values() if cost]:
-        yield f"{sum(seconds) / 60:.1f} minutes for all runs, with what other tables share of them."

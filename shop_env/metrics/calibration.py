@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from replay_sessions.foundation.records import Record
 from shop_env.metrics.clustered_errors import Floats
 
 # Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
@@ -27,23 +26,11 @@ TENTHS = tuple(edge / 10 for edge in range(11))
 EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
-class ReliabilityBin(NamedTuple):
-    """Forecasts between two probabilities: how many, their mean, and the share that came true."""
+class Calibration(NamedTuple):
+    """The expected calibration error and the Brier score of some choices."""
 
-    low: float
-    high: float
-    forecasts: int
-    probability: float
-    came_true: float
-
-
-class Calibration(Record):
-    """The figures at the head of this module and the reliability curve."""
-
-    steps: int
     error: float
     brier: float
-    bins: list[ReliabilityBin]
 
 
 def calibration_of(
@@ -60,21 +47,10 @@ def calibration_of(
     forecasts = np.concatenate(probabilities)
     came_true = np.concatenate([np.arange(len(own)) == at for own, at in zip(probabilities, taken, strict=True)])
     codes = np.clip(np.searchsorted(edges, forecasts, side="right") - 1, 0, len(edges) - 2)
-    sizes = np.bincount(codes, minlength=len(edges) - 1)
-    filled = sizes > 0
-    held, true = (
-        np.bincount(codes, weights=side, minlength=len(sizes))[filled] / sizes[filled]
-        for side in (forecasts, came_true)
-    )
-    weights, per_step = sizes[filled] / len(forecasts), len(forecasts) / len(probabilities)
+    gaps = np.bincount(codes, weights=came_true - forecasts)  # n_b (y_b - p_b) of each bin
     return Calibration(
-        steps=len(probabilities),
-        error=per_step * float(weights @ np.abs(true - held)),
-        brier=per_step * float(np.mean((forecasts - came_true) ** 2)),
-        bins=[
-            ReliabilityBin(edges[index], edges[index + 1], int(sizes[index]), float(p), float(y))
-            for index, p, y in zip(np.flatnonzero(filled).tolist(), held, true, strict=True)
-        ],
+        error=float(np.abs(gaps).sum()) / len(probabilities),
+        brier=float(np.sum((forecasts - came_true) ** 2)) / len(probabilities),
     )
 
 

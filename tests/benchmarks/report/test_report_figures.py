@@ -6,12 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence, terms_of
 from benchmarks.report.paper_table import chosen_columns, paper_latex
-from benchmarks.report.step_figures import calibrations, confusion, fidelity, headline, outcomes, reward_terms
+from benchmarks.report.step_figures import confusion, fidelity, headline, outcomes, reward_terms
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
@@ -126,25 +125,6 @@ def test_who_answers_what_people_did_is_at_no_distance_from_them(board: Path) ->
     assert (variety, covered) == (1.0, 1.0)
 
 
-def test_calibration_is_the_weighted_gap_between_sureness_and_rightness(board: Path) -> None:
-    sure, unsure = {Click(name="a"): 0.95, Terminate(): 0.05}, {Click(name="a"): 0.55, Terminate(): 0.45}
-    logged = [CLICK, LEFT, CLICK, CLICK, UNKNOWN]  # likeliest is `a` throughout; the last cannot be judged
-    given = [sure, sure, unsure, unsure, unsure]
-    ranks = [1, 2, 1, 1, None]
-    records = [
-        StepRecord(session_id="s", user_id="u", step_index=place, step_count=9, logged=one, logged_rank=rank)
-        for place, (one, rank) in enumerate(zip(logged, ranks, strict=True))
-    ]
-    probabilities = {"one": {("s", place): one for place, one in enumerate(given)}}
-    found = calibrations(evidence_of(board, records, probabilities=probabilities))["one"]
-    assert [(one.low, one.forecasts, round(one.probability, 6), one.came_true) for one in found.bins] == [
-        (0.5, 2, 0.55, 1.0),
-        (0.9, 2, 0.95, 0.5),
-    ]
-    assert found.error == pytest.approx(0.5 * 0.45 + 0.5 * 0.45)
-    assert calibrations(evidence_of(board, records, probabilities={})) == {}
-
-
 def compared(
     difference: float, low: float, high: float, first: str = "second", metric: str = "exact_accuracy"
 ) -> Comparison:
@@ -239,7 +219,7 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
                 assert (line[f"{name}_low"] or None) == (None if figure.low is None else str(figure.low))
     names = {file.name for file in tmp_path.iterdir()}
     assert "paper.tex" in names
-    for table in ("ranking", "differences", "outcomes", "confusion", "reward_terms", "calibration", "action_mix"):
+    for table in ("ranking", "differences", "outcomes", "confusion", "reward_terms", "action_mix"):
         assert f"{table}.csv" in names
 
 
@@ -258,16 +238,3 @@ def test_the_table_for_a_paper_has_chosen_columns_the_best_in_bold_and_half_inte
     assert lines.count(r"\end{tabular}") == 1
     with pytest.raises(BadConfig, match="names 'exact'"):
         chosen_columns(["exact"])
-
-
-def test_plots_in_the_page_have_words_and_nothing_of_their_own_style_or_ids(board: Path, tmp_path: Path) -> None:
-    main([str(board), "--out", str(tmp_path / "r.html")])
-    page = LexborHTMLParser((tmp_path / "r.html").read_text(encoding="utf-8"))
-    plots = page.css("svg.chart")
-    assert len(plots) == len(calibrations(read_evidence(board))) > 0
-    for plot in plots:
-        assert plot.attributes["role"] == "img"
-        assert "expected calibration error" in (plot.attributes["aria-label"] or "") and "% right" in plot.html
-        assert not plot.css("style, script, image") and plot.css("path")
-    ids = [node.attributes["id"] for node in page.css("[id]")]
-    assert not [name for name in ids if name and name.startswith(("figure_", "axes_", "patch_"))]

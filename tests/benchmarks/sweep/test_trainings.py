@@ -95,15 +95,12 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     assert any("One seed" in note for note in found["notes"])
     assert found["runs"]["shop_r1/seed3"]["store"]["sessions"] == 60
     assert found["runs"]["shop_r1/seed3"]["config"]["grpo"]["steps"] == 3
-    assert found["cost"]["shop_r1/seed3"]["wall_s"] > 0
     text = (figure_2 / "shop_r1_figure2.md").read_text(encoding="utf-8")
     assert "| T 0.7 |" in text and "28.63" in text
     with (figure_2 / "shop_r1_figure2.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["paper_1_3B"] for row in rows][:2] == ["0.2772", "0.2863"]
     assert [float(row["figure_1"]) for row in rows] == [row["figures"][0]["value"] for row in view["rows"]]
-    assert (figure_2 / "shop_r1_figure2.png").read_bytes().startswith(b"\x89PNG")
-    assert "</svg>" in (figure_2 / "shop_r1_figure2.svg").read_text(encoding="utf-8")
 
 
 def test_what_is_there_is_neither_trained_nor_asked_again(
