@@ -106,9 +106,35 @@ class TrainView:
     def inferred_steps(self, session_id: str) -> tuple[int, ...]:
         return self._store.inferred_steps(session_id)
 
-    def learnt_steps(self, session_id: str, *, skip_first_action: bool, inferred: bool) -> list[int]:
-        """Returns which steps of a session to learn from: those that are scored by the same options."""
-        return scored_indices(self, session_id, first_action=not skip_first_action, inferred=inferred)
+    def learnt(
+        self, *, skip_first_action: bool = True, inferred: bool = False, max_steps: int | None = None
+    ) -> Iterator[tuple[Session, list[int]]]:
+        """Yields sessions in storage order, each with the steps to learn from: those that the same options score.
+
+        Args:
+            max_steps: The most steps, of a random sample of whole sessions where there are more; the sample is the
+                same for the same store, and one session is read whatever its length. None: all.
+
+        Raises:
+            BadConfig: There is no step to learn from.
+        """
+        steps = {
+            session_id: scored_indices(self, session_id, first_action=not skip_first_action, inferred=inferred)
+            for session_id in self._ids
+        }
+        if not any(steps.values()):
+            raise BadConfig(
+                f"A baseline learns from the train split, and that of store '{self.name}' has no step to learn from"
+            )
+        sessions = self.sessions()
+        if max_steps is not None:
+            order = np.random.default_rng(0).permutation(list(steps))
+            ends = np.cumsum([len(steps[session_id]) for session_id in order])
+            drawn = {*order[: max(1, int(np.searchsorted(ends, max_steps, "right")))].tolist()}
+            if len(drawn) < len(steps):
+                sessions = (self._store.session(session_id) for session_id in self._ids if session_id in drawn)
+        for session in sessions:
+            yield session, steps[session.session_id]
 
     def session(self, session_id: str) -> Session:
         """Reads one of them."""

@@ -71,7 +71,6 @@ AGENTS = {
     "history_counts": Own("agents.baselines.page_counts:HistoryCounts"),
     "history_ngram": Own("agents.baselines.page_counts:HistoryNgram"),
     "ngram": Own("agents.baselines.fitted:Ngram"),
-    "nearest": Own("agents.baselines.fitted:Nearest"),
     "choice": Own("agents.baselines.choice_model:ChoiceModel"),
     "logistic": Own(
         "agents.baselines.classifiers:Logistic", "baselines", "sklearn", "Logistic regression over crossed words."
@@ -108,11 +107,10 @@ CHECKPOINT = Own("agents.local.policy_agent:PolicyAgent", "train")
 # What a name in --agents stands for when it stands for several.
 GROUPS = {
     "baselines": (
-        "context_majority", "page_counts", "step_number", "ngram", "nearest", "logistic", "boosting", "choice",
+        "context_majority", "page_counts", "step_number", "ngram", "logistic", "boosting", "choice",
         "boosted_choice",
     )
 }  # fmt: skip
-WITHOUT_PAGE = {"page_counts": "history_counts", "ngram": "history_ngram"}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at once; each has a thread
 

@@ -14,7 +14,6 @@ from itertools import chain, islice, product
 from sys import intern
 from typing import NamedTuple, assert_never
 
-import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.adapted import TrainView
@@ -24,7 +23,6 @@ from replay_sessions.schema import (
     Action,
     ActionType,
     Click,
-    Session,
     Terminate,
     TypeAndSubmit,
     reply_action,
@@ -66,14 +64,12 @@ class ChoicePage(NamedTuple):
         past: The roles of the actions so far, oldest first.
         kind: Which elements the page is made of.
         context: Words on the whole step: kind, past, progress, and the recurring words of persona and goal.
-        words: Those of goal, persona and page.
     """
 
     choices: list[Choice]
     past: tuple[str, ...]
     kind: str
     context: list[str]
-    words: list[str]
 
     @property
     def roles(self) -> list[str]:
@@ -121,12 +117,13 @@ class Reader:
         self, store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
     ) -> Iterator[Example]:
         """Reads scored steps of the train split in storage order; if there are more, those of a sample of sessions."""
-        which = {"skip_first_action": skip_first_action, "inferred": inferred}
         steps = (
             (session, observations[index], index)
-            for session in sample_sessions(store, **which, max_steps=max_steps)
+            for session, learnt in store.learnt(
+                skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps
+            )
             for observations in [observe_session(session, store.context)]
-            for index in store.learnt_steps(session.session_id, **which)
+            for index in learnt
         )
         for session, observation, index in islice(steps, max_steps):
             page, logged = self.read(observation), reply_action(session.steps[index].action)
@@ -160,7 +157,6 @@ class Reader:
                 f"goal shown {round(4 * len({*goal}.intersection(visible)) / max(1, len({*goal})))}",
                 *sorted(_marked_words(observation["persona"], observation["goal"]) & self._words),
             ],
-            words=[*goal, *words_of(observation["persona"]), *visible],
         )
 
     def _role(self, type: str = "", name: str = "", **_: object) -> str:
@@ -220,23 +216,6 @@ class Reader:
             numbers = (filled, again, phrase.length, 0.0, 0.0, 0.0)
             role, traits = self._role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
-
-
-def sample_sessions(
-    store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
-) -> Iterator[Session]:
-    """Reads the train split in storage order: all of it, or a random sample of sessions with at most so many steps.
-
-    The sample is the same for the same store. One session is read whatever its length.
-    """
-    if max_steps is None:
-        return store.sessions()
-    ids = store.session_ids()
-    order = np.random.default_rng(0).permutation(len(ids))
-    which = {"skip_first_action": skip_first_action, "inferred": inferred}
-    steps = np.cumsum([len(store.learnt_steps(ids[index], **which)) for index in order])
-    drawn = order[: max(1, int(np.searchsorted(steps, max_steps, "right")))]
-    return store.sessions() if len(drawn) >= len(ids) else (store.session(ids[index]) for index in np.sort(drawn))
 
 
 def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple[float, set[str]]]:

@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from agents.adapted import TrainView
-from agents.baselines.choices import Choice, ChoicePage, Reader, sample_sessions
+from agents.baselines.choices import Choice, ChoicePage, Reader
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
 from shop_env.observation import Observation
@@ -47,7 +47,7 @@ class OfferReader(Reader):
         super().__init__(store)
         offers = [
             item
-            for session in sample_sessions(store, skip_first_action=False, max_steps=NAMED_STEPS)
+            for session, _ in store.learnt(skip_first_action=False, max_steps=NAMED_STEPS)
             for step in session.steps
             for item in read_offers(step.page).by_name.items()
         ]

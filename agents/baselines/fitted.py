@@ -1,4 +1,4 @@
-"""Baselines that are fitted to the train split: what they share, and `context_majority`, `ngram` and `nearest`.
+"""Baselines that are fitted to the train split: what they share, and `context_majority` and `ngram`.
 
     TrainView ─► train_steps ─► FittedBaseline.learn     observation ─► ChoicePage ─► FittedBaseline.weigh ─► shares
 
@@ -9,26 +9,15 @@ context with enough train steps. `ngram` looks at the last three actions, with W
 
 (witten_bell.py). Recurring names are part of a role, so that names are followed too where they mean something;
 a page's own names (products) differ in their rank among those of their role.
-
-`nearest` takes what was done at the train steps that are most like this one, by BM25 over their words:
-
-    score(step) = Σ_w idf(w) · tf(w) · (k1 + 1) / (tf(w) + k1 · (1 - b + b · length / mean length))
-
-(Robertson and Zaragoza 2009), w the words of goal, persona, page and context. Of N train steps the √N nearest vote for
-the choices of this page with the role and traits of what was done there: for those that share both; where there is
-none, for those that share the role and the fit to the shopper's words; else for those of its role. Votes are smoothed
-as above: with K votes for T different roles, T / (K + T) goes to all choices alike.
 """
 
-import math
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from agents.adapted import DistributionAgent, Floats, TrainView
 from agents.baselines.choices import Choice, ChoicePage, Example, Reader
@@ -40,7 +29,6 @@ from shop_env.observation import Observation
 UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on the page has probability 0
 MIN_STEPS = 5
 ORDER = 3  # actions before the next one
-K1, B = 1.2, 0.75
 HELD_OUT = 0.1
 Labelled = tuple[ChoicePage, int]  # and which of its choices was taken
 
@@ -73,12 +61,7 @@ class FittedBaseline(DistributionAgent):
         super().__init__(temperature)
         if max_steps is not None and max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
-        store = TrainView.of(store)
-        self._reader, examples = train_steps(store, skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
-        if not examples:
-            raise BadConfig(
-                f"A baseline learns from the train split, and that of store '{store.name}' has no step to learn from"
-            )
+        self._reader, examples = train_steps(TrainView.of(store), skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         self.learn(examples)
 
     @abstractmethod
@@ -188,56 +171,3 @@ def _last_roles(page: ChoicePage) -> Context:
 
 def _rank(choice: Choice) -> str:
     return choice.traits[1]
-
-
-class Nearest(FittedBaseline):
-    """Lets the nearest steps of the train split vote."""
-
-    def learn(self, examples: Sequence[Example]) -> None:
-        self._actions = [(role, None if chosen is None else page.choices[chosen]) for page, role, chosen, _ in examples]
-        texts = [Counter(list_words(example.page)) for example in examples]
-        self._columns = {word: column for column, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
-        sizes, lengths = [len(text) for text in texts], np.array([text.total() for text in texts])
-        columns = np.array([self._columns[word] for text in texts for word in text])
-        counts = np.array([count for text in texts for count in text.values()])
-        having = np.bincount(columns)
-        idf = np.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-        norms = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), sizes)
-        weights = idf[columns] * counts * (K1 + 1) / (counts + norms)
-        # Single precision halves the memory, and the time of a product that reads all of it.
-        self._weights = csr_matrix((weights.astype(np.float32), columns, np.cumsum([0, *sizes])))
-
-    def scores(self, page: ChoicePage) -> Floats:
-        """Computes the similarity of each train step to this one, (steps,)."""
-        words = np.zeros(len(self._columns))
-        words[[self._columns[word] for word in set(list_words(page)) if word in self._columns]] = 1
-        scores: Floats = self._weights @ words
-        return scores
-
-    def weigh_page(self, page: ChoicePage) -> Floats:
-        similar: dict[Hashable, list[int]] = {}
-        for index, choice in enumerate(page.choices):
-            for key in _keys(choice.role, choice):
-                similar.setdefault(key, []).append(index)
-        votes, roles = np.zeros(len(page.choices)), set()
-        for step in np.argsort(-self.scores(page), kind="stable")[: math.isqrt(len(self._actions))]:
-            role, action = self._actions[step]
-            if chosen := next((similar[key] for key in _keys(role, action) if key in similar), None):
-                votes[chosen] += 1 / len(chosen)
-                roles.add(role)
-        smoothing = max(1, len(roles))
-        shares: Floats = (votes + smoothing / len(votes)) / (votes.sum() + smoothing)
-        return shares
-
-
-def list_words(page: ChoicePage) -> list[str]:
-    """Lists the words that steps are compared by."""
-    return page.words + page.context
-
-
-def _keys(role: str, choice: Choice | None) -> Iterator[Hashable]:
-    """Lists the keys under which an action resembles others, from all of it to its role alone."""
-    if choice is not None:
-        yield role, choice.traits
-        yield role, choice.traits[0]
-    yield role

@@ -21,7 +21,6 @@ import numpy as np
 
 from agents.adapted import DistributionAgent, Floats, TrainView
 from agents.baselines.witten_bell import Context, WittenBell
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Terminate, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
@@ -57,11 +56,7 @@ class _CountingAgent(DistributionAgent):
         inferred: bool = False,
     ) -> None:
         super().__init__(temperature)
-        view = TrainView.of(store)
-        if not len(view):
-            raise BadConfig(f"counts are of the train split, and that of store '{view.name}' has no session")
-        which = {"skip_first_action": skip_first_action, "inferred": inferred}
-        self.learn((session, view.learnt_steps(session.session_id, **which)) for session in view.sessions())
+        self.learn(TrainView.of(store).learnt(skip_first_action=skip_first_action, inferred=inferred))
 
     @abstractmethod
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
@@ -98,33 +93,37 @@ class PageCounts(_CountingAgent):
         past: list[dict[str, str]] = []
         for step in session.steps:
             action = reply_action(step.action)
-            yield _context(step.page, past), action_json(action)
+            yield self.context(step.page, past), self.outcome(past, action)
             past.append(action)
 
+    def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
+        """Returns what the next action is counted after."""
+        heading = _HEADING.search(page) or _TITLE.search(page)
+        return heading[1] if heading else "", *_last_products(past), action_json(past[-1]) if past else ""
+
+    def outcome(self, past: Sequence[dict[str, str]], action: dict[str, str]) -> str:
+        """Returns what an action counts as."""
+        return action_json(action)
+
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
-        context = _context(observation["page"], past_actions(observation["history"]))
+        context = self.context(observation["page"], past_actions(observation["history"]))
         return self._counts.among(context, [action_json(reply_action(action)) for action in actions], self._weight)
 
 
 class HistoryCounts(PageCounts):
     """Counts of what was done next after the same product before, last product and last action, whatever the page."""
 
-    def transitions(self, session: Session) -> Iterator[tuple[Context, str]]:
-        past: list[dict[str, str]] = []
-        for step in session.steps:
-            action = reply_action(step.action)
-            yield self.context(past), AGAIN if past[-1:] == [action] else action_json(action)
-            past.append(action)
+    def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
+        return (*super().context("", past)[1:], *(action["type"] for action in past[-1:]))
 
-    def context(self, past: Sequence[dict[str, str]]) -> Context:
-        """Returns what the next action is counted after."""
-        return (*_context("", past)[1:], *(action["type"] for action in past[-1:]))
+    def outcome(self, past: Sequence[dict[str, str]], action: dict[str, str]) -> str:
+        return AGAIN if past[-1:] == [action] else action_json(action)
 
     def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
         return [self._of_history(past_actions(observation["history"])) for observation in observations]
 
     def _of_history(self, past: Sequence[dict[str, str]]) -> tuple[Sequence[Action], Floats]:
-        context = self.context(past)
+        context = self.context("", past)
         offered = self._counts.outcomes(context, _MAX_CANDIDATES)
         last = action_json(past[-1]) if past else action_json(reply_action(Terminate()))
         shares: dict[str, float] = {}
@@ -137,15 +136,15 @@ class HistoryCounts(PageCounts):
 class HistoryNgram(HistoryCounts):
     """Counts of what was done next after the same three actions, whatever the page."""
 
-    def context(self, past: Sequence[dict[str, str]]) -> Context:
+    def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
         return (*map(action_json, past[-3:]), *(action["type"] for action in past[-1:]))
 
 
-def _context(page: str, past: Sequence[dict[str, str]]) -> Context:
-    heading = _HEADING.search(page) or _TITLE.search(page)
+def _last_products(past: Sequence[dict[str, str]]) -> tuple[str, str]:
+    """Returns the names of the last two products that were clicked, the earlier one first."""
     products = (action["name"] for action in reversed(past) if click_type_of(action.get("name", "")) == "product_link")
     last, before_last = (*islice(products, 2), "", "")[:2]
-    return heading[1] if heading else "", before_last, last, action_json(past[-1]) if past else ""
+    return before_last, last
 
 
 class StepNumber(_CountingAgent):

@@ -61,15 +61,11 @@ class MajorityAgent(SeededAgent):
     """
 
     def __init__(self, store: TrainView | str, skip_first_action: bool = True, inferred: bool = False) -> None:
-        store = TrainView.of(store)
-        which = {"skip_first_action": skip_first_action, "inferred": inferred}
         counts = Counter(
             msgspec.json.encode(written_action(session.steps[index].action))
-            for session in store.sessions()
-            for index in store.learnt_steps(session.session_id, **which)
+            for session, learnt in TrainView.of(store).learnt(skip_first_action=skip_first_action, inferred=inferred)
+            for index in learnt
         )
-        if not counts:
-            raise BadConfig(f"Agent 'majority' learns from the train split, and that of store '{store.name}' is empty")
         text = min(counts, key=lambda text: (-counts[text], text))
         self._reply = format_reply("This is what shoppers do most often.", msgspec.json.decode(text))
 

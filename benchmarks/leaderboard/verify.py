@@ -151,7 +151,7 @@ def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Setting
         described = log.provenance["config"]
         if log.training is None:
             board = msgspec.convert(described, LeaderboardConfig)
-            rows = [(spec.label, spec, board.context) for spec in agent_specs(board.agents, no_page=board.no_page)]
+            rows = [(spec.label, spec, board.context) for spec in agent_specs(board.agents)]
             return _Settings(board, board.evaluation, rows, 0.6)
         with requires_extra("train"):
             from agents.llm_grpo.evaluation import table_rows  # noqa: PLC0415 - loads torch, which only training needs

@@ -97,7 +97,7 @@ class Knows:
         ("results.json and its table=random", "means something else in tables"),
         ("ceiling at T = 0=random", "means something else in tables"),
         ("best (not ranked)=random", "means something else in tables"),
-        ("nearest=random", "means something else in tables"),
+        ("ngram=random", "means something else in tables"),
         ("a b=majority,a_b-fbd987=random", "'a b', which is too like it"),
         ("\u00e9=majority,e\u0301=random", "'\u00e9', which is too like it"),
     ],

@@ -202,7 +202,7 @@ def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted() -> None
     assert not may_run(spec, ())
     assert may_run(spec, ("runs/theirs/sft",))
     assert may_run(parse_spec("oracle?temperature=1"), ())
-    assert not may_run(parse_spec("nearest?store=stores/theirs"), ())
+    assert not may_run(parse_spec("ngram?store=stores/theirs"), ())
     assert not may_run(parse_spec('random?extra={"a": "/b"}'), ())
 
 

@@ -75,7 +75,7 @@ def test_what_comes_with_the_package_names_no_code(name: str) -> None:
         '[phases.shop_r1]\nmethod = "{code}:Method"',
         '[evaluation]\nagents = ["random", "{code}:Method"]',
         '[evaluation]\nagents = ["sft=runs/theirs/sft"]',
-        '[evaluation]\nagents = ["nearest?store=/etc"]',
+        '[evaluation]\nagents = ["ngram?store=/etc"]',
         '[prompt]\nsystem_file = "/etc/hostname"',
     ],
 )

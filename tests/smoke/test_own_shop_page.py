@@ -58,7 +58,7 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
     assert (tmp_path / "boards" / "mine" / "report.html").is_file()
     answer = json.loads((tmp_path / "ab" / "mine" / "pages.json").read_text(encoding="utf-8"))["results"]
     assert answer["users"] == 10
-    assert [row["label"] for row in answer["rows"]] == ["ngram", "nearest"]
+    assert [row["label"] for row in answer["rows"]] == ["ngram", "choice"]
     in_cart = [row["shifts"]["cart"] for row in answer["rows"]]
     assert all(shift["on_a"] > 0 == shift["on_b"] for shift in in_cart)  # B has no such button
 

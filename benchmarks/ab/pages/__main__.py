@@ -1,8 +1,8 @@
 """Predicts by agents what a change of a shop's pages does to the next action.
 
   shop-r1 ab pages --store stores/mine --change change.toml \\
-    --agents ngram,nearest --out ab/mine --dry-run
-  shop-r1 ab pages --store stores/mine --agents nearest \\
+    --agents ngram,choice --out ab/mine --dry-run
+  shop-r1 ab pages --store stores/mine --agents choice \\
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from agents.adapted import TrainView
-from agents.baselines.choices import ChoicePage, Reader
-from agents.baselines.fitted import K1, B, FittedBaseline, Nearest, list_words
+from agents.baselines.choices import Reader
+from agents.baselines.fitted import FittedBaseline
 from agents.baselines.witten_bell import WittenBell
 from agents.registry import GROUPS, make_agent
 from benchmarks.leaderboard.ranking import agent_specs
@@ -78,7 +78,7 @@ def observations(store: SessionStore) -> list[Observation]:
     return [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN)]
 
 
-@pytest.mark.parametrize("name", ["nearest", "logistic", "boosting"])
+@pytest.mark.parametrize("name", ["logistic", "boosting"])
 def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, ruled_store: SessionStore) -> None:
     assert (
         step_metrics(evaluate(fitted(name, ruled_store), ruled_store, "test", context=GOAL_SHOWN))["exact_accuracy"]
@@ -152,27 +152,6 @@ def test_a_name_s_own_part_is_no_role_and_a_recurring_one_is(ruled_store: Sessio
     odd = PAGE.format("one_of_a_kind", "another_of_a_kind")
     page = Reader(TrainView(ruled_store)).read(Observation(page=odd, history=(), persona="", goal="", step=0))
     assert page.roles == ["terminate", "click shelf.*.view", "click shelf.*.view", "click help"]
-
-
-def test_nearest_ranks_by_bm25(ruled_store: SessionStore) -> None:
-    store = TrainView(ruled_store)
-    reader = Reader(store)
-    examples = list(reader.examples(store, skip_first_action=True, max_steps=30))
-    texts = [list_words(example.page) for example in examples]
-    mean = sum(map(len, texts)) / len(texts)
-
-    def bm25(query: list[str], text: list[str]) -> float:
-        score = 0.0
-        for word in set(query):
-            having = sum(word in other for other in texts)
-            idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-            count = text.count(word)
-            score += idf * count * (K1 + 1) / (count + K1 * (1 - B + B * len(text) / mean))
-        return score
-
-    baseline = Nearest(store, max_steps=30)
-    page: ChoicePage = reader.read(observations(ruled_store)[5])
-    assert baseline.scores(page).tolist() == pytest.approx([bm25(list_words(page), text) for text in texts], rel=1e-4)
 
 
 def test_witten_bell_backs_off_to_shorter_contexts() -> None:

@@ -308,7 +308,7 @@ def test_clicks_are_counted_by_the_names_that_one_gives(shop: Shop) -> None:
     ("more", "said"),
     [
         (("--draws", "-1"), "--draws is -1"),
-        (("--agents", "nearst"), "Did you mean 'nearest'?"),
+        (("--agents", "ngrm"), "Did you mean 'ngram'?"),
         (("--store", "nowhere"), "nowhere"),
         (("--chang", "x"), "--chang"),
     ],
