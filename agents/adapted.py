@@ -100,12 +100,6 @@ class TrainView:
         _check(split)
         return self._store.sessions("train")
 
-    def step_count(self, session_id: str) -> int:
-        return self._store.step_count(session_id)
-
-    def inferred_steps(self, session_id: str) -> tuple[int, ...]:
-        return self._store.inferred_steps(session_id)
-
     def learnt(
         self, *, skip_first_action: bool = True, inferred: bool = False, max_steps: int | None = None
     ) -> Iterator[tuple[Session, list[int]]]:
@@ -119,7 +113,7 @@ class TrainView:
             BadConfig: There is no step to learn from.
         """
         steps = {
-            session_id: scored_indices(self, session_id, first_action=not skip_first_action, inferred=inferred)
+            session_id: scored_indices(self._store, session_id, first_action=not skip_first_action, inferred=inferred)
             for session_id in self._ids
         }
         if not any(steps.values()):

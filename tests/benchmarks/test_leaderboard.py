@@ -341,7 +341,7 @@ def test_records_that_were_cut_off_are_one_line_and_exit_code_two(
     assert run_main("verify", copied, "--store", store_path) == 1
 
 
-def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path) -> None:
+def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "said.py").write_text(
         "class Said:\n"
         "    def __init__(self, words, more=''): self.reply = ' '.join(words) + more\n"
@@ -350,7 +350,7 @@ def test_arguments_may_hold_commas_and_be_long(store_path: Path, tmp_path: Path)
         encoding="utf-8",
     )
     long = "x" * 300
-    agents = f'random,{tmp_path}/said.py:Said?words=["a,b","c"]&more={long},majority'
+    agents = f'random,{tmp_path}/said.py:Said?words=["a%2Cb"%2C"c"]&more={long},majority'
     assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 0
     entries = by_label(tmp_path / "out")
     assert [entry["spec"]["target"] for entry in entries.values()] == ["random", f"{tmp_path}/said.py:Said", "majority"]
