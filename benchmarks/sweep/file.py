@@ -57,7 +57,8 @@ class ColumnSpec(Config):
     """A figure.
 
     Attributes:
-        metric: Its name in shop_env.metrics or benchmarks/sweep/type_shares.py; {} stands for the row's kind.
+        metric: Its name in shop_env.metrics or benchmarks/sweep/type_shares.py, where {} stands for the row's kind; in
+            files without [[row]], of calibration too.
         signed: A difference, of which the sign is compared with the paper's; else the order of rows is.
     """
 

@@ -16,7 +16,7 @@ from benchmarks.sweep.pooling import Measured, Pooled
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted
-from shop_env.evaluation.results import difference_unit
+from shop_env.evaluation.results import CALIBRATION_COLUMNS, difference_unit
 
 Verdict = Literal["as in the paper", "opposite", "not significant"]
 
@@ -91,7 +91,8 @@ def compare_rows(sweep: Sweep, measured: Measured) -> list[Comparison]:
     tested = measured.tested()
     comparisons = []
     for first, second in sweep.compare:
-        for column in sweep.column if {first, second} <= measured.rows else ():
+        columns = [column for column in sweep.column if column.metric not in CALIBRATION_COLUMNS]
+        for column in columns if {first, second} <= measured.rows else ():
             pooled = measured.difference(first, second, column.metric)
             if pooled is not None:
                 comparisons.append(

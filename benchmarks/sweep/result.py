@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from agents.llm_grpo.config import Decoding
 from benchmarks.sweep.file import RowSpec, Sweep
@@ -20,6 +21,7 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
+from shop_env.evaluation.results import CALIBRATION_COLUMNS
 from shop_env.metrics import StepRecord
 
 ORACLE = "oracle"
@@ -125,7 +127,9 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         metrics=sweep.metrics,
         notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
         tested=next(iter(measured.values())).tested(),
-        views=[_view(sweep, decoding, of_decoding) for decoding, of_decoding in measured.items()],
+        views=[
+            _view(sweep, decoding, of_decoding, _calibration(by_seed)) for decoding, of_decoding in measured.items()
+        ],
         phases={run.run.name: run.log.training and run.log.training.phases for run in every},
         versions=VERSIONS,
         runs={run.run.name: run.log.provenance for run in every},
@@ -160,6 +164,15 @@ def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding |
     return records
 
 
+def _calibration(by_seed: Sequence[Mapping[str, FinishedRun]]) -> dict[tuple[str, str], Pooled]:
+    """The calibration of agents by label and metric: of whole distributions, which records do not have; no interval."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for entry in (entry for runs in by_seed for run in runs.values() for entry in run.entries.values()):
+        for metric in CALIBRATION_COLUMNS.keys() & entry.row.figures.keys():
+            values.setdefault((entry.label, metric), []).append(entry.row.figures[metric].value)
+    return {key: Pooled(float(np.mean(of_seeds)), by_seed=of_seeds) for key, of_seeds in values.items()}
+
+
 def _file_name(row: RowSpec, decoding: Decoding | None) -> str:
     if row.temperature is not None:
         decoding = Decoding.at(row.temperature)
@@ -167,7 +180,10 @@ def _file_name(row: RowSpec, decoding: Decoding | None) -> str:
     return decoding.file_name(row.phase)
 
 
-def _view(sweep: Sweep, decoding: str, measured: Measured) -> View:
+def _view(sweep: Sweep, decoding: str, measured: Measured, calibration: Mapping[tuple[str, str], Pooled]) -> View:
+    def figure(label: str, name: str) -> Pooled | None:
+        return calibration.get((label, name)) if name in CALIBRATION_COLUMNS else measured.figure(label, name)
+
     specs = {row.label: row for row in sweep.row}
     names = [column.metric for column in sweep.column]
     labels = [*specs, *sorted(measured.rows - specs.keys(), key=lambda label: (label == ORACLE, label))]
@@ -180,7 +196,7 @@ def _view(sweep: Sweep, decoding: str, measured: Measured) -> View:
         rows.append(
             TableRow(
                 label=label,
-                figures=[measured.figure(label, name) for name in (row.metrics(sweep.column) if row else names)],
+                figures=[figure(label, name) for name in (row.metrics(sweep.column) if row else names)],
                 published=published,
                 predicted={}
                 if sweep.by_kind

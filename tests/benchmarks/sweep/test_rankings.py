@@ -99,6 +99,29 @@ def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> No
     assert figure["high"] == pytest.approx(expit(logit(mean) + reach / (mean * (1 - mean))), rel=1e-3)
 
 
+def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(store_path: Path, tmp_path: Path) -> None:
+    text = f"""
+        seeds = [0, 1]
+        store = "{store_path}"
+        column = [
+            {{ metric = "calibration_error", heading = "ECE" }},
+            {{ metric = "exact_accuracy", heading = "exact" }},
+        ]
+        compare = [["page_counts", "majority"]]
+        [[run]]
+        agents = ["page_counts", "majority"]
+        flags = ["--sessions", "5", "--likelihood"]
+        """
+    (view,) = run(written(tmp_path, text))["views"]
+    rows = {row["label"]: row["figures"][0] for row in view["rows"]}
+    boards = [json.loads(file.read_text()) for file in sorted((tmp_path / "out").glob("run/*/results.json"))]
+    entries = [{entry["row"]["label"]: entry["row"]["figures"] for entry in board["entries"]} for board in boards]
+    values = [figures["page_counts"]["calibration_error"]["value"] for figures in entries]
+    assert rows["page_counts"]["by_seed"] == values and rows["page_counts"]["value"] == pytest.approx(np.mean(values))
+    assert rows["majority"] is None
+    assert [one["metric"] for one in view["compared"]] == ["exact_accuracy"]
+
+
 @pytest.mark.long
 def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
