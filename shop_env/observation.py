@@ -24,6 +24,7 @@ from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, written_action
 from shop_env.page_budget import first_page_kept, shorten_page
+from shop_env.page_changes import PageForm
 from shop_env.replies import action_json
 
 Scope = Literal["whole_session", "latest_step"]
@@ -39,6 +40,8 @@ class ContextConfig(Config):
     Attributes:
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
+        pages: `full`, or `changes`: prompts name what a page repeats of earlier ones (shop_env/page_changes.py). An
+            observation has whole pages in either case.
         rationales: False: the history has no past rationales.
         goal: `hidden`, as in the papers, or `shown` where the log knows it.
         persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
@@ -50,6 +53,7 @@ class ContextConfig(Config):
     """
 
     scope: Scope = "whole_session"
+    pages: PageForm = "full"
     rationales: bool = True
     goal: GoalArm = "hidden"
     persona: PersonaArm = "matched"
@@ -58,6 +62,7 @@ class ContextConfig(Config):
 
     def __post_init__(self) -> None:
         check_choice("context.scope", self.scope, Scope)
+        check_choice("context.pages", self.pages, PageForm)
         check_choice("context.goal", self.goal, GoalArm)
         check_choice("context.persona", self.persona, PersonaArm)
         if self.budget is not None and self.budget < 1:

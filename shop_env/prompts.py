@@ -24,7 +24,8 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Typing
-from shop_env.observation import Observation, PastStep
+from shop_env.observation import Observation
+from shop_env.page_changes import PageForm, SessionPages
 from shop_env.replies import reply_json
 
 STYLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "prompts.toml").read_text(encoding="utf-8"))
@@ -72,13 +73,17 @@ def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
     return msgspec.structs.replace(config, typing=typing)
 
 
-def render_prompt(observation: Observation, config: PromptConfig = _DEFAULT_PROMPT) -> list[Message]:
-    """The chat messages of an observation, ending with the current page."""
+def render_prompt(
+    observation: Observation, config: PromptConfig = _DEFAULT_PROMPT, pages: PageForm = "full"
+) -> list[Message]:
+    """The chat messages of an observation, ending with the current page; `pages` is the context's."""
+    shown = SessionPages([*(past["page"] for past in observation["history"]), observation["page"]], pages)
+    left_out = "" if config.style == "compact" else PAGE_LEFT_OUT
     messages: list[Message] = [{"role": "system", "content": _system_text(observation, config)}]
-    for past in observation["history"]:
-        messages.append({"role": "user", "content": _past_page(past, config)})
+    for number, past in enumerate(observation["history"]):
+        messages.append({"role": "user", "content": shown.text(number) or left_out})
         messages.append({"role": "assistant", "content": past_reply(past["rationale"], past["action"], config)})
-    messages.append({"role": "user", "content": observation["page"]})
+    messages.append({"role": "user", "content": shown.text(len(observation["history"]))})
     return messages
 
 
@@ -86,10 +91,6 @@ def past_reply(rationale: str, action: str, config: PromptConfig) -> str:
     """A reply in the history; `action` is JSON text."""
     is_shown = bool(rationale) or not config.rationales
     return reply_json(rationale, action) if is_shown else f'{{"action": {action}}}'
-
-
-def _past_page(past: PastStep, config: PromptConfig) -> str:
-    return past["page"] or ("" if config.style == "compact" else PAGE_LEFT_OUT)
 
 
 def _system_text(observation: Observation, config: PromptConfig) -> str:

@@ -11,15 +11,17 @@ Only the template writes special tokens. In pages, goals, personas and replies a
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
 Where a prompt is too long, as few as possible of the earliest pages are dropped; actions and rationales stay
-(Customer-R1, section 4). Where a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a
-window (shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`,
-so a step is trained on with the prompt that it is evaluated with.
+(Customer-R1, section 4). A page given as changes (`context.pages`) refers to none of them. Where a step's own page is
+too long even so, `long_pages` decides: `shorten` cuts it to a window (shop_env/page_budget.py), `skip` leaves the step
+out. Training, sampling and evaluation all use `_Conversation`, so a step is trained on with the prompt that it is
+evaluated with.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
 scored, and training on it would teach `"name": ""`. Nor is one that the import inferred, unless asked for. Their pages
 and replies stay in the trunk as history of later steps, but are not among `replies`: no loss, no sampled replies.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +32,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.page_budget import cut_window, find_element, window_start
+from shop_env.page_changes import PageForm, SessionPages
 from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
@@ -102,10 +105,15 @@ def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig
 
 
 def fit_prompt(
-    tokenizer: Any, observation: Observation, prompt: PromptConfig, max_tokens: int, long_pages: LongPages = "shorten"
+    tokenizer: Any,
+    observation: Observation,
+    prompt: PromptConfig,
+    max_tokens: int,
+    long_pages: LongPages = "shorten",
+    pages: PageForm = "full",
 ) -> FittedPrompt | None:
     """An observation's prompt with at most `max_tokens`; None: it does not fit."""
-    conversation = _Conversation(tokenizer, observation, prompt)
+    conversation = _Conversation(tokenizer, observation, prompt, pages)
     fit = conversation.fit(conversation.last, max_tokens, long_pages)
     if fit is None:
         return None
@@ -144,7 +152,7 @@ def tokenize_session(
         last = session.steps[observation["step"]]
         rationale = (last.rationale or "") if context.rationales else ""
         reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
-        conversation = _Conversation(tokenizer, observation, prompt, reply)
+        conversation = _Conversation(tokenizer, observation, prompt, context.pages, reply)
         by_fit: dict[_Fit, list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
             fit = conversation.fit(step, max_prompt_tokens, long_pages)
@@ -184,38 +192,59 @@ class _Conversation:
     """
 
     def __init__(
-        self, tokenizer: Any, observation: Observation, prompt: PromptConfig, reply: str | None = None
+        self,
+        tokenizer: Any,
+        observation: Observation,
+        prompt: PromptConfig,
+        pages: PageForm = "full",
+        reply: str | None = None,
     ) -> None:
-        without_pages: Observation = {**observation, "history": _without_pages(observation["history"])}
-        self._tokenizer, self._messages = tokenizer, render_prompt(observation, prompt)
+        without_pages: Observation = {**observation, "page": "", "history": _without_pages(observation["history"])}
+        self._tokenizer, self._form = tokenizer, pages
+        self._raw_pages = [*(past["page"] for past in observation["history"]), observation["page"]]
+        self._shown = SessionPages(self._raw_pages, pages)
         self._actions = [None, *(past["action"] for past in observation["history"])]  # the one before each step
+        self._messages = render_prompt(without_pages, prompt)
         if reply is not None:
             self._messages.append(Message(role="assistant", content=reply))
-        pageless = [message["content"] for message in render_prompt(without_pages, prompt)]
-        contents = [message["content"] for message in self._messages]
         roles = tuple(message["role"] for message in self._messages)
         self._between, self._beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
-        texts = [a + b for messages in (contents, pageless) for a, b in zip(self._beginnings, messages, strict=False)]
-        encoded = _encode(tokenizer, texts)
-        self._contents, self._pageless = encoded[: len(contents)], encoded[len(contents) :]
+        self._pageless = self._encode_messages(range(len(roles)), [each["content"] for each in self._messages])
         self.last = len(observation["history"])  # the observation's own step
-        pairs = zip(self._between, self._contents, strict=False)
+        whole = [self._page_text(step, 0) for step in range(self.last + 1)]
+        encoded = self._encode_messages(range(1, 2 + 2 * self.last, 2), whole)
+        self._pages = {(step, 0): tokens for step, tokens in enumerate(encoded)}  # by step, pages left out
+        pairs = zip(self._between, self._pageless, strict=False)
         self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
-        pages = range(1, 1 + 2 * self.last, 2)
-        self._saved = [0, *accumulate(len(self._contents[page]) - len(self._pageless[page]) for page in pages)]
+        self._sums: defaultdict[int, list[int]] = defaultdict(list)  # by pages left out: of the first shown, two, …
+
+    def _encode_messages(self, indices: Iterable[int], texts: Sequence[str]) -> list[list[int]]:
+        return _encode(self._tokenizer, [self._beginnings[k] + text for k, text in zip(indices, texts, strict=True)])
+
+    def _page(self, step: int, left_out: int) -> list[int]:
+        """The tokens of a step's page where the earliest `left_out` pages are not shown."""
+        key = step, left_out if self._form == "changes" else 0
+        if key not in self._pages:
+            (self._pages[key],) = self._encode_messages([1 + 2 * step], [self._page_text(step, left_out)])
+        return self._pages[key]
+
+    def _page_text(self, step: int, left_out: int) -> str:
+        return self._shown.text(step, left_out) or self._messages[1 + 2 * step]["content"]
 
     def fit(self, step: int, max_tokens: int, long_pages: LongPages) -> _Fit | None:
         """The pages that `step`'s prompt shows if it may have `max_tokens`; None: it does not fit at all."""
-        left_out = next((k for k in range(step + 1) if self._length(step, k) <= max_tokens), None)
-        if left_out is not None:
+        left_out = step + 1
+        while left_out > 0 and self._length(step, left_out - 1) <= max_tokens:
+            left_out -= 1
+        if left_out <= step:
             return _Fit(left_out)
         if long_pages == "skip":
             return None
-        return self._shortened(step, max_tokens - self._length(step, step) + len(self._contents[1 + 2 * step]))
+        return self._shortened(step, max_tokens - self._length(step, step) + len(self._page(step, step)))
 
     def _shortened(self, step: int, room: int) -> _Fit | None:
         """The fit with a window of the step's page that has at most `room` tokens; None: there is none."""
-        page, length = self._messages[1 + 2 * step]["content"], len(self._contents[1 + 2 * step])
+        page, length = self._raw_pages[step], len(self._page(step, step))
         focus, aim = find_element(page, self._actions[step]), room - room // 50
         width = len(page) * aim // max(1, length)
         is_calibrated = False  # by the window's own characters a token
@@ -224,7 +253,7 @@ class _Conversation:
             window = cut_window(page, start, start + width)
             if not window:
                 break
-            (tokens,) = _encode(self._tokenizer, [self._beginnings[1 + 2 * step] + window])
+            (tokens,) = self._encode_messages([1 + 2 * step], [SessionPages.escape(window, self._form)])
             if len(tokens) <= room and (is_calibrated or len(tokens) >= 0.9 * room):
                 return _Fit(step, window, tuple(tokens))
             width = width * aim // len(tokens) - is_calibrated
@@ -232,26 +261,30 @@ class _Conversation:
         return None
 
     def _length(self, step: int, left_out: int) -> int:
-        return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) - self._saved[left_out]
+        sums = self._sums[left_out]
+        for shown in range(left_out + len(sums), step + 1):
+            page = len(self._page(shown, left_out)) - len(self._pageless[1 + 2 * shown])
+            sums.append((sums[-1] if sums else 0) + page)
+        return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) + sums[step - left_out]
 
     def prompt_length(self, step: int, fit: _Fit) -> int:
         """The length of `prompt`."""
-        cut = 0 if fit.page is None else len(fit.page_tokens) - len(self._contents[1 + 2 * step])
+        cut = 0 if fit.page is None else len(fit.page_tokens) - len(self._page(step, step))
         return self._length(step, fit.left_out) + cut
 
     def prompt(self, step: int, fit: _Fit) -> list[int]:
         """The tokens of a step's prompt without the pages that do not fit."""
         tokens: list[int] = []
         for index in range(2 + 2 * step):
-            is_left_out = index % 2 == 1 and index // 2 < fit.left_out
+            is_shown = index % 2 == 1 and index // 2 >= fit.left_out
             is_cut = fit.page is not None and index == 1 + 2 * step
-            content = (self._pageless if is_left_out else self._contents)[index]
+            content = self._page(index // 2, fit.left_out) if is_shown else self._pageless[index]
             tokens += [*self._between[index], *(fit.page_tokens if is_cut else content)]
         return tokens + self._between[2 + 2 * step]
 
     def reply(self, step: int) -> list[int]:
         """A step's reply as in the history, with the end-of-turn token of the template."""
-        return [*self._contents[2 + 2 * step], self._between[3 + 2 * step][0]]
+        return [*self._pageless[2 + 2 * step], self._between[3 + 2 * step][0]]
 
     def reply_text(self, step: int) -> str:
         """The text of `reply`, without the end-of-turn token."""

@@ -21,5 +21,5 @@ def show_prompt(config: TrainConfig, only: Sequence[str] = ()) -> Iterator[str]:
     store = SessionStore.open(config.store)
     phase = config.phases[next(iter((*only, *config.phases)))]
     for step in steps_at(store, "train", scored_keys(store, "train")[:1], phase.context):
-        for message in render_prompt(step.observation, config.prompt_of(phase, store)):
+        for message in render_prompt(step.observation, config.prompt_of(phase, store), phase.context.pages):
             yield f"=== {message['role']}\n{message['content']}\n"

@@ -167,7 +167,8 @@ class StepTasks:
         """One task by its place in a split."""
         key = self.step_of(split, index)
         observation = self._episode(key.session_id).observed.at(key.step_index)
-        return StepTask(**asdict(key), messages=render_prompt(observation, self.prompt), observation=observation)
+        messages = render_prompt(observation, self.prompt, self.context.pages)
+        return StepTask(**asdict(key), messages=messages, observation=observation)
 
     def tasks(self, split: str) -> Iterator[StepTask]:
         """All tasks of a split, in the order of the store."""

@@ -26,6 +26,7 @@ from replay_sessions.store.splits import SplitPlan
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from shop_env.observation import ContextConfig, observe_session
+from shop_env.page_changes import PageForm
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.flight import qwen2_config
@@ -39,25 +40,40 @@ CHATML = (
 
 
 def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
-    """Sessions whose pages are as long as OPeRA's: log-normal, half of them over `median` characters, a tenth over 3.01
-    times as many.
+    """Sessions with pages as long as OPeRA's that repeat as much: log-normal, half of them over `median` characters,
+    a tenth over 3.01 times as many.
+
+    One page in eight is the one before, one in five the one before with a part of it changed; the others have the
+    head and the foot of their session. So pages share 40% of their characters with the one before, at their ends.
     """
     rng = random.Random(seed)
-    words = ("stainless", "steel", "kettle", "for kitchen,", "1.7 liter", "auto shut-off", "Sponsored", "black", "set")
     for index in range(number):
-        steps = []
-        for _ in range(max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9))))):
-            length, parts = rng.lognormvariate(math.log(median), math.log(310 / 103) / 1.2816), [""]
-            offers = 0
-            while offers < length / 160:
-                offers += 1
-                title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
-                parts.append(f'<div><a name="results.product_{offers}.view">{title}</a><b>${price}.99</b></div>\n')
-            page = "".join(parts) + " " * max(0, int(length) - sum(map(len, parts)))
+        steps: list[Step] = []
+        head, foot = _offers(rng, "menu", median // 5), _offers(rng, "foot", median // 10)
+        for count in range(max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9))))):
+            kind, page = rng.random(), steps[-1].page if steps else ""
+            if not steps or kind > 0.125 + 0.2:
+                length = rng.lognormvariate(math.log(median), math.log(310 / 103) / 1.2816)
+                page = head + _offers(rng, "results", round(length) - len(head) - len(foot)) + foot
+            elif kind > 0.125:
+                start = page.index("\n", rng.randrange(len(page) // 2)) + 1
+                end = page.index("\n", start + len(page) // 20) + 1
+                page = page[:start] + _offers(rng, f"changed_{count}", end - start) + page[end:]
             typed = TypeAndSubmit(name="search", text="kettle")
             action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
             steps.append(Step(page=page, action=action, rationale="I look."))
         yield Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(steps), source="opera_like")
+
+
+def _offers(rng: random.Random, name: str, length: int) -> str:
+    """Offers of about so many characters; not fewer, if it is positive."""
+    words = ("stainless", "steel", "kettle", "for kitchen,", "1.7 liter", "auto shut-off", "Sponsored", "black", "set")
+    parts, written = list[str](), 0
+    while written < length:
+        title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
+        parts.append(f'<div><a name="{name}.product_{len(parts) + 1}.view">{title}</a><b>${price}.99</b></div>\n')
+        written += len(parts[-1])
+    return "".join(parts)
 
 
 def long_store(folder: Path, number: int, **options: int) -> SessionStore:
@@ -84,10 +100,14 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
     return {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
 
 
-@pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
+@pytest.mark.parametrize(
+    ("scope", "pages"), [("whole_session", "full"), ("whole_session", "changes"), ("latest_step", "full")]
+)
 @pytest.mark.parametrize("long_pages", ["shorten", "skip"])
-def test_training_testing_and_other_trainers_see_the_same_text(tiny: Tiny, scope: str, long_pages: LongPages) -> None:
-    context = msgspec.convert({"scope": scope}, ContextConfig)
+def test_training_testing_and_other_trainers_see_the_same_text(
+    tiny: Tiny, scope: str, pages: PageForm, long_pages: LongPages
+) -> None:
+    context = msgspec.convert({"scope": scope, "pages": pages}, ContextConfig)
     cut = left_out = 0
     for session in tiny.sessions[:6]:
         shortest, longest = limits(tiny, session)
@@ -99,7 +119,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(tiny: Tiny, scope
             info = checkpoint_info(max_new_tokens=32, max_tokens=limit + 32, long_pages=long_pages, context=context)
             agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, info))
             for step, observation in enumerate(observe_session(session, context)):
-                fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages)
+                fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages, pages)
                 if fitted is None:
                     assert step not in trained
                     assert isinstance(agent._prompt(observation), PromptTooLong)
@@ -107,7 +127,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(tiny: Tiny, scope
                     continue
                 assert agent._prompt(observation) == trained[step] == fitted.tokens
                 assert len(fitted.tokens) <= limit
-                messages = render_prompt(fitted.observation, COMPACT)  # the rows of other trainers
+                messages = render_prompt(fitted.observation, COMPACT, pages)  # the rows of other trainers
                 text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 assert tiny.tokenizer.decode(fitted.tokens) == text
                 cut += fitted.page_cut

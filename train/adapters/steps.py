@@ -88,11 +88,12 @@ def step_rows(
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
         for reply in trunk.replies:
             observation = observed.at(reply.step_index)
-            fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages)
+            fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages, context.pages)
             assert fitted is not None, "steps that do not fit are in no trunk"
+            messages = render_prompt(fitted.observation, prompt, context.pages)
             yield {
                 "data_source": SOURCE,
-                "prompt": [dict(message) for message in render_prompt(fitted.observation, prompt)],
+                "prompt": [dict(message) for message in messages],
                 "ability": "shopping",
                 "reward_model": {"style": "rule", "ground_truth": msgspec.json.encode(reply.action).decode()},
                 "extra_info": {

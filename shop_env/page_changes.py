@@ -1,0 +1,91 @@
+"""Pages as changes (`context.pages`): what a page repeats of earlier pages of its session, a prompt names only.
+
+    page 1   <h1>Kettles</h1><a name="results.one">One</a><a name="results.two">Two</a><a name="cart">Cart (0)</a>
+    page 2   <!-- tags 1-6 of page 1 --><a name="cart">Cart (1)</a>
+
+A tag counts with the text behind it, closing tags too; pages count from 1. `restore_pages` gives back every page as it
+was. A page refers only to pages that its prompt shows, and its text depends on no later one, so that each prompt stays
+a prefix of the next. A departure from the papers; an agent's observation holds whole pages in either case.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Literal
+
+PageForm = Literal["full", "changes"]
+
+RUN = 4  # a repeated stretch has at least so many tags
+MAX_CANDIDATES = 8  # places where a stretch may begin, the latest first
+
+_TAG = re.compile(r"<[^<]*|^[^<]+")
+_REFERENCE = re.compile(r"<!-- tags (\d+)-(\d+) of page (\d+) -->")
+
+
+class SessionPages:
+    """The pages of a session as prompts show them; "" is a page that is not shown."""
+
+    def __init__(self, pages: Sequence[str], form: PageForm) -> None:
+        self._form, self._pages = form, [self.escape(page, form) for page in pages]
+        self._tags: list[list[str]] = []
+        self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}  # where each RUN of tags begins, in order
+        for number, page in enumerate(self._pages if form == "changes" else ()):
+            self._tags.append(_TAG.findall(page))
+            for place, run in enumerate(_runs(self._tags[-1])):
+                self._places.setdefault(run, []).append((number, place))
+
+    def text(self, number: int, first: int = 0) -> str:
+        """A page, counted from 0, in a prompt that does not show those before `first`."""
+        if self._form == "full" or number == first:
+            return self._pages[number]
+        tags, parts, place = self._tags[number], list[str](), 0
+        while place < len(tags):
+            page, start, length = self._longest(number, place, first)
+            repeated = "".join(tags[place : place + length])
+            reference = f"<!-- tags {start + 1}-{start + length} of page {page + 1} -->"
+            is_shorter = len(reference) < len(repeated)
+            parts.append(reference if is_shorter else tags[place])
+            place += length if is_shorter else 1
+        return "".join(parts)
+
+    def _longest(self, number: int, place: int, first: int) -> tuple[int, int, int]:
+        """The page, place and length of the longest earlier stretch that repeats at a place; 0 long: there is none."""
+        tags, longest = self._tags[number], (0, 0, 0)
+        places = self._places.get(tuple(tags[place : place + RUN]), [])
+        end = bisect_left(places, (number, 0))
+        for page, start in reversed(places[max(0, end - MAX_CANDIDATES) : end]):
+            if page >= first:
+                length = _common_length(tags, place, self._tags[page], start)
+                longest = max(longest, (page, start, length), key=lambda stretch: stretch[2])
+        return longest
+
+    @staticmethod
+    def escape(page: str, form: PageForm) -> str:
+        """The text of a page of which nothing is repeated: what looks like a reference is marked."""
+        return re.sub("<!-- (-*)tags ", r"<!-- -\1tags ", page) if form == "changes" else page
+
+
+def restore_pages(texts: Sequence[str]) -> list[str]:
+    """Returns the pages of a session from their texts in a prompt with `pages = "changes"`.
+
+    >>> restore_pages(["<b>one</b><i>two</i>", "<!-- tags 1-2 of page 1 --><i>three</i>"])[1]
+    '<b>one</b><i>three</i>'
+    """
+    pages: list[str] = []
+    for text in texts:
+        pages.append(
+            _REFERENCE.sub(
+                lambda found: "".join(_TAG.findall(pages[int(found[3]) - 1])[int(found[1]) - 1 : int(found[2])]), text
+            )
+        )
+    return [re.sub("<!-- -(-*)tags ", r"<!-- \1tags ", page) for page in pages]
+
+
+def _common_length(tags: Sequence[str], place: int, others: Sequence[str], start: int) -> int:
+    """The length of the stretch that two pages share from these places on."""
+    most = min(len(tags) - place, len(others) - start)
+    return next((length for length in range(most) if tags[place + length] != others[start + length]), most)
+
+
+def _runs(tags: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(tags[place : place + RUN]) for place in range(len(tags) - RUN + 1)]
