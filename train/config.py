@@ -259,19 +259,13 @@ class RolloutsConfig(Config):
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
         gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
         seeds_requests: vLLM's replies to a prompt follow from a seed of their own, row by row and slower.
-        max_cache_gib: Keys and values that `local` holds at once, and the distributions of the replies' next tokens;
-            None: on a GPU what training leaves of its memory (train/memory.py), on a CPU those of
-            grpo.max_batch_tokens, at most 8.
     """
 
     engine: Literal["local", "vllm"] = "local"
     gpu_memory_utilization: float = 0.3
     seeds_requests: bool = False
-    max_cache_gib: float | None = None
 
     def __post_init__(self) -> None:
-        if self.max_cache_gib is not None and self.max_cache_gib <= 0:
-            raise BadConfig(f"rollouts.max_cache_gib is {self.max_cache_gib}; it must be above 0.")
         if not 0 < self.gpu_memory_utilization < 1:
             raise BadConfig(
                 f"rollouts.gpu_memory_utilization is {self.gpu_memory_utilization}; it must lie between 0 and 1."

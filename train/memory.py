@@ -188,17 +188,13 @@ def get_token_bytes(config: Any, itemsize: int) -> int:
     return 2 * int(config.num_hidden_layers) * kv_heads * width * itemsize
 
 
-def get_cache_budget(memory: Memory, total: float) -> int:
-    """Bytes that the caches of one batch of sampled replies may take of the `total` of a GPU.
-
-    It follows from shapes and not from what is free, so that a run that goes on samples in the same batches.
-    """
-    return max(LEAST_CACHE, int(ROOM * total - memory.held - memory.prefill))
-
-
-def get_free_cache_budget(model: Any, tokens: int, autocast: torch.dtype | None) -> int:
-    """Bytes that such caches may take of what is free on the GPU, with prompts of at most so many tokens."""
-    free, _ = torch.cuda.mem_get_info()
-    free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+def get_cache_budget(model: Any, tokens: int, autocast: torch.dtype | None) -> int:
+    """Bytes that the caches of sampled replies may take of what is free on the GPU, with prompts of so many tokens."""
     memory = estimate_memory(model, PassShape(tokens), Passes(), autocast=autocast, has_reference=False)
-    return max(LEAST_CACHE, int(ROOM * free - memory.prefill))
+    return max(LEAST_CACHE, int(ROOM * get_free_bytes(model.device) - memory.prefill))
+
+
+def get_free_bytes(device: torch.device) -> int:
+    """Bytes that are free on a GPU, with what torch's allocator holds and does not use."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

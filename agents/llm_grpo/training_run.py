@@ -31,13 +31,12 @@ from train.grpo.trainer import GroupTrainer
 from train.loop import validation_steps
 from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
-from train.memory import Passes, PassShape, estimate_memory, get_cache_budget
+from train.memory import Passes
 from train.models import load_model
 from train.objectives import load_objective
 from train.phase import Phase, PhaseResult, Trainer, run_phase
 from train.policy import Policy, autocast_dtype
 from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
-from train.rollouts.engine import LocalEngine
 from train.rollouts.vllm import VllmEngine
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
@@ -169,7 +168,6 @@ class TrainingRun:
             self._vllm = self._vllm or self._start_vllm(policy.model)
             if numbers.importance_sampling_cap is None:
                 numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
-        engine = self._vllm or self._local_engine(policy, objective.has_reference)
         reference = policy.frozen() if objective.has_reference else None
         trainer: GroupTrainer = objective(
             policy,
@@ -179,26 +177,11 @@ class TrainingRun:
             numbers,
             reward,
             seed=seed,
-            engine=engine,
+            engine=self._vllm,
             ranks=ranks,
             extraction=extraction_of(self.store, "strict"),
         )
         return trainer, numbers.steps
-
-    def _local_engine(self, policy: Policy, has_reference: bool) -> LocalEngine:
-        config, gib = self.config.model, self.config.rollouts.max_cache_gib
-        budget = None if gib is None else int(gib * 2**30)
-        if budget is None and self._device == "cuda":
-            memory = estimate_memory(
-                policy.model,
-                PassShape(config.max_tokens),
-                Passes(),
-                autocast=autocast_dtype(config.computed_in),
-                has_reference=has_reference,
-                shards=self.ranks.world_size if isinstance(policy, ShardedPolicy) else 1,
-            )
-            budget = get_cache_budget(memory, torch.cuda.get_device_properties(0).total_memory)
-        return LocalEngine(policy, budget)
 
     def _sft_config(self, phase: PhaseConfig, config: SftConfig) -> SftConfig:
         start = self.config.phases[phase.start].sft if phase.same_compute_as else None

@@ -17,7 +17,6 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.speed.measurement import Options
 from replay_sessions.foundation.errors import BadConfig
-from train.attention.choice import build_dense_mask
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
 
@@ -144,3 +143,16 @@ class Dense:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         grouped = query.shape[1] != key.shape[1]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=self._mask, scale=scale, enable_gqa=grouped)
+
+
+def build_dense_mask(packed: PackedTrees) -> Tensor:
+    """(L, L), True where a token sees another, as train/session_tree.py defines it."""
+    length, device = packed.input_ids.shape[1], packed.input_ids.device
+    mask = torch.zeros(length, length, dtype=torch.bool, device=device)
+    for span in packed.spans:
+        mask[span.start : span.end, span.start : span.end] = True
+    for span, group, own, replaced in packed.branches():
+        mask[own.start : own.stop, span.start : span.start + group.visible] = True
+        mask[own.start : own.stop, own.start : own.stop] = True
+        mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
+    return mask.tril()

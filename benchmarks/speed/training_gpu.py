@@ -22,6 +22,7 @@ What does not fit is named on stderr and left out. With --quick a tiny shape, on
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,7 +38,8 @@ from benchmarks.speed.passes import (
     pack_prompts,
     run_packs,
 )
-from train.attention.choice import build_attention, choose_attention, find_fault, find_kernels, get_shape
+from train.attention.choice import choose_attention, find_fault, find_kernels, get_shape
+from train.attention.structured import Structured
 from train.flops import FlopCounter, packed_work
 from train.fused import fuse
 from train.policy import Policy
@@ -90,9 +92,8 @@ def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
     sys.stderr.write(f"training_gpu: {chosen.line}\n")
     ways = {"auto": {"attention": chosen.attention, "head_precision": "tf32", **chosen.passes._asdict()}}
     for kernel in find_kernels(shape):
-        attention = build_attention(kernel)
-        if (reason := find_fault(attention, shape)) is None:
-            ways[kernel.name] = {"attention": attention, "gradient_checkpointing": True}
+        if (reason := find_fault(kernel, shape)) is None:
+            ways[kernel.name] = {"attention": partial(Structured, trunk_kernel=kernel), "gradient_checkpointing": True}
         else:
             sys.stderr.write(f"training_gpu: {kernel.name} is left out: {reason}\n")
     return {**ways, "rows": {"gradient_checkpointing": True}}

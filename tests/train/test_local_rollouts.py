@@ -10,16 +10,9 @@ import torch
 from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from tests.train.flight import qwen2_config
+from train import memory
 from train.config import SamplingConfig
-from train.memory import (
-    DISTRIBUTION_BYTES,
-    Passes,
-    PassShape,
-    build_on_meta,
-    estimate_memory,
-    get_cache_budget,
-    get_token_bytes,
-)
+from train.memory import DISTRIBUTION_BYTES, build_on_meta, get_cache_budget, get_token_bytes
 from train.policy import Policy
 from train.rollouts import branches, engine
 from train.rollouts.engine import (
@@ -113,28 +106,27 @@ def test_memory_alone_limits_a_batch_where_a_budget_is_given(tiny: Tiny, monkeyp
     generate_batch = engine._generate_batch
     monkeypatch.setattr(engine, "_generate_batch", counted)
     seeds = range(len(prompts))
-    found = [LocalEngine(Policy(tiny.model), limit).generate(prompts, config, seed=seeds) for limit in (None, 2**30)]
+    engine_of_policy, limits = LocalEngine(Policy(tiny.model)), (config, config.within(2**30))
+    found = [engine_of_policy.generate(prompts, limit, seed=seeds) for limit in limits]
     *singly, together = sizes
     assert set(singly) == {1} and together == len(singly) > 1
     one_by_one, at_once = ([reply.tokens for (reply,) in replies] for replies in found)
     assert one_by_one == at_once
 
 
-def test_the_budget_of_a_gpu_is_what_training_leaves(tiny: Tiny) -> None:
-    """Of 3B with all weights, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
+def test_the_budget_of_a_gpu_is_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3B, and 64 prompts of 32k tokens, which by grpo.max_batch_tokens would be sampled singly."""
     model = build_on_meta(qwen2_config("3B"), None)
 
-    def budget(total: float, shards: int) -> int:
-        options = {"autocast": torch.bfloat16, "shards": shards}
-        memory = estimate_memory(model, PassShape(32_768), Passes(), **options)
-        return get_cache_budget(memory, total)
+    def budget(free_gib: int) -> int:
+        monkeypatch.setattr(memory, "get_free_bytes", lambda _device: free_gib * 2**30)
+        return get_cache_budget(model, 32_768, torch.bfloat16)
 
     prompts = [[number] + [0] * 32_511 for number in range(64)]
     sampling = SamplingConfig(temperature=1, max_new_tokens=256, end_token=-1, num_generations=8)
-    limited = sampling.within(budget(80 * 2**30, shards=1))
     assert len(list(trunk_batches(prompts, sampling, model.config, torch.bfloat16))) == 64
-    assert len(list(trunk_batches(prompts, limited, model.config, torch.bfloat16))) <= 16
-    assert budget(24 * 2**30, shards=1) == 2**30 < budget(80 * 2**30, shards=1) < budget(80 * 2**30, shards=8)
+    assert len(list(trunk_batches(prompts, sampling.within(budget(40)), model.config, torch.bfloat16))) <= 16
+    assert budget(1) == 2**30 < budget(40) < budget(80)
 
 
 def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:

@@ -54,9 +54,9 @@ class Structured:
         parts: The positions of replies, and those on their trunk that all of them see.
     """
 
-    def __init__(self, packed: PackedTrees, trunk_kernel: TrunkKernel = FLASH, least_tokens: int = LONG_TRUNK) -> None:
+    def __init__(self, packed: PackedTrees, trunk_kernel: TrunkKernel = FLASH) -> None:
         self.trunks = [slice(span.start, span.end) for span in packed.spans]
-        self.kernels = [trunk_kernel if each.stop - each.start >= least_tokens else FLASH for each in self.trunks]
+        self.kernels = [trunk_kernel if each.stop - each.start >= LONG_TRUNK else FLASH for each in self.trunks]
         self.batches = _batches(packed)
         groups = [group for span in packed.spans for group in span.groups]
         self.tries = [(slice(each.start, each.end), each.paths) for each in groups if each.paths is not None]

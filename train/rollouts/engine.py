@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from train.config import SamplingConfig
-from train.memory import DISTRIBUTION_BYTES, get_free_cache_budget, get_token_bytes
+from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
 from train.rollouts.branches import TrunkCache, Visible, build_branches
 from train.rollouts.decoder import Decoder
@@ -84,14 +84,10 @@ class RolloutEngine(Protocol):
 
 
 class LocalEngine:
-    """The policy itself as a rollout engine.
+    """The policy itself as a rollout engine."""
 
-    Args:
-        max_cache_bytes: What limits a batch (SamplingConfig) in place of what `generate` is given; None: that.
-    """
-
-    def __init__(self, policy: Policy, max_cache_bytes: int | None = None) -> None:
-        self._policy, self._max_cache_bytes = policy, max_cache_bytes
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
 
     def sync_weights(self, policy: Policy) -> None:
         """Keeps a reference: nothing has to be copied."""
@@ -101,8 +97,6 @@ class LocalEngine:
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
         """Samples by uniform numbers of each prompt: of its own seed, or of one seed and its number."""
-        if self._max_cache_bytes is not None:
-            config = config.within(self._max_cache_bytes)
         seeds = [(seed, number) for number in range(len(prompts))] if isinstance(seed, int) else seed
         sources = [np.random.default_rng(own) for own in seeds]
         uniforms = draw_uniforms(sources, config.num_generations, config.max_new_tokens)
@@ -127,7 +121,7 @@ def generate(
     replies: list[list[SampledReply]] = [[] for _ in prompts]
     if config.max_cache_bytes is None and policy.device.type == "cuda":
         longest = max(map(len, prompts))
-        config = config.within(get_free_cache_budget(policy.model, longest, policy.compute_dtype))
+        config = config.within(get_cache_budget(policy.model, longest, policy.compute_dtype))
     with policy.forward_context():
         layers = build_layers(policy)
         for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):

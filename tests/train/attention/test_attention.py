@@ -1,19 +1,19 @@
 """Each attention gives what unpacked float32 rows give: log-probabilities and gradients."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.speed.passes import Dense
+from benchmarks.speed.passes import Dense, build_dense_mask
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
-from train.attention.choice import Shape, build_attention, build_dense_mask, find_fault, find_kernels
-from train.attention.structured import Structured
+from train.attention.choice import Shape, find_fault, find_kernels
+from train.attention.partial import attend_part
+from train.attention.structured import FLASH, Structured, TrunkKernel
 from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
@@ -60,8 +60,8 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(
 
 
 @pytest.mark.parametrize("shape", [(4, 2, 8, torch.float32), (4, 4, 16, torch.bfloat16), (9, 3, 16, torch.bfloat16)])
-def test_the_trial_passes_what_equals_rows(shape: Any) -> None:
-    assert find_fault(Structured, Shape(*shape, CPU)) is None
+def test_the_trial_passes_what_equals_plain_products(shape: Any) -> None:
+    assert find_fault(FLASH, Shape(*shape, CPU)) is None
 
 
 @pytest.mark.gpu
@@ -69,45 +69,33 @@ def test_the_trial_passes_what_equals_rows(shape: Any) -> None:
 def test_every_kernel_of_this_gpu_passes_its_trial(dtype: torch.dtype) -> None:
     shape = Shape(14, 2, 64, dtype, torch.device("cuda"))
     for kernel in find_kernels(shape):
-        assert find_fault(build_attention(kernel), shape) is None, kernel.name
+        assert find_fault(kernel, shape) is None, kernel.name
 
 
-class _SeesItsNeighbours(Structured):
-    """Every reply sees the others of its step that come before it."""
-
-    def __init__(self, packed: PackedTrees) -> None:
-        groups = [group for span in packed.spans for group in span.groups]
-        lengths = [group.end - group.start for group in groups]
-        joined = replace(packed, reply_lengths=lengths, replaced=[range(n, n) for n in lengths])
-        spans = []
-        for span in packed.spans:
-            own = [replace(g, replies=slice(groups.index(g), groups.index(g) + 1)) for g in span.groups]
-            spans.append(replace(span, groups=tuple(own)))
-        super().__init__(replace(joined, spans=tuple(spans)))
+def _sees_what_comes(*inputs: Any, scale: float) -> Any:
+    return attend_part(*inputs, scale)
 
 
-class _LosesGradients(Structured):
-    def attend(self, layer: int, query: Any, key: Any, *others: Any, **options: Any) -> Any:
-        return super().attend(layer, query, key.detach() + 0 * key, *others, **options)
+def _sums_without_the_scale(*inputs: Any, scale: float) -> Any:
+    output, log_sums = FLASH.forward(*inputs, scale=scale)
+    return output, log_sums / scale
+
+
+def _loses_gradients(*inputs: Any, scale: float) -> Any:
+    query, key, value = FLASH.backward(*inputs, scale=scale)
+    return query, 0 * key, value
 
 
 @pytest.mark.parametrize(
-    ("attention", "reason"),
+    ("kernel", "reason"),
     [
-        (_SeesItsNeighbours, "its results differ from those of a dense mask by"),
-        (_LosesGradients, "its gradients differ"),
+        (FLASH._replace(forward=_sees_what_comes), "its results differ"),
+        (FLASH._replace(forward=_sums_without_the_scale), "its log-sums differ"),
+        (FLASH._replace(backward=_loses_gradients), "its gradients differ"),
     ],
 )
-def test_the_trial_finds_what_does_not(attention: TreeAttention, reason: str) -> None:
-    assert reason in str(find_fault(attention, Shape(4, 2, 8, torch.float32, CPU)))
-
-
-def test_the_trial_tells_in_one_line_what_a_kernel_raises() -> None:
-    def fail(_packed: PackedTrees) -> Any:
-        raise NotImplementedError("there is no such kernel\nTraceback")
-
-    found = find_fault(fail, Shape(4, 2, 8, torch.float32, CPU))
-    assert found == "NotImplementedError: there is no such kernel"
+def test_the_trial_finds_what_does_not(kernel: TrunkKernel, reason: str) -> None:
+    assert reason in str(find_fault(kernel, Shape(4, 2, 8, torch.float32, CPU)))
 
 
 def long_tree(tiny: Tiny) -> SessionTree:

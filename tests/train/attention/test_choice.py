@@ -50,7 +50,7 @@ def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny
 
 def test_what_torch_keeps_of_an_earlier_phase_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"mem_get_info": (20, 100), "memory_reserved": 70, "memory_allocated": 10}.items():
-        monkeypatch.setattr(torch.cuda, name, lambda _device, size=size: size)
+        monkeypatch.setattr(torch.cuda, name, lambda *_device, size=size: size)
     model = SimpleNamespace(device=torch.device("cuda"), parameters=lambda: [torch.zeros(2)])
     assert get_available_bytes(model, 0.3) == 20 + 60 + 8 - 30
 
