@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from train.session_tree import PackedTrees
+from train.session_tree import PackedTrees, get_head_shape
 
 
 class Work(NamedTuple):
@@ -31,8 +31,8 @@ class FlopCounter:
         layers = (module for module in model.modules() if isinstance(module, nn.Linear) and module is not head)
         self._weights: int = sum(layer.weight.numel() for layer in layers)
         self._head: int = head.weight.numel()
-        head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        self._attention: int = config.num_hidden_layers * config.num_attention_heads * head_size
+        heads, _, width = get_head_shape(config)
+        self._attention: int = config.num_hidden_layers * heads * width
 
     def forward(self, work: Work) -> int:
         return 2 * (self._weights * work.tokens + self._head * work.targets + 2 * self._attention * work.pairs)

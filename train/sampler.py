@@ -50,21 +50,24 @@ def split_batches(
         yield batch
 
 
-def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]:
-    """One process's sessions of a batch, in their order, each dealt to the process with the fewest tokens so far.
+def deal(costs: Sequence[int], number: int, processes: int) -> list[int]:
+    """The indices of one process's items, in their order, each dealt to the process with the least cost so far.
 
-    The longest come first (LPT, Graham 1969): the process with the most tokens, for which the others wait, has few more
+    The largest come first (LPT, Graham 1969): the process with the most, for which the others wait, has little more
     than the mean.
     """
-    number, processes = share
-    tokens = [replies[-1].end for _, replies in batch]
     loads, own = [0] * processes, []
-    for index in sorted(range(len(batch)), key=lambda index: tokens[index], reverse=True):
+    for index in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
         least = loads.index(min(loads))
-        loads[least] += tokens[index]
+        loads[least] += costs[index]
         if least == number:
             own.append(index)
-    return [batch[index] for index in sorted(own)]
+    return sorted(own)
+
+
+def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]:
+    """One process's sessions of a batch, in their order, dealt by their tokens."""
+    return [batch[index] for index in deal([replies[-1].end for _, replies in batch], *share)]
 
 
 class SessionPlan:

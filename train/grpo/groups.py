@@ -24,7 +24,7 @@ from train.grpo.likelihood import logged_continuations
 from train.grpo.loss import is_informative
 from train.ranks import Ranks
 from train.rollouts.engine import SampledReply, StopReason
-from train.sampler import split_batches
+from train.sampler import deal, split_batches
 from train.session_tree import Continuation, PackedTrees, SessionTree, pack
 from train.tokens import ReplySpan, SessionTokens, decode_replies
 
@@ -131,21 +131,13 @@ def deal_groups(own: Sequence[Group], ranks: Ranks) -> list[Group]:
 
     Filtering leaves some processes with little to pass, for which the others would wait.
     """
-    if ranks.is_single:
-        return list(own)
     sessions = [list(run) for groups in ranks.all_gather(own) for _, run in groupby(groups, lambda g: id(g.trunk))]
     costs = [
         max(group.step.start for group in session)
         + sum(rollout.packed_length for group in session for rollout in group.rollouts)
         for session in sessions
     ]
-    loads, dealt = [0] * ranks.world_size, set()
-    for index in sorted(range(len(sessions)), key=lambda index: costs[index], reverse=True):
-        rank = loads.index(min(loads))
-        loads[rank] += costs[index]
-        if rank == ranks.rank:
-            dealt.add(index)
-    return [group for index in sorted(dealt) for group in sessions[index]]
+    return [group for index in deal(costs, *ranks.share) for group in sessions[index]]
 
 
 def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBatch]:
@@ -205,30 +197,6 @@ def measured_metrics(name: str, values: Sequence[float | None]) -> dict[str, flo
     """Mean and standard deviation of s(r) or another number of the replies; empty where no reply has one."""
     measured = [value for value in values if value is not None]
     return _mean_and_deviation(name, measured) if measured else {}
-
-
-def packed_share(packs: Sequence[PackedTrees], ranks: Ranks) -> dict[str, float]:
-    """Packed tokens over those of plain rows, a lower bound of the share of their work; empty without a pack."""
-    tokens = ranks.all_reduce_sum(sum(packed.input_ids.numel() for packed in packs))
-    row_tokens = ranks.all_reduce_sum(sum(packed.row_tokens for packed in packs))
-    return {"packed_share": tokens / row_tokens} if row_tokens else {}
-
-
-def tokens_processed(groups: Sequence[Group], packs: Sequence[PackedTrees], passes: int) -> int:
-    """Tokens that went through a model in one step, each as often as it did.
-
-    Sampling passes each session once, up to its last sampled step, and each reply but its last token.
-
-    Args:
-        passes: How often the packed batch goes through the policy or the reference.
-    """
-    prompts: dict[int, int] = {}
-    sampled = 0
-    for group in groups:
-        if group.sampled:
-            prompts[id(group.trunk)] = max(group.step.start, prompts.get(id(group.trunk), 0))
-        sampled += sum(len(rollout.tokens) - 1 for rollout in group.sampled)
-    return sampled + sum(prompts.values()) + sum(packed.input_ids.numel() for packed in packs) * passes
 
 
 def sampled_work(groups: Sequence[Group]) -> Work:

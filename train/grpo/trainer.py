@@ -38,11 +38,9 @@ from train.grpo.groups import (
     deal_groups,
     measured_metrics,
     micro_batches,
-    packed_share,
     rollout_metrics,
     sampled_work,
     score_group,
-    tokens_processed,
 )
 from train.loop import Optimizer
 from train.policy import Policy, PolicyStats, policy_stats
@@ -140,14 +138,17 @@ class GroupTrainer(ABC):
         metrics["groups_used"] = self.ranks.all_reduce_sum(len(used_P))
         batch = list(micro_batches(deal_groups(used_P, self.ranks), config.max_batch_tokens))
         packs = [micro_batch.packed for micro_batch in batch]
-        metrics |= packed_share(packs, self.ranks)
+        sampled, packed = sampled_work(groups_P), packed_work(packs)
+        tokens, row_tokens = map(self.ranks.all_reduce_sum, (packed.tokens, sum(each.row_tokens for each in packs)))
+        if row_tokens:
+            metrics["packed_share"] = tokens / row_tokens
         old = self.statistics(batch) if config.needs_old else None
         for update in range(config.num_iterations):
             metrics |= self.learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
         passes = config.num_iterations * (1 + self.has_reference) + config.needs_old
-        metrics["tokens"] = self.ranks.all_reduce_sum(tokens_processed(groups_P, packs, passes))
-        forward, sampling = (self._flops.forward(work) for work in (packed_work(packs), sampled_work(groups_P)))
-        metrics["flops"] = self.ranks.all_reduce_sum(sampling + forward * (passes + 2 * config.num_iterations))
+        metrics["tokens"] = self.ranks.all_reduce_sum(sampled.tokens + passes * packed.tokens)
+        flops = self._flops.forward(sampled) + self._flops.forward(packed) * (passes + 2 * config.num_iterations)
+        metrics["flops"] = self.ranks.all_reduce_sum(flops)
         return metrics
 
     def groups(self, step: int) -> list[Group]:
