@@ -1,7 +1,7 @@
 """How often 95% intervals hold the true value where long sessions are more predictable.
 
 A user is one session, of 2 to about 50 steps (lognormal, median 6); the odds that a step is predicted grow with the
-length. `python -m tests.shop_env.metrics.test_coverage` prints the table of docs/metrics.md.
+length. `python -m tests.shop_env.metrics.test_coverage` prints the table that docs/metrics.md sums up.
 """
 
 from collections.abc import Callable

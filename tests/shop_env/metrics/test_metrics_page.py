@@ -8,6 +8,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import (
     METRIC_PRESETS,
     MetricChoices,
@@ -106,3 +107,26 @@ def test_figures_stay_in_their_ranges(seed: int) -> None:
         if bounds := re.fullmatch(r"([\d.]+)–([\d.]+)", row[2]):
             for name in names(row[0]):
                 assert float(bounds[1]) <= figures.get(name, 0.0) <= float(bounds[2]) + 0.05
+
+
+def test_the_four_steps_worked_out_have_the_values_of_the_page() -> None:
+    click_a, click_b, terminate = Click(name="a"), Click(name="b"), Terminate()
+    logged: list[Action] = [click_a, click_b, TypeAndSubmit(name="q", text="shoe"), terminate]
+    replies: list[Action] = [click_a, click_a, click_b, terminate]
+    steps = tuple(Step(page="", action=action) for action in [click_a, *logged])  # the first is not scored
+    session = Session(session_id="s", user_id="u", source="test", steps=steps)
+    records = [
+        msgspec.structs.replace(record, logged_probability=p, logged_rank=rank, terminate_probability=end)
+        for record, p, rank, end in zip(
+            answer([session], lambda _, index: replies[index - 1]),
+            (0.5, 0.25, 0.1, 0.8),
+            (1, 2, 4, 1),
+            (0.1, 0.2, 0.3, 0.8),
+            strict=True,
+        )
+    ]
+    section = PAGE.split("## Four steps worked out")[1].split("\n## ")[0]
+    shown = {name: float(sum_.split("=")[-1]) for name, sum_ in re.findall(r"`(\w+)` = ([^;`]+?)(?:;|\.\n)", section)}
+    figures = step_metrics(records)
+    assert len(shown) == 12
+    assert {name: figures[name] for name in shown} == pytest.approx(shown, abs=0.0005)
