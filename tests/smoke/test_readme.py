@@ -23,7 +23,7 @@ def blocks(page: str, language: str) -> list[str]:
 ENV, AGENT = blocks("README.md", "python")
 OUTPUT = re.findall(r"^# (.*)", ENV, flags=re.MULTILINE)
 (PPO,) = blocks("docs/sb3.md", "python")
-(SESSION,) = blocks("docs/json_lines.md", "json")
+(SESSION,) = blocks("docs/field_mappings.md", "json")
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
