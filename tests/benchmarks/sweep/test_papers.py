@@ -177,14 +177,14 @@ def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
 
 def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
     record = json.loads((Path(__file__).parents[3] / "benchmarks/results/demo_shop/seeds.json").read_text())
-    pooled = {(one["first"], one["second"], one["metric"]): one["pooled"] for one in record["differences"]}
+    pooled = {
+        (one["first"], one["second"], one["metric"]): Estimate(one["difference"], one["low"], one["high"])
+        for one in record["views"][0]["compared"]
+    }
     text = load_preset("tiny_cpu").phases["shop_r1"].several_seeds
     for decoding, before, between in (("greedy", "greedy ", " points of"), ("T 0.6", "at T 0.6 ", " and")):
         pair = (f"Shop-R1, {decoding}", f"SFT, {decoding}")
-        exact, f1 = (
-            format_cell(Estimate(*pooled[*pair, metric]), "difference")
-            for metric in ("exact_accuracy", "type_f1_macro")
-        )
+        exact, f1 = (format_cell(pooled[*pair, metric], "difference") for metric in ("exact_accuracy", "type_f1_macro"))
         assert f"{before}{exact}{between}" in text
         assert f" and {f1}" in text
 
