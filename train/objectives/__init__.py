@@ -1,4 +1,4 @@
-"""Objectives: each a small file that differs from GRPO's where its method does (docs/objectives.md shows the diffs).
+"""Objectives: each a small file that differs from GRPO's where its method does (docs/objectives.md lists them).
 
 A phase names one by `method`: a name of OBJECTIVES, or your own as module:CLASS or FILE.py:CLASS. It is a subclass of
 train.grpo.trainer.GroupTrainer and reads the numbers of [grpo]. SFT on whole sessions is train/sft.py.
