@@ -139,7 +139,6 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["torch"], ["benchmarks.sweep", "shop_r1_table2", "--out", "x"], "train"),
     (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
     (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
-    (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
     (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
     (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
     (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),

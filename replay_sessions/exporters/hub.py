@@ -5,14 +5,13 @@
     hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset --private
 
 One row a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
-The exporter itself uploads nothing.
+Nothing is uploaded.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,17 +19,12 @@ import pyarrow.parquet as pq
 
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.importers.hub.importer import DATA_FOLDER
-from replay_sessions.schema import Session, Split, action_type
+from replay_sessions.schema import Session, action_type
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import format_counts
 from replay_sessions.store.splits import SPLITS
 from replay_sessions.store.work_folder import WorkFolder
 
-_EXAMPLES = """\
-  shop-r1 export hub stores/mine --out mine_for_the_hub
-  shop-r1 import hub mine_for_the_hub --out stores/again
-  hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset \\
-    --private"""
 # Column -> its type and what it holds.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     name: (pa.type_for_alias(alias), text)
@@ -38,61 +32,36 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 ABOUT_FILE = "shop_r1.json"  # marks a folder of these rows, and names the store that it was
 _ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
-_FILE_CHARACTERS = 500_000_000
-_ROW_GROUP_CHARACTERS = 32_000_000
+_FILE_CHARACTERS = 100_000_000
 
 
-class HubExporter(msgspec.Struct, frozen=True):
-    """Writes a folder for the hub; see the module.
+def export_for_hub(
+    store: SessionStore,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    licence: str = "other",
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Writes a folder for the hub, whole or not at all.
 
-    Attributes:
-        out: The folder that is written.
+    Args:
         overwrite: Replace an earlier export that is there.
-        licence: The hub's word for the data's licence, such as cc-by-4.0; other leaves it to be stated.
+        licence: The hub's word for the data's licence.
+        on_progress: Called with the number of sessions that were written since the last call.
     """
-
-    examples: ClassVar[str] = _EXAMPLES
-
-    out: Path
-    overwrite: bool = False
-    licence: str = "other"
-
-    def export(
-        self, store: SessionStore, on_progress: Callable[[int], None] = lambda _: None, *, store_name: str | None = None
-    ) -> list[str]:
-        with WorkFolder(self.out, overwrite=self.overwrite, marker=ABOUT_FILE) as work, writing(self.out):
-            (work.new / DATA_FOLDER).mkdir()
-            for split in SPLITS:
-                _write_split(work.new / DATA_FOLDER, split, store.sessions(split), on_progress)
-            (work.new / "README.md").write_text(card(store, self.licence), encoding="utf-8")
-            about = {"store": store.path.name, "fingerprint": store.fingerprint}
-            (work.new / ABOUT_FILE).write_bytes(msgspec.json.encode(about))
-            work.commit()
-        counts = f"{store.manifest.sessions:,} sessions, {store.manifest.steps:,} rows"
-        return [
-            f"{self.out}: {counts}; read its README.md before it is shared",
-            f"  shop-r1 import hub {self.out} --split-by official --out STORE",
-        ]
-
-
-def _write_split(folder: Path, split: Split, sessions: Iterator[Session], on_progress: Callable[[int], None]) -> None:
-    """Writes the files of a split, numbered as the hub does, which wants their total in each name."""
-    files: list[Path] = []
-    characters = 0
-    with ExitStack() as opened:
-        for group, group_characters in _row_groups(sessions):
-            if not files or characters > _FILE_CHARACTERS:
-                opened.close()
-                files.append(folder / f"{split}-{len(files):05}.parquet")
-                parquet = pq.ParquetWriter(files[-1], _ROW_SCHEMA, compression="zstd", compression_level=3)
-                opened.enter_context(parquet)
-                characters = 0
-            rows = [row for session in group for row in rows_of(session)]
-            parquet.write_table(pa.Table.from_pylist(rows, schema=_ROW_SCHEMA))
-            characters += group_characters
-            on_progress(len(group))
-    for number, path in enumerate(files):
-        path.rename(folder / f"{split}-{number:05}-of-{len(files):05}.parquet")
+    with WorkFolder(out, overwrite=overwrite, marker=ABOUT_FILE) as work, writing(out):
+        (work.new / DATA_FOLDER).mkdir()
+        for split in SPLITS:
+            for number, sessions in enumerate(_of_one_file(store.sessions(split))):
+                rows = [row for session in sessions for row in rows_of(session)]
+                path = work.new / DATA_FOLDER / f"{split}-{number:05}.parquet"
+                pq.write_table(pa.Table.from_pylist(rows, schema=_ROW_SCHEMA), path, compression="zstd")
+                on_progress(len(sessions))
+        (work.new / "README.md").write_text(card(store, licence), encoding="utf-8")
+        about = {"store": store.path.name, "fingerprint": store.fingerprint}
+        (work.new / ABOUT_FILE).write_bytes(msgspec.json.encode(about))
+        work.commit()
 
 
 def rows_of(session: Session) -> Iterator[dict[str, Any]]:
@@ -112,18 +81,18 @@ def rows_of(session: Session) -> Iterator[dict[str, Any]]:
         yield {name: values.get(name) for name in COLUMNS}
 
 
-def _row_groups(sessions: Iterator[Session]) -> Iterator[tuple[list[Session], int]]:
-    """Yields whole sessions, a few megabytes at a time, and how many characters their pages have."""
+def _of_one_file(sessions: Iterator[Session]) -> Iterator[list[Session]]:
+    """Yields the sessions of each file."""
     group: list[Session] = []
     characters = 0
     for session in sessions:
         group.append(session)
         characters += sum(len(step.page) for step in session.steps)
-        if characters > _ROW_GROUP_CHARACTERS:
-            yield group, characters
+        if characters > _FILE_CHARACTERS:
+            yield group
             group, characters = [], 0
     if group:
-        yield group, characters
+        yield group
 
 
 def card(store: SessionStore, licence: str) -> str:

@@ -88,18 +88,16 @@ def test_a_full_disk_is_told(log: Path, small_disk: Path) -> None:
     assert "No space left on device" in refused("import", "jsonl", log, "--out", small_disk / "store")
 
 
-@pytest.mark.parametrize("words", [("generate", "--sessions", "400"), ("export", "hub"), ("export", "minari")])
+@pytest.mark.parametrize("words", [("generate", "--sessions", "400"), ("export", "hub")])
 def test_generating_and_exporting_tell_it_too(log: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     source: tuple[str | Path, ...] = ()
-    if "minari" in words:
-        pytest.importorskip("minari")
     if words[0] == "export":
         source = (tmp_path / "source",)
         assert command("import", "jsonl", log, "--out", *source)[0] == 0
     before = sorted(path.name for path in tmp_path.iterdir())
     assert "cannot write '" in refused(*words, *source, "--out", tmp_path / "out", most_bytes=20_000)
     left = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.stat().st_size > 1000)
-    assert left == []  # Minari's folders stay
+    assert left == []
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "out") == before
 
 

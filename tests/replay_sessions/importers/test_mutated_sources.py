@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from replay_sessions import SessionStore
-from replay_sessions.exporters.hub import HubExporter
+from replay_sessions.exporters.hub import export_for_hub
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.importers.events.importer import EventsImporter, EventsOptions
 from replay_sessions.importers.hub.importer import HubImporter
@@ -126,7 +126,7 @@ def _hub(folder: Path) -> Callable[[], Importer]:
     with StoreWriter(folder.with_name("exported"), source="test") as writer:
         for number in range(4):
             writer.write(make_session(number))
-    HubExporter(folder).export(SessionStore.open(folder.with_name("exported")))
+    export_for_hub(SessionStore.open(folder.with_name("exported")), folder)
     return lambda: HubImporter(folder)
 
 
