@@ -45,7 +45,7 @@ from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
-from shop_env.rendering import StepView, render_ansi, render_html
+from shop_env.rendering import StepView, render_ansi
 from shop_env.replies import Extraction, MalformedReply, extraction_of, parse_reply
 from shop_env.reward.score import RewardConfig, reward_preset, score_reply
 from shop_env.spaces import observation_space, reply_space
@@ -64,7 +64,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         choices: Option -> its value and the values that it may have.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,
@@ -87,14 +87,14 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self._answered: tuple[str, float] | None = None
 
     def render(self) -> str | None:
-        """The current page and the last reply: as text for a terminal ("ansi") or an HTML document ("html")."""
+        """The current page and the last reply as text for a terminal."""
         if self.render_mode is None:
-            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi" or "html".')
+            gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi".')
             return None
         view = self._step_view()
         if view is None:
             raise ResetNeeded("There is nothing to render yet: call env.reset() first.")
-        return render_ansi(view) if self.render_mode == "ansi" else render_html(view)
+        return render_ansi(view)
 
     def _check_reply(self, action: object) -> None:
         """Raises TypeError where a caller gives something else than a text, which no model does."""

@@ -1,16 +1,10 @@
-"""The current step for human eyes: text for a terminal, or an HTML document.
+"""The current step as text for a terminal; pages and replies are other people's text, so control characters go."""
 
-Pages and replies are other people's text: for a terminal, control characters are taken out; in HTML, pages stand in a
-sandboxed frame that runs no script and loads nothing.
-"""
-
-import html
 import json
 import re
 
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.records import Record
-from replay_sessions.simplify.page_view import page_frame
 from shop_env.observation import Observation
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -33,29 +27,14 @@ class StepView(Record):
 def render_ansi(view: StepView) -> str:
     """The step as lines of text: who and where, the past actions, the page's elements, the last reply."""
     observation = view.observation
-    lines = [_title(view)]
-    lines += [f"{label}: {text}" for label, text in _people(observation)]
+    people = (("persona", observation["persona"]), ("goal", observation["goal"]))
+    lines = [_title(view), *(f"{label}: {text}" for label, text in people if text)]
     lines += [f"did: {past['action']}" for past in observation["history"]]
     if view.answered is not None:
         reply, reward = view.answered
         lines += [f"reply: {reply}", f"reward: {reward:g}"]
     lines += ["", *_page_lines(observation["page"])]
     return _CONTROL.sub("", "\n".join(lines)) + "\n"
-
-
-def render_html(view: StepView) -> str:
-    """The step as an HTML document of its own."""
-    observation = view.observation
-    rows = [f"<p><b>{label}</b> {html.escape(text)}</p>" for label, text in _people(observation)]
-    rows += [f"<p><code>{html.escape(past['action'])}</code></p>" for past in observation["history"]]
-    if view.answered is not None:
-        reply, reward = view.answered
-        rows.append(f"<p><b>Reply</b> <code>{html.escape(str(reply))}</code> earned {reward:g}</p>")
-    title = html.escape(_title(view))
-    return (
-        f'<!doctype html><html><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>'
-        f"{''.join(rows)}{page_frame(observation['page'])}</body></html>\n"
-    )
 
 
 def _title(view: StepView) -> str:
@@ -65,11 +44,6 @@ def _title(view: StepView) -> str:
     else:
         where = f"step {step + 1} of {view.steps}" if step < view.steps else f"ended after {view.steps} steps"
     return f"session {view.session_id}, {where}"
-
-
-def _people(observation: Observation) -> list[tuple[str, str]]:
-    parts = (("persona", observation["persona"]), ("goal", observation["goal"]))
-    return [(label, text) for label, text in parts if text]
 
 
 def _page_lines(page: str) -> list[str]:

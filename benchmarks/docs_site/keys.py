@@ -10,20 +10,17 @@ import msgspec
 
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import NUMBERS, PRESETS
-from shop_env.reward.score import REWARD_PRESETS, RewardConfig
+from replay_sessions.foundation.help_text import field_meanings
 from train import metrics_file
 
 # Column -> the preset whose values it has; in a paper's, what is marked as ours is none of the paper's.
 COLUMNS = {"`tiny_cpu`": "tiny_cpu", "Shop-R1": "shop_r1_3b", "Customer-R1": "customer_r1_7b"}
-_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _LINE = re.compile(r"\[(?P<table>[\w.]+)\]|(?P<key>\w+) = (?P<value>.*?)(?P<ours> # ours.*)?(?: # .*)?")
 
 
 def training_keys() -> str:
     """A table of keys for each table of a training run's configuration."""
     values = {column: preset_values(preset, is_paper="`" not in column) for column, preset in COLUMNS.items()}
-    values["Shop-R1"] |= _reward_values("shop_r1")
-    values["Customer-R1"] |= _reward_values("customer_r1")
     return "\n".join(_config_section(path, kind, values) for path, kind in config_tables())
 
 
@@ -49,17 +46,6 @@ def preset_values(preset: str, *, is_paper: bool) -> dict[str, str]:
     return values
 
 
-def attributes(kind: Any) -> dict[str, str]:
-    """The fields that a class's docstring explains, those of its bases included."""
-    texts = [cleandoc(base.__doc__ or "").partition("Attributes:\n")[2] for base in reversed(kind.__mro__)]
-    return {
-        name: " ".join(meaning.split()).replace("|", "\\|")
-        for text in texts
-        for names, meaning in _ATTRIBUTE.findall(text)
-        for name in names.split(", ")
-    }
-
-
 def step_metrics() -> str:
     """The table at the head of train/metrics_file.py."""
     table = re.search(r"^\|(?:.+\n)+", metrics_file.__doc__ or "", re.MULTILINE)
@@ -67,14 +53,14 @@ def step_metrics() -> str:
 
 
 def _config_section(path: str, kind: Any, values: Mapping[str, Mapping[str, str]]) -> str:
-    meanings = attributes(kind)
+    meanings = field_meanings(kind)
     rows = []
     for field in msgspec.structs.fields(kind):
         if field.name in meanings:
             of_presets = [own.get(f"{path}.{field.name}".lstrip("."), "") for own in values.values()]
             cells = [_default(field), *of_presets]
             cells = [f"`{cell}`" if cell not in ("", "required") else cell for cell in cells]
-            rows.append([f"`{field.name}`", meanings[field.name], *cells])
+            rows.append([f"`{field.name}`", meanings[field.name].replace("|", "\\|"), *cells])
     header = ["key", "meaning", "default", *values]
     filled = [number for number in range(len(header)) if number < 2 or any(row[number] for row in rows)]
     rows = [[row[number] for number in filled] for row in rows]
@@ -91,20 +77,6 @@ def _default(field: Any) -> str:
 
 def _as_json(value: Any) -> str:
     return "None" if value is None else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
-
-
-def _reward_values(paper: str) -> dict[str, str]:
-    """A paper's numbers of the reward: `shop_r1` has those that are explained without another reward's name."""
-    values = {}
-    for name, meaning in attributes(RewardConfig).items():
-        is_customer = "ustomer" in meaning
-        if paper == "customer_r1":
-            named = is_customer or name in ("format", "self_certainty_weight")
-        else:
-            named = not (is_customer or "`binary`" in meaning)
-        if named or name == "kind":
-            values[f"reward.{name}"] = _as_json(getattr(REWARD_PRESETS[paper], name))
-    return values
 
 
 def _structs(kind: Any) -> list[Any]:

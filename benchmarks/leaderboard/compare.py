@@ -141,13 +141,12 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
 def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterator[str]:
     """Describes the smallest difference that these steps could have shown."""
     for *_, test in comparisons:
-        if test.smallest_difference is None or test.effective_steps is None:
+        if test.smallest_difference is None:
             continue
-        correlation = "–" if test.correlation is None else f"{test.correlation:.2f}"
         difference = format_cell(test.smallest_difference, difference_unit(test.metric)).lstrip("+")
         yield (
-            f"{test.metric}: {test.steps} steps of {test.clusters} {cluster}s count as {test.effective_steps:.0f} "
-            f"(intra-class correlation {correlation}); a difference of {difference} is detected with 80% probability"
+            f"{test.metric}: on {test.steps} steps of {test.clusters} {cluster}s a difference of {difference} is "
+            "detected with 80% probability"
         )
 
 

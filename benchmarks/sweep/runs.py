@@ -34,7 +34,7 @@ from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import AgentFiles, read_log
+from shop_env.evaluation.log import digest_file, read_log, steps_file
 
 
 class SweepOptions(Record):
@@ -107,8 +107,8 @@ class PlannedRun:
             for decoding in self.config.evaluation.get_decodings(self.config.phases[name].temperatures)
         ]
         there = [entry for entry in entries if (self.folder / entry.steps).exists()]
-        whole = all(entry.files(self.folder).sha256() == entry.sha256 for entry in there)
-        wanted = {steps_file(self.folder, name) for name in decodings}
+        whole = all(digest_file(self.folder / entry.steps) == entry.sha256 for entry in there)
+        wanted = {steps_file(name) for name in decodings}
         return whole and wanted <= {entry.steps for entry in there}
 
     def describe(self) -> Iterator[str]:
@@ -118,11 +118,6 @@ class PlannedRun:
         finished = json.loads(phases.read_text(encoding="utf-8")) if phases.exists() else {}
         for phase in self.config.phases if self.config else ():
             yield f"  {phase:<26} {'finished' if phase in finished else 'missing'}"
-
-
-def steps_file(folder: Path, name: str) -> str:
-    """The file of a row's steps within a run: of an agent's label, or of a policy's file name."""
-    return str(AgentFiles.of(folder, name).steps.relative_to(folder))
 
 
 def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:

@@ -9,7 +9,6 @@ or near-duplicates on both sides of a split.
   shop-r1 check stores/mine --repair
 """
 
-import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -47,7 +46,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         context_tokens: Warn of pages that are longer, by estimate.
         private_pages: Search about so many pages, spread over the store, for private data; 0: none.
         private: Print the account areas of so many sessions, spread over the store, to read by eye.
-        workers: So many processes; None: one for each core.
     """
 
     store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
@@ -57,10 +55,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     context_tokens: int = CONTEXT_TOKENS
     private_pages: int = PRIVATE_PAGES
     private: int = 0
-    workers: int | None = None
 
     def __post_init__(self) -> None:
-        check_at_least(1, workers=self.workers, context_tokens=self.context_tokens)
+        check_at_least(1, context_tokens=self.context_tokens)
         check_at_least(0, private_pages=self.private_pages, private=self.private)
         if not 0 <= self.min_grounding <= 1:
             raise BadConfig(
@@ -100,7 +97,6 @@ def _audit(store: SessionStore, options: Check) -> AuditReport:
             min_grounding=options.min_grounding,
             context_tokens=options.context_tokens,
             private_pages=options.private_pages,
-            workers=options.workers or os.cpu_count() or 1,
             on_progress=advance,
         )
 

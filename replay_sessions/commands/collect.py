@@ -17,10 +17,8 @@ from pathlib import Path
 import msgspec
 
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.serving import serve
-from replay_sessions.importers.importer import LONGEST_SESSION_BYTES
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
@@ -32,30 +30,20 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
         out: The folder for the recordings, a file for each session.
         host: The address to listen at; another than this machine's own lets others post without encryption.
         port: Where to listen; 0: a free port.
-        most_batch_mib: Longer requests are refused.
-        most_session_mib: Sessions that grow longer are taken no further.
     """
 
     out: Path
     host: str = "127.0.0.1"
     port: int = 8600
-    most_batch_mib: int = 16
-    most_session_mib: int = LONGEST_SESSION_BYTES >> 20
-
-    def __post_init__(self) -> None:
-        check_at_least(1, most_batch_mib=self.most_batch_mib, most_session_mib=self.most_session_mib)
 
 
 def _collect(options: Collect) -> int:
     with requires_extra("recorder"):
         from replay_sessions.recorder.collector import collector_server  # noqa: PLC0415 - an extra that may be missing
     script = recorder_script()
-    with Journal(options.out, most_session_bytes=options.most_session_mib << 20) as journal:
+    with Journal(options.out) as journal:
         token = journal.token()
-        most_bytes = options.most_batch_mib << 20
-        server = collector_server(
-            journal, token, most_bytes=most_bytes, script=script, host=options.host, port=options.port
-        )
+        server = collector_server(journal, token, script=script, host=options.host, port=options.port)
         greeting = (
             "put this line into the head of the shop's pages:\n"
             f'  <script defer src="{server.address}/{token}/recorder.js"></script>\n'

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import serve
-from replay_sessions.importers.importer import LONGEST_SESSION_BYTES
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
@@ -30,32 +28,22 @@ class Shop(Record):
         page_size: `small`: pages of ten elements; `compact`: a shop with prices, search and a cart; `realistic`: the
             same on pages of about 100 kB.
         seed: Of the shoppers whose tasks the visitors are given.
-        first: The number of the first visitor's task.
         port: Where to listen on this machine; 0: a free port.
     """
 
     out: Path
     page_size: PageSize = "compact"
     seed: int = 0
-    first: int = 0
     port: int = 8601
-
-    def __post_init__(self) -> None:
-        check_at_least(0, first=self.first)
 
 
 def _shop(options: Shop) -> int:
     with requires_extra("recorder"):
         from replay_sessions.demo_shop.web.server import Visits, shop_server  # noqa: PLC0415 - may be missing
     script = recorder_script()
-    with Journal(options.out, most_session_bytes=LONGEST_SESSION_BYTES) as journal:
-        server = shop_server(
-            Visits(options.seed, options.page_size, options.first),
-            journal,
-            journal.token(),
-            script=script,
-            port=options.port,
-        )
+    with Journal(options.out) as journal:
+        visits = Visits(options.seed, options.page_size)
+        server = shop_server(visits, journal, journal.token(), script=script, port=options.port)
         greeting = (
             f"open {server.address}/\n"
             "Ctrl-C ends; visits that were begun end with it, and what was recorded is on the disk."

@@ -58,10 +58,20 @@ def format_short_help(options: Any, *, program: str, text: str, default: Any = N
     )
 
 
+def field_meanings(kind: type) -> dict[str, str]:
+    """Returns what the docstrings of a Struct and its bases say of its fields."""
+    docs = [docstring_parser.parse(getdoc(base) or "") for base in reversed(kind.__mro__)]
+    return {
+        name: " ".join((meaning.description or "").split())
+        for doc in docs
+        for meaning in doc.params
+        for name in meaning.arg_name.split(", ")
+    }
+
+
 def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
     """Yields each flag with its meaning and default; those of a nameless table as if they were the options' own."""
-    docs = [docstring_parser.parse(getdoc(kind) or "") for kind in reversed((get_origin(options) or options).__mro__)]
-    meanings = {meaning.arg_name: meaning.description or "" for doc in docs for meaning in doc.params}
+    meanings = field_meanings(get_origin(options) or options)
     for field in msgspec.structs.fields(options):
         value, meaning = getattr(default, field.name, field.default), meanings.get(field.name, "")
         kind, *markers = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
@@ -87,6 +97,6 @@ def _format_line(flag: str, meaning: str, value: Any) -> str:
         default = ""
     else:
         default = f" (default: {default})"
-    sentence = " ".join(meaning.split()).split(". ")[0].split("; ")[0].removesuffix(".")
+    sentence = meaning.split(". ")[0].split("; ")[0].removesuffix(".")
     line = f"  {flag:<18} "
     return line + shorten(sentence, HELP_WIDTH - len(line) - len(default), placeholder=" …") + default + "\n"

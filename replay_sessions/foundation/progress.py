@@ -27,10 +27,6 @@ class ProgressLines(Progress):
             transient=transient,
         )
 
-    def stop(self) -> None:
-        if not self.disable:  # rich before 14.1 ends a line even where it shows nothing
-            super().stop()
-
     def get_renderables(self) -> Iterable[RenderableType]:
         for task in self.tasks:
             yield self.make_tasks_table([task])

@@ -36,6 +36,7 @@ from replay_sessions.recorder.session_file import OtherEvents, SessionFull
 
 logger = logging.getLogger(__name__)
 
+MOST_BATCH_BYTES = 16 << 20
 _SLOWEST_S = 60  # for a whole request
 _MOST_AT_ONCE_BYTES = 256 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -58,7 +59,7 @@ class Collector:
         script: The recorder, as pages load it.
     """
 
-    def __init__(self, journal: Journal, token: str, *, most_bytes: int, script: bytes) -> None:
+    def __init__(self, journal: Journal, token: str, *, script: bytes, most_bytes: int = MOST_BATCH_BYTES) -> None:
         self._journal = journal
         self._token = token.encode()
         self._most_bytes = most_bytes
@@ -135,7 +136,9 @@ class Collector:
         return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
 
 
-def collector_server(journal: Journal, token: str, *, most_bytes: int, script: bytes, host: str, port: int) -> Server:
+def collector_server(
+    journal: Journal, token: str, *, script: bytes, host: str, port: int, most_bytes: int = MOST_BATCH_BYTES
+) -> Server:
     """Builds a server that does nothing but collect."""
-    collector = Collector(journal, token, most_bytes=most_bytes, script=script)
+    collector = Collector(journal, token, script=script, most_bytes=most_bytes)
     return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: collector.refusal}), host, port)

@@ -17,6 +17,7 @@ from typing import Self
 
 from replay_sessions.foundation.durable_files import replace_file, writing
 from replay_sessions.foundation.locks import working_alone_in
+from replay_sessions.importers.importer import LONGEST_SESSION_BYTES
 from replay_sessions.recorder.batches import Batch
 from replay_sessions.recorder.session_file import SessionFile
 
@@ -39,7 +40,7 @@ class Journal:
         WriteFailed: The folder cannot be made.
     """
 
-    def __init__(self, folder: Path, *, most_session_bytes: int) -> None:
+    def __init__(self, folder: Path, *, most_session_bytes: int = LONGEST_SESSION_BYTES) -> None:
         self.folder = folder
         self.taken = 0
         # Read again should a session go on that has made way; its size tells a file that others have written to.

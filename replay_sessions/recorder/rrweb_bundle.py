@@ -54,14 +54,12 @@ def fetch_recorder() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         words = [npm, "pack", PACKAGE, "--pack-destination", folder]
         try:
-            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise ImportFailed(f"npm did not bring {PACKAGE} within {_LONGEST_S} seconds: try again") from error
-        packed = next(iter(Path(folder).glob("*.tgz")), None)
-        if done.returncode or packed is None:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-            raise ImportFailed(f"npm brought no {PACKAGE} ({reason}): is the network there?")
-        script = _unpacked(packed.read_bytes())
+            subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_S, check=True)
+        except subprocess.SubprocessError as error:
+            said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+            reason = said.strip().partition("\n")[0]
+            raise ImportFailed(f"npm brought no {PACKAGE} ({reason}): is the network there?") from error
+        script = _unpacked(next(Path(folder).glob("*.tgz")).read_bytes())
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, script)

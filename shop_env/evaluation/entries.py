@@ -16,7 +16,7 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent, build_records, run_missing
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import AgentFiles, Entry, EvaluationLog
+from shop_env.evaluation.log import Entry, EvaluationLog, digest_file, steps_file
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import ResultRow, dominant_type, summarise
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
@@ -52,7 +52,7 @@ class AgentToEvaluate:
     @property
     def file(self) -> Path:
         """Its file of steps."""
-        return AgentFiles.of(self.folder, self.name).steps
+        return self.folder / steps_file(self.name)
 
     @property
     def likelihood(self) -> bool:
@@ -106,8 +106,8 @@ def build_entry(agent: AgentToEvaluate, new: NewSteps) -> tuple[Entry, list[Step
         spec=agent.spec,
         context=agent.context,
         row=row,
-        steps=agent.file.relative_to(agent.folder).as_posix(),
-        sha256=AgentFiles(agent.file.parent).sha256(),
+        steps=steps_file(agent.name),
+        sha256=digest_file(agent.file),
         identity=agent.identity,
         new_steps=new.number,
         time_s=round(sum(lines[key].seconds for key in keys if key in lines), 6),

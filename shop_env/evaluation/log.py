@@ -69,9 +69,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def label(self) -> str:
         return self.spec.label
 
-    def files(self, folder: Path) -> "AgentFiles":
-        return AgentFiles((folder / self.steps).parent)
-
 
 class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The part of a log that only a training run has.
@@ -150,21 +147,14 @@ class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return entries[label]
 
 
-class AgentFiles:
-    """The folder of one agent."""
+def steps_file(name: str) -> str:
+    """Returns where an agent's steps lie in the folder of an evaluation, by a name that may be a label."""
+    return f"agents/{folder_name(name)}/steps.jsonl"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.steps = folder / "steps.jsonl"
 
-    @classmethod
-    def of(cls, evaluation: Path, name: str) -> "AgentFiles":
-        """In the folder of an evaluation, by a name that may be a label."""
-        return cls(evaluation / "agents" / folder_name(name))
-
-    def sha256(self) -> str:
-        """Returns the digest of the file of steps as it is on the disk."""
-        return hashlib.sha256(read_regular(self.steps)).hexdigest()
+def digest_file(path: Path) -> str:
+    """Returns the SHA-256 of a file as it is on the disk."""
+    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
@@ -229,11 +219,11 @@ def read_steps(folder: Path, entry: Entry) -> dict[tuple[str, int], StepLine]:
         BadConfig: The file is not the one that results.json was computed from.
         BadSession: It cannot be read.
     """
-    files = entry.files(folder)
-    lines = read_lines(files.steps)
-    if files.sha256() != entry.sha256:
+    path = folder / entry.steps
+    lines = read_lines(path)
+    if digest_file(path) != entry.sha256:
         raise BadConfig(
-            f"'{files.steps}' is not what '{folder / LOG_FILE}' was computed from: it was edited, or a run was "
+            f"'{path}' is not what '{folder / LOG_FILE}' was computed from: it was edited, or a run was "
             "stopped. Give the command of the evaluation again"
         )
     return lines

@@ -1,36 +1,20 @@
-"""Variance between users: steps of one person resemble each other, so they count for less.
+"""Variance between users and within a user (Donner 1986): steps of one person resemble each other.
 
-| figure | formula | range | source |
-|---|---|---|---|
-| intra-class correlation | (MSB - MSW) / (MSB + (n₀ - 1)·MSW), n₀ = (N - Σn_g²/N) / (G - 1) | -1/(n₀ - 1)–1 | Donner 1986 |
-| effective steps | N / (1 + (Σn_g²/N - 1)·max(ICC, 0)) | N²/Σn_g²–N | Kish 1965 |
+    between = (MSB - MSW) / n₀        within = MSW        n₀ = (N - Σn_g²/N) / (G - 1)
 
 MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of
-variance). Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed,
-
-    between = (MSB - MSW) / n₀        within = MSW        ICC = between / (between + within)
+variance). Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed. The
+intra-class correlation is between / (between + within).
 
 With products of two sides' deviations in place of squares, `between` is the covariance of two sides over users, free of
 what the steps of one user have in common otherwise.
-"""  # noqa: E501 - a table row is a line
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from shop_env.metrics.clustered_errors import Codes, Floats
-
-
-def intraclass_correlation(values: Floats, clusters: Codes) -> float:
-    """Returns how alike two values of one cluster are, beside two of any: 0 not at all, 1 equal.
-
-    NaN where it cannot be computed: fewer than two clusters, none with two values, or no spread at all.
-
-    >>> intraclass_correlation(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
-    1.0
-    """
-    parts = user_variance(values[:, None], clusters)
-    return float("nan") if parts is None else parts.correlation
 
 
 class UserVariance(NamedTuple):
@@ -72,10 +56,3 @@ def variance_components(left: Floats, right: Floats, users: Codes) -> UserVarian
 def cluster_sums(rows: Floats, codes: Codes, count: int = 0) -> Floats:
     """The rows of each cluster added up, shape (clusters, columns); at least `count` clusters."""
     return np.stack([np.bincount(codes, weights=column, minlength=count) for column in rows.T], axis=1)
-
-
-def effective_steps(correlation: float, clusters: Codes) -> float:
-    """As how many independent steps those of these clusters count, given the intra-class correlation."""
-    _, sizes = np.unique(clusters, return_counts=True)
-    total = int(sizes.sum())
-    return float(total / (1 + (np.sum(sizes**2) / total - 1) * max(0.0, correlation)))

@@ -18,7 +18,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.all_metrics import all_metrics, find_metric
-from shop_env.metrics.between_users import cluster_sums, effective_steps, intraclass_correlation
+from shop_env.metrics.between_users import cluster_sums
 from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import (
     ClusteredError,
@@ -50,8 +50,6 @@ class PairedTest(Record):
         standard_error, degrees_of_freedom: CR2; None where one user has all steps.
         clusters: Users (or sessions) with a step that the metric counts.
         steps: That both answered and the metric counts.
-        correlation: Of the steps' differences within a cluster (ICC); None where it is undefined.
-        effective_steps: As how many independent ones the steps count.
         smallest_difference: What the test would have found with 80% probability; None where no user differs.
     """
 
@@ -63,8 +61,6 @@ class PairedTest(Record):
     degrees_of_freedom: float | None = None
     clusters: int
     steps: int
-    correlation: float | None = None
-    effective_steps: float | None = None
     smallest_difference: float | None = None
 
     @property
@@ -142,9 +138,6 @@ def paired_test(
         return None
     error = difference_error(of, sums_a, sums_b)
     counted = (of.counted(rows_a) > 0) | (of.counted(rows_b) > 0)
-    of_steps = influences(of, rows_a) - influences(of, rows_b)
-    correlation = intraclass_correlation(of_steps[counted], codes[counted])
-    defined = not np.isnan(correlation)
     interval = cut_at_bounds(estimate(difference, error), of.difference_bounds)
     return PairedTest(
         difference=difference,
@@ -155,8 +148,6 @@ def paired_test(
         degrees_of_freedom=error.degrees_of_freedom if error else None,
         clusters=int(np.sum(of.counted(sums_a) + of.counted(sums_b) > 0)),
         steps=int(np.sum(counted)),
-        correlation=correlation if defined else None,
-        effective_steps=effective_steps(correlation if defined else 0.0, codes[counted]),
         smallest_difference=smallest_difference(error) if error and interval.low is not None else None,
     )
 

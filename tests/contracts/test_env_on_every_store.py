@@ -99,9 +99,8 @@ def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:
         assert reply_action(read_action(info["logged_action"])) == record.logged
 
 
-@pytest.mark.parametrize("mode", ["ansi", "html"])
-def test_every_page_can_be_rendered(store: SessionStore, mode: str) -> None:
-    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", render_mode=mode)
+def test_every_page_can_be_rendered(store: SessionStore) -> None:
+    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", render_mode="ansi")
     for _ in range(15):
         env.reset()
         assert len(env.render()) > 20

@@ -240,7 +240,7 @@ def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json
     ("options", "message"),
     [
         ({"order": "random"}, "order is 'random'; it must be one of shuffled, storage"),
-        ({"render_mode": "rgb"}, "render_mode is 'rgb'; it must be one of None, ansi, html"),
+        ({"render_mode": "rgb"}, "render_mode is 'rgb'; it must be one of None, ansi"),
         ({"context": {"scop": "latest_step"}}, "context: unknown key 'scop'. Did you mean 'scope'?"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context: Expected `int \| null`.* at `\$\.budget`"),
@@ -357,17 +357,6 @@ def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) 
     assert "persona: Ada, 36, counts her money." in shown and "goal: a red kettle" in shown
     assert "reward: 0" in shown
     assert not any(ord(sign) < 32 and sign != "\n" for sign in shown)
-
-
-def test_html_keeps_pages_in_a_sandbox(kettle_session: Session) -> None:
-    evil = Step(page='"><script>alert(1)</script>', action=Terminate())
-    session = msgspec.structs.replace(kettle_session, session_id="<b>", steps=(evil, evil), goal="<script>")
-    env = ReplayEnv(MemoryStore([session], "evil"), "all", render_mode="html")
-    env.reset(seed=0)
-    env.step("<script>alert(2)</script>")
-    shown = env.render()
-    assert "<script>" not in shown
-    assert '<iframe sandbox srcdoc="' in shown
 
 
 def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:

@@ -84,11 +84,10 @@ class Visits:
 
     Args:
         seed: Of the population whose tasks the visitors are given.
-        first: The number of the first visit.
     """
 
-    def __init__(self, seed: int, page_size: PageSize, first: int = 0) -> None:
-        self._drawn = (Visit(number, ShopVisit(seed, number, page_size)) for number in count(first))
+    def __init__(self, seed: int, page_size: PageSize) -> None:
+        self._drawn = (Visit(number, ShopVisit(seed, number, page_size)) for number in count())
         self._next = next(self._drawn)
         self._visits: dict[str, Visit] = {}
 
@@ -115,7 +114,6 @@ class Visits:
 
 HOST = "127.0.0.1"
 _LONGEST_QUERY = 500
-_MOST_BATCH_BYTES = 16 << 20
 _HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; script-src 'self'; style-src 'self' {STYLE_SOURCE}; connect-src 'self'; img-src data:; "
@@ -142,7 +140,7 @@ _BAR = """\
 
 def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, port: int) -> Server:
     """Builds a server of the shop and its collector, on this machine alone."""
-    collector = Collector(journal, token, most_bytes=_MOST_BATCH_BYTES, script=script)
+    collector = Collector(journal, token, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
         middleware=[Middleware(Guard)],

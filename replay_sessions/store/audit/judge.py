@@ -49,7 +49,6 @@ def audit_store(
     min_grounding: float = MIN_GROUNDING,
     context_tokens: int = CONTEXT_TOKENS,
     private_pages: int = PRIVATE_PAGES,
-    workers: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> AuditReport:
     """Reads every session of a store and reports on it.
@@ -58,11 +57,10 @@ def audit_store(
         min_grounding: The least share of targets on their page, per source and action type.
         context_tokens: Pages that are longer, by estimate, are warned of.
         private_pages: About how many pages are searched for private data, spread over the store.
-        workers: Processes that read; small stores are read in this one.
         on_progress: Called with the number of sessions that were read since the last call.
     """
     manifest = store.manifest
-    facts = list(scan_store(store, private_pages=private_pages, workers=workers, on_progress=on_progress))
+    facts = list(scan_store(store, private_pages=private_pages, on_progress=on_progress))
     readable = [fact for fact in facts if fact.problem is None]
     pairs = find_exact_duplicates(fact for fact in readable if not fact.may_coincide)
     copies = {copy for _, copy in pairs}

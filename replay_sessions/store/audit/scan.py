@@ -7,13 +7,10 @@ is the same. Sessions with fewer than three distinct actions are too short to co
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial, reduce
+from functools import reduce
 from hashlib import blake2b
 from itertools import pairwise
-from multiprocessing import get_context
 from operator import xor
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -27,9 +24,6 @@ from replay_sessions.store import SessionStore
 
 Key = TypeVar("Key")
 OFFSETS = (-1, 0, 1)
-_CHUNK_SESSIONS = 64
-# Below this, starting processes takes longer than reading.
-_WORTH_PROCESSES_CHARACTERS = 100_000_000
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,48 +64,23 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_store(
-    store: SessionStore,
-    *,
-    private_pages: int = 0,
-    workers: int = 1,
-    on_progress: Callable[[int], None] = lambda _: None,
+    store: SessionStore, *, private_pages: int = 0, on_progress: Callable[[int], None] = lambda _: None
 ) -> Iterator[SessionFacts]:
-    """Yields the facts of every session, in storage order; with several workers processes read a large store.
+    """Yields the facts of every session, in storage order.
 
     Args:
         private_pages: About how many pages are searched for private data, spread evenly over the store.
     """
     rows = store.index()
     every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
-    tasks = [(row.session_id, private_pages > 0 and number % every == 0) for number, row in enumerate(rows)]
-    chunks = [tasks[start : start + _CHUNK_SESSIONS] for start in range(0, len(tasks), _CHUNK_SESSIONS)]
-    if workers <= 1 or sum(row.page_characters for row in rows) < _WORTH_PROCESSES_CHARACTERS:
-        for chunk in chunks:
-            yield from _scan(store, chunk)
-            on_progress(len(chunk))
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for facts in pool.map(partial(_scan_elsewhere, store.path, store.fingerprint), chunks):
-            yield from facts
-            on_progress(len(facts))
-
-
-def _scan_elsewhere(path: Path, fingerprint: str, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
-    # Not by pickling the store: an error while arguments are unpickled would break the whole pool.
-    return _scan(SessionStore.reopen(path, fingerprint), tasks)
-
-
-def _scan(store: SessionStore, tasks: list[tuple[str, bool]]) -> list[SessionFacts]:
-    facts = []
-    for session_id, search in tasks:
-        split = store.split_of(session_id)
+    for number, row in enumerate(rows):
         try:
-            session = store.session(session_id)
+            session = store.session(row.session_id)
         except BadSession as error:
-            facts.append(SessionFacts(session_id=session_id, split=split, problem=str(error)))
+            yield SessionFacts(session_id=row.session_id, split=row.split, problem=str(error))
         else:
-            facts.append(_facts(session, split, search=search))
-    return facts
+            yield _facts(session, row.split, search=private_pages > 0 and number % every == 0)
+        on_progress(1)
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:

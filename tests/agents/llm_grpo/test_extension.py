@@ -14,7 +14,7 @@ from agents.llm_grpo.run_folder import extend_config, read_config, record_extens
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import AgentFiles
+from shop_env.evaluation.log import steps_file
 from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
@@ -47,7 +47,7 @@ def test_shared_phases_are_compared_with_and_tested_at_what_either_names() -> No
     ]  # fmt: skip
     assert [one.name for one in decodings["sft"]] == ["T 0.6", "greedy", "most probable action"]
     name = decodings["shop_r1"][3].file_name("shop_r1")
-    assert AgentFiles.of(Path(), name).steps == Path("agents/shop_r1-T0.7/steps.jsonl")
+    assert steps_file(name) == "agents/shop_r1-T0.7/steps.jsonl"
 
 
 def with_agents(config: TrainConfig, *agents: str, **values: object) -> TrainConfig:

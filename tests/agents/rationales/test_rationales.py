@@ -99,7 +99,7 @@ def test_the_new_store_passes_check_and_an_export_keeps_who_wrote_what(tmp_path:
         assert main(words(server, tmp_path)) == 0
     assert not lacking(SessionStore.open(tmp_path / "told"))
     told = str(tmp_path / "told")
-    assert replay_sessions(["check", told, "--workers", "1"]) == 0
+    assert replay_sessions(["check", told]) == 0
     assert replay_sessions(["export", "hub", told, "--out", str(tmp_path / "hub")]) == 0
     back = [*("import", "hub", str(tmp_path / "hub"), "--out", str(tmp_path / "back")), "--split-by", "official"]
     assert replay_sessions(back) == 0

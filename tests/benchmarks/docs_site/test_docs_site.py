@@ -80,5 +80,3 @@ def test_the_papers_values_are_those_of_their_presets_and_what_is_ours_is_left_o
     assert (default, tiny, shop_r1, customer_r1) == ("required", "2e-3", "2e-5", "1e-5")
     assert row_of("grpo", "steps_per_batch")[2:] == ["None", "", "64", "64"]
     assert row_of("grpo", "max_new_tokens")[2:] == ["64", "32", "", ""]
-    assert row_of("reward", "typing_points")[2:] == ["2000.0", "", "2000.0"]
-    assert row_of("reward", "dars")[2:] == ["1000.0", "1000.0", ""]

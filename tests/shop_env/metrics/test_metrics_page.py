@@ -13,7 +13,6 @@ from shop_env.metrics import (
     METRIC_PRESETS,
     MetricChoices,
     StepRecord,
-    between_users,
     calibration,
     click_types,
     clustered_errors,
@@ -34,7 +33,7 @@ from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
 OF_STEPS = (exact_match, f1, click_types, likelihood, stopping, long_pages, all_metrics_module)
-OTHERS = (populations, people, calibration, clustered_errors, between_users)
+OTHERS = (populations, people, calibration, clustered_errors)
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 

@@ -126,7 +126,7 @@ def test_an_agent_does_not_differ_from_itself() -> None:
     found = paired_test(records, records, "type_f1_macro")
     assert found is not None
     assert (found.difference, found.standard_error, found.p_value) == (0, 0, 1)
-    assert (found.low, found.correlation, found.smallest_difference) == (None, None, None)
+    assert (found.low, found.smallest_difference) == (None, None)
 
 
 def test_a_difference_that_all_users_share_is_as_likely_as_their_signs() -> None:
@@ -159,13 +159,10 @@ def test_a_difference_that_all_comes_from_one_of_two_users_is_no_discovery() -> 
     assert (found.low, found.p_value) == (None, None)
 
 
-def test_steps_of_users_who_differ_count_for_fewer() -> None:
+def test_where_users_differ_only_a_large_difference_is_found() -> None:
     sessions = random_sessions(200, 8, users=10)
     a = answer(sessions, lambda s, i: s.steps[i].action)
     b = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
     found = paired_test(a, b, "exact_accuracy")
-    assert found is not None and found.correlation is not None and found.standard_error is not None
-    assert found.correlation > 0.99
-    assert found.effective_steps == pytest.approx(10, abs=0.7)
-    assert found.smallest_difference is not None
+    assert found is not None and found.standard_error is not None and found.smallest_difference is not None
     assert found.smallest_difference > 2.4 * found.standard_error

@@ -4,9 +4,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay_sessions import Click, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
+from replay_sessions import Click, Session, SessionStore, Step, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
-from replay_sessions.foundation.errors import BadSession
 from replay_sessions.store.audit.judge import AuditReport, audit_store
 from replay_sessions.store.splits import SplitPlan
 
@@ -171,17 +170,6 @@ def test_another_stores_shard_of_the_same_ids_is_found(
     assert SessionStore.open(mine.path).session_ids() == [f"walk-{i}" for i in (*range(10), *range(20, 30))]
 
 
-def test_a_store_replaced_while_it_is_checked_by_several_processes_is_told(
-    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("replay_sessions.store.audit.scan._WORTH_PROCESSES_CHARACTERS", 0)
-    store = make_store([walk(i) for i in range(20)])
-    with StoreWriter(store.path, source="test", overwrite=True) as writer:
-        writer.write(walk(3, shift=1))
-    with pytest.raises(BadSession, match="was replaced by another while it was open"):
-        audit_store(store, workers=2)
-
-
 def pretend_size(store: SessionStore, number: int, size: int) -> None:
     """Makes the manifest agree with a shard's size, which is looked at when a store is opened."""
     shards = list(store.manifest.shards)
@@ -200,15 +188,6 @@ def test_unreadable_sessions_are_counted_and_the_others_still_checked(make_store
     assert codes(report) == ["unreadable"]
     assert 0 < len(report.faults[0].sessions) < 20
     assert sum(row.targets for row in report.grounding) == (20 - len(report.faults[0].sessions)) * 5
-
-
-def test_processes_find_the_same(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = make_store([walk(i) for i in range(80)])
-    alone = audit_store(store)
-    monkeypatch.setattr("replay_sessions.store.audit.scan._WORTH_PROCESSES_CHARACTERS", 0)
-    done: list[int] = []
-    assert audit_store(store, workers=2, on_progress=done.append) == alone
-    assert sum(done) == len(store)
 
 
 class TestCommand:
@@ -250,7 +229,6 @@ def test_real_logs_pass(shared_data: Path, tmp_path: Path, file: str, warnings: 
         ("--min-grounding", "2", "min-grounding is 2.0, and a share from 0 to 1 was expected"),
         ("--context-tokens", "-5", "--context-tokens is -5, and at least 1 was expected"),
         ("--private-pages", "-1", "--private-pages is -1, and at least 0 was expected"),
-        ("--workers", "0", "--workers is 0, and at least 1 was expected"),
     ],
 )
 def test_limits_that_make_no_sense_are_told(
