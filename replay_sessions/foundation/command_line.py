@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from replay_sessions.foundation.durable_files import cache_folder
+from replay_sessions.foundation.durable_files import remedy_for
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
 from replay_sessions.foundation.help_text import HELP_ALL, format_choices, format_short_help, wrap
 from replay_sessions.foundation.table import plain_text
@@ -117,11 +117,7 @@ def _describe_refusal(error: OSError) -> str:
     if not error.strerror:
         return f"{type(error).__name__}: {error}"
     path = error.filename or "the output"
-    if str(path).startswith(str(cache_folder())):
-        remedy = "set SHOP_R1_CACHE to a folder that you can write to"
-    else:
-        remedy = "check its path, permissions and free space, or give another place"
-    return f"the system refuses {path}: {error.strerror}; {remedy}"
+    return f"the system refuses '{path}' ({error.strerror}): {remedy_for(path)}"
 
 
 def _drop_output() -> None:

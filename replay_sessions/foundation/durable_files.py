@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -104,7 +104,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(partial, path)
             sync_folder(path.parent)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or its folder is closed
+            partial.unlink()
 
 
 @contextmanager
@@ -117,8 +118,15 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else first_line(error)
         raise WriteFailed(
-            f"cannot write '{path}' ({reason}): make room there or choose another place, and give the command again"
+            f"cannot write '{path}' ({reason}): {remedy_for(path)}, and give the command again"
         ) from error
+
+
+def remedy_for(path: object) -> str:
+    """Returns what to do about a place that the system refuses."""
+    if str(path).startswith(str(cache_folder())):
+        return "set SHOP_R1_CACHE to a folder that you can write to"
+    return "check its path, permissions and free space, or choose another place"
 
 
 def check_name(path: Path) -> None:

@@ -77,7 +77,7 @@ def test_an_import_that_may_write_no_more_tells_so_and_can_be_gone_on_with(
     words = ("import", "jsonl", log, "--out", tmp_path / "store", "--workers", workers)
     complaint = refused(*words, most_bytes=1_000_000)
     assert complaint.startswith("error: cannot write '")
-    assert "(File too large): make room there or choose another place" in complaint
+    assert "(File too large): check its path, permissions and free space" in complaint
     assert not list((tmp_path / ".store.importing").rglob("*.unfinished"))  # a full disk is not made fuller
     assert command(*words)[0] == 0
     assert len(SessionStore.open(tmp_path / "store")) == 70

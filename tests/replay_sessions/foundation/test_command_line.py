@@ -140,7 +140,7 @@ def test_what_the_system_refuses_is_one_line(
 ) -> None:
     monkeypatch.setenv("SHOP_R1_CACHE", "/closed/cache")
     for error, named in (
-        (PermissionError(errno.EACCES, "Permission denied", "/closed/run"), "/closed/run: Permission denied"),
+        (PermissionError(errno.EACCES, "Permission denied", "/closed/run"), "'/closed/run' (Permission denied)"),
         (PermissionError(errno.EACCES, "Permission denied", "/closed/cache/demo"), "SHOP_R1_CACHE"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left"),
         (OSError(errno.EROFS, "Read-only file system", "x"), "Read-only"),
