@@ -14,13 +14,13 @@ from agents.llm_grpo.config import Decoding
 from benchmarks.sweep.file import RowSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders
 from benchmarks.sweep.pooling import Measured, Pooled, Tested
-from benchmarks.sweep.runs import PlannedRun, SweepOptions, steps_file
+from benchmarks.sweep.runs import PlannedRun, SweepOptions
 from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records
+from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records, steps_file
 from shop_env.evaluation.results import CALIBRATION_COLUMNS
 from shop_env.metrics import StepRecord
 
@@ -95,7 +95,7 @@ class FinishedRun:
 
     def find(self, name: str) -> Entry | None:
         """The entry of an agent by its label, or of a policy by its file name."""
-        return self.entries.get(steps_file(self.run.folder, name))
+        return self.entries.get(steps_file(name))
 
     def records(self, entry: Entry) -> list[StepRecord]:
         if entry.steps not in self._records:

@@ -18,18 +18,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import (
-    CONTEXT_TOKENS,
-    MIN_GROUNDING,
-    PRIVATE_PAGES,
-    AuditReport,
-    StepNumbers,
-    pluralize,
-)
+from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.audit.repair import repair_store
 from replay_sessions.store.manifest import format_counts
@@ -42,37 +35,26 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         store: A store's folder, or 'demo'.
         json: Print the report as JSON.
         repair: Write the store anew without the sessions at fault; rejected.jsonl lists them with reasons.
-        min_grounding: Least share of targets on their page, per source and action type.
-        context_tokens: Warn of pages that are longer, by estimate.
-        private_pages: Search about so many pages, spread over the store, for private data; 0: none.
         private: Print the account areas of so many sessions, spread over the store, to read by eye.
     """
 
     store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
     json: bool = False
     repair: bool = False
-    min_grounding: float = MIN_GROUNDING
-    context_tokens: int = CONTEXT_TOKENS
-    private_pages: int = PRIVATE_PAGES
     private: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(1, context_tokens=self.context_tokens)
-        check_at_least(0, private_pages=self.private_pages, private=self.private)
-        if not 0 <= self.min_grounding <= 1:
-            raise BadConfig(
-                f"--min-grounding is {self.min_grounding}, and a share from 0 to 1 was expected, such as 0.8"
-            )
+        check_at_least(0, private=self.private)
 
 
 def _check(options: Check) -> int:
     store = SessionStore.open(options.store)
-    report = _audit(store, options)
+    report = _audit(store)
     if options.repair and report.faults:
         with progress_bar("repairing", len(store)) as advance:
             removed = repair_store(store, report, on_progress=advance)
         Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
-        report = _audit(SessionStore.open(options.store), options)
+        report = _audit(SessionStore.open(options.store))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
@@ -90,15 +72,9 @@ def _account_areas(store: SessionStore, count: int) -> Iterator[str]:
         yield f"{session_id}: {' | '.join(lines) or 'nothing'}"
 
 
-def _audit(store: SessionStore, options: Check) -> AuditReport:
+def _audit(store: SessionStore) -> AuditReport:
     with progress_bar("checking", len(store)) as advance:
-        return audit_store(
-            store,
-            min_grounding=options.min_grounding,
-            context_tokens=options.context_tokens,
-            private_pages=options.private_pages,
-            on_progress=advance,
-        )
+        return audit_store(store, on_progress=advance)
 
 
 run = command(Check, _check, program="shop-r1 check")

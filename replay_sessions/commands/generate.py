@@ -6,7 +6,8 @@
 The policy of its shoppers is known, so it is known how well they can be predicted.
 """
 
-from replay_sessions.commands.import_logs import NewStore, print_contents
+from replay_sessions.commands.contents import print_contents
+from replay_sessions.commands.import_logs import NewStore
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.command_line import command

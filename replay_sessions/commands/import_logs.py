@@ -19,6 +19,7 @@ import msgspec
 import tyro
 from rich.console import Console
 
+from replay_sessions.commands.contents import print_contents
 from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
@@ -29,7 +30,6 @@ from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.ner import load_ner
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 from replay_sessions.store.splits import SplitBy, SplitPlan
 from replay_sessions.store.work_folder import check_target
 
@@ -59,25 +59,6 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def splits(self) -> SplitPlan:
         return SplitPlan(by=self.split_by, validation=self.validation, test=self.test, test_from=self.test_from)
-
-
-def print_contents(store: SessionStore) -> None:
-    """Prints what a store holds, in a few lines."""
-    manifest = store.manifest
-    steps = f"{manifest.steps:,} steps ({format_counts(manifest.action_counts)})"
-    print(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")
-    splits = format_counts(manifest.split_sessions)
-    print(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
-    if manifest.left_out_steps:
-        total, counts = sum(manifest.left_out_steps.values()), format_counts(manifest.left_out_steps)
-        print(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
-    if manifest.trimmed_texts:
-        print(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
-    if manifest.rejected:
-        print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
-    for split, count in manifest.split_sessions.items():
-        if not count:
-            print(f"  warning: no session is in {split}; with few users, try --split-by session")
 
 
 class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):

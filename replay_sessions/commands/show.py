@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
+from replay_sessions.commands.contents import print_contents
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
@@ -28,7 +29,6 @@ from replay_sessions.simplify import simplify
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
 from replay_sessions.simplify.parsing import MAX_BYTES
 from replay_sessions.store import SessionStore
-from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 
 _LISTED_SESSIONS = 20
 _NAME_WIDTH = 60
@@ -82,19 +82,9 @@ def _print_facts(facts: Mapping[str, str]) -> None:
 
 
 def _show_store(store: SessionStore) -> None:
-    """Prints the manifest in words, and the first sessions."""
-    manifest = store.manifest
-    splits = format_counts(manifest.split_sessions)
-    facts = {
-        "store": str(store.path),
-        "source": manifest.source + "".join(f", {key} {value}" for key, value in manifest.options.items()),
-        "sessions": f"{manifest.sessions:,} of {manifest.users:,} users: {splits} (by {manifest.split_plan.by})",
-        "steps": f"{manifest.steps:,}: {format_counts(manifest.action_counts)}",
-        "left out": format_counts(manifest.left_out_steps) or "nothing",
-        "rejected": f"{manifest.rejected:,} records" + (f" ({REJECTED_FILE})" if manifest.rejected else ""),
-        "fingerprint": manifest.fingerprint,
-    }
-    _print_facts(facts)
+    """Prints what the store holds, and its first sessions."""
+    print_contents(store)
+    print(f"  fingerprint: {store.fingerprint}")
     table = Table("session", "user", "split", "steps", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for row in store.index()[:_LISTED_SESSIONS]:
         table.add_row(escape(row.session_id), escape(row.user_id), row.split, str(row.steps))

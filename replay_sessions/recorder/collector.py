@@ -3,9 +3,9 @@
     POST /TOKEN/batches      a batch (batches.py)          200 {"new": true}, once it is on the disk
     GET  /TOKEN/recorder.js  rrweb's recorder and the snippet
 
-Statuses of a refusal, each with {"error": …}: 400 no batch, 401 no token, 403 a wrong one, 408 too slow, 409 the number
-of another batch, 413 too long, 503 too much at once, 507 the disk is full. After 408, 5xx, or no answer, a batch may be
-posted again; it is never written twice.
+Statuses of a refusal, each with {"error": …}: 400 no batch, 403 a wrong token, 408 too slow, 409 the number of another
+batch, 413 too long, 503 too much at once, 507 the disk is full. After 408, 5xx, or no answer, a batch may be posted
+again; it is never written twice.
 
 The token stands in the path, since a page that is closed can still send a beacon, and a beacon has no headers of its
 own. Every page with the snippet holds it: it keeps others from filling the disk, and is no secret from shoppers. So
@@ -70,8 +70,6 @@ class Collector:
     @property
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/batches", self._untokened, methods=["GET", "POST"]),
-            Route("/recorder.js", self._untokened),
             Route("/{token}/batches", self._checked(self._take), methods=["POST"]),
             Route("/{token}/recorder.js", self._checked(self._give_script)),
         ]
@@ -85,9 +83,6 @@ class Collector:
             return await answer(request)
 
         return endpoint
-
-    async def _untokened(self, request: Request) -> Response:
-        raise HTTPException(401, "the token is missing: take the address that the collector has printed")
 
     async def _give_script(self, request: Request) -> Response:
         return Response(

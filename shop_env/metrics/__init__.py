@@ -9,7 +9,7 @@ test), between_users.py (how alike one person's steps are), over_seeds.py. Beyon
 
 from shop_env.metrics.all_metrics import step_metrics
 from shop_env.metrics.choices import METRIC_PRESETS, MetricChoices, metric_preset
-from shop_env.metrics.intervals import PairedTest, estimate_metric, paired_difference, paired_test
+from shop_env.metrics.intervals import PairedTest, estimate_metric, paired_test
 from shop_env.metrics.likelihood import Likelihood, checked_distribution, likelihood_of
 from shop_env.metrics.populations import ActionTrace, Fidelity, population_fidelity, trace_of
 from shop_env.metrics.step_record import StepRecord, record_step
@@ -26,7 +26,6 @@ __all__ = [
     "estimate_metric",
     "likelihood_of",
     "metric_preset",
-    "paired_difference",
     "paired_test",
     "population_fidelity",
     "record_step",

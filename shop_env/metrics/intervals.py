@@ -99,19 +99,6 @@ def _estimate(metric: Metric, table: StepTable, cluster: Cluster) -> Estimate:
     return within_bounds(estimate(metric.total(sums), metric_error(metric, sums, table)), metric.bounds)
 
 
-def paired_difference(
-    records_a: Sequence[StepRecord],
-    records_b: Sequence[StepRecord],
-    metric: str,
-    *,
-    cluster: Cluster = "user",
-    preset: str | MetricChoices = "shop_r1",
-) -> Estimate:
-    """Returns the metric of a minus that of b on the same steps, with its 95% interval; NaN: no step counts."""
-    test = paired_test(records_a, records_b, metric, cluster=cluster, preset=preset)
-    return Estimate(float("nan")) if test is None else test.estimate
-
-
 def paired_test(
     records_a: Sequence[StepRecord],
     records_b: Sequence[StepRecord],

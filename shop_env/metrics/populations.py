@@ -15,14 +15,13 @@ by subtype):
 A pair is two actions that followed one another: where something is missing between them (`Step.gap`) there is none.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 import numpy as np
-from scipy.special import rel_entr
+from scipy.spatial.distance import jensenshannon
 
 from replay_sessions.foundation.records import Record
 
@@ -56,13 +55,17 @@ def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[Actio
     """The figures of two populations; None where one is empty."""
     if not (logged and simulated):
         return None
+    from scipy.stats import wasserstein_distance  # noqa: PLC0415 - takes a second to load
+
     rate, logged_rate = (sum(trace.bought for trace in side) / len(side) for side in (simulated, logged))
     kinds, pairs = ([_count(side, what) for side in (logged, simulated)] for what in ("kinds", "pairs"))
     return Fidelity(
         visits=len(simulated),
         action_mix_divergence=js_divergence(*kinds),
         transition_divergence=js_divergence(*pairs),
-        length_distance=wasserstein(*([trace.length for trace in side] for side in (logged, simulated))),
+        length_distance=float(
+            wasserstein_distance(*([trace.length for trace in side] for side in (logged, simulated)))
+        ),
         purchase_rate=rate,
         logged_purchase_rate=logged_rate,
         purchase_rate_difference=rate - logged_rate,
@@ -95,21 +98,7 @@ def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -
     p, q = (np.array([side.get(key, 0.0) for key in keys], dtype=np.float64) for side in (left, right))
     if not (p.any() and q.any()):
         return float(p.any() or q.any())
-    p, q = p / p.sum(), q / q.sum()
-    middle = (p + q) / 2
-    return max(0.0, float(np.sum(rel_entr(p, middle) + rel_entr(q, middle))) / (2 * math.log(2)))
-
-
-def wasserstein(left: Sequence[float], right: Sequence[float]) -> float:
-    """The Wasserstein-1 distance of two samples: the area between their distribution functions.
-
-    >>> wasserstein([1, 2, 3], [2, 3, 4])
-    1.0
-    """
-    a, b = np.sort(np.asarray(left, dtype=np.float64)), np.sort(np.asarray(right, dtype=np.float64))
-    points = np.sort(np.concatenate([a, b]))
-    below_a, below_b = (np.searchsorted(side, points[:-1], side="right") / len(side) for side in (a, b))
-    return float(np.sum(np.abs(below_a - below_b) * np.diff(points)))
+    return float(jensenshannon(p, q, base=2) ** 2)
 
 
 def _count(traces: Iterable[ActionTrace], what: str) -> Mapping[object, float]:

@@ -33,7 +33,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.log import folder_name
-from shop_env.metrics import paired_difference
+from shop_env.metrics import paired_test
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
@@ -371,7 +371,7 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
         one = found[said["first"], said["second"], said["metric"]]
         assert (one.difference, one.low, one.high) == (said["difference"], said["low"], said["high"])
         records = [evidence.records[said[side]] for side in ("first", "second")]
-        assert paired_difference(*records, said["metric"]) == one.estimate
+        assert paired_test(*records, said["metric"]).estimate == one.estimate
     out = tmp_path / "report.html"
     assert report([str(straight_run), "--out", str(out), "--tables", str(tmp_path / "tables")]) == 0
     document = LexborHTMLParser(out.read_text(encoding="utf-8"))

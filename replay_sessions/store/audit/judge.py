@@ -46,16 +46,12 @@ _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pa
 def audit_store(
     store: SessionStore,
     *,
-    min_grounding: float = MIN_GROUNDING,
-    context_tokens: int = CONTEXT_TOKENS,
     private_pages: int = PRIVATE_PAGES,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> AuditReport:
     """Reads every session of a store and reports on it.
 
     Args:
-        min_grounding: The least share of targets on their page, per source and action type.
-        context_tokens: Pages that are longer, by estimate, are warned of.
         private_pages: About how many pages are searched for private data, spread over the store.
         on_progress: Called with the number of sessions that were read since the last call.
     """
@@ -82,7 +78,7 @@ def audit_store(
         steps=manifest.steps,
         faults=(
             *_unreadable(facts),
-            *_ungrounded(readable, grounding, min_grounding),
+            *_ungrounded(readable, grounding),
             *_shifted(shares),
             *(finding for finding, is_fault in weighed_findings if is_fault),
         ),
@@ -93,7 +89,7 @@ def audit_store(
             *_doubtful_steps(readable),
             *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
             *_endless(store),
-            *_over_context(readable, context_tokens),
+            *_over_context(readable),
             *_private(readable),
             *_empty_splits(store),
         ),
@@ -130,20 +126,18 @@ def _grounding(facts: Iterable[SessionFacts]) -> tuple[Grounding, ...]:
     )
 
 
-def _ungrounded(
-    facts: Sequence[SessionFacts], grounding: Sequence[Grounding], min_grounding: float
-) -> Iterator[Finding]:
+def _ungrounded(facts: Sequence[SessionFacts], grounding: Sequence[Grounding]) -> Iterator[Finding]:
     for row in grounding:
-        if row.share >= min_grounding:
+        if row.share >= MIN_GROUNDING:
             continue
         message = (
             f"{row.on_page:,} of {row.targets:,} {row.action_type} targets of {row.source} ({row.share:.0%}) stand on "
-            f"the page shown, and at least {min_grounding:.0%} were expected"
+            f"the page shown, and at least {MIN_GROUNDING:.0%} were expected"
         )
         sessions = []
         for fact in facts:
             hits, total = fact.matches.get((row.action_type, 0), (0, 0))
-            if fact.source == row.source and hits < min_grounding * total:
+            if fact.source == row.source and hits < MIN_GROUNDING * total:
                 sessions.append(fact.session_id)
         yield Finding("ungrounded", message, tuple(sessions))
 
@@ -236,14 +230,14 @@ def _endless(store: SessionStore) -> Iterator[Finding]:
         yield Finding("endless", message, tuple(row.session_id for row in endless))
 
 
-def _over_context(facts: Sequence[SessionFacts], context_tokens: int) -> Iterator[Finding]:
-    characters = int(context_tokens * _CHARACTERS_PER_TOKEN)
+def _over_context(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
+    characters = int(CONTEXT_TOKENS * _CHARACTERS_PER_TOKEN)
     pages = [fact.session_id for fact in facts for length in fact.page_characters if length > characters]
     sessions = sum(sum(fact.page_characters) > characters for fact in facts)
     if pages or sessions:
         message = (
             f"about {pluralize(len(pages), 'page')} alone, and {pluralize(sessions, 'session')} as a whole, would not "
-            f"fit a context of {context_tokens:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
+            f"fit a context of {CONTEXT_TOKENS:,} tokens (estimated at {_CHARACTERS_PER_TOKEN} characters a token)"
         )
         yield Finding("over_context", message, tuple(dict.fromkeys(pages)))
 

@@ -266,7 +266,7 @@ def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
 def test_only_who_has_the_token_may_post(collect: Collect, tmp_path: Path) -> None:
     collecting = collect()
     posted = batch([EVENT])
-    assert collecting.post(posted, path="/batches")[0] == 401
+    assert collecting.post(posted, path="/batches")[0] == 404
     for token in ("wrong", collecting.token[:-1], collecting.token.upper(), "%00", "%ff"):
         assert collecting.post(posted, path=f"/{token}/batches")[0] == 403, token
     assert collecting.post(posted, path="/")[0] == 404

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Action, Click, Session
-from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_difference, paired_test, step_metrics
+from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.intervals import estimate_metrics
 from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
@@ -91,8 +91,8 @@ def test_users_are_what_counts_unless_a_caller_says_otherwise() -> None:
     records = answer(random_sessions(60, 2, users=9), noisy(0.5, 2))
     assert estimate_metric(records, "type_f1") == estimate_metric(records, "type_f1", cluster="user")
     other = answer(random_sessions(60, 2, users=9), noisy(0.3, 5))
-    over_users = paired_difference(records, other, "type_f1", cluster="user")
-    assert paired_difference(records, other, "type_f1") == over_users
+    over_users = paired_test(records, other, "type_f1", cluster="user").estimate
+    assert paired_test(records, other, "type_f1").estimate == over_users
     assert over_users.low is not None
 
 
@@ -132,7 +132,7 @@ def test_users_who_are_all_alike_have_no_interval() -> None:
 
 def test_an_agent_does_not_differ_from_itself() -> None:
     records = answer(random_sessions(20, 4, users=10), noisy(0.5, 4))
-    assert paired_difference(records, records, "type_f1_macro") == Estimate(0.0)
+    assert paired_test(records, records, "type_f1_macro").estimate == Estimate(0.0)
 
 
 def test_pairing_sees_a_small_difference_that_two_intervals_do_not() -> None:
@@ -143,7 +143,7 @@ def test_pairing_sees_a_small_difference_that_two_intervals_do_not() -> None:
         record if record.predicted == record.logged or gain.random() > 0.06 else right
         for record, right in zip(worse, answer(sessions, lambda s, i: s.steps[i].action), strict=True)
     ]
-    difference = paired_difference(better, worse, "exact_accuracy", cluster="user")
+    difference = paired_test(better, worse, "exact_accuracy", cluster="user").estimate
     assert difference.low is not None and difference.high is not None
     assert 0 < difference.low < difference.value < difference.high
     expected = step_metrics(better)["exact_accuracy"] - step_metrics(worse)["exact_accuracy"]
@@ -155,13 +155,13 @@ def test_pairing_sees_a_small_difference_that_two_intervals_do_not() -> None:
 def test_order_of_records_does_not_matter_to_a_pair() -> None:
     sessions = random_sessions(20, 7, users=9)
     a, b = answer(sessions, noisy(0.7, 7)), answer(sessions, noisy(0.3, 8))
-    assert paired_difference(a, b, "type_accuracy") == paired_difference(a, b[::-1], "type_accuracy")
+    assert paired_test(a, b, "type_accuracy").estimate == paired_test(a, b[::-1], "type_accuracy").estimate
 
 
 def test_steps_that_one_agent_failed_are_left_out_for_both() -> None:
     a = answer(ten_steps(), lambda s, i: None if s.session_id == "a" else s.steps[i].action)
     b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.session_id == "a" else "?")
-    assert paired_difference(a, b, "exact_accuracy") == Estimate(1.0)
+    assert paired_test(a, b, "exact_accuracy").estimate == Estimate(1.0)
 
 
 def test_different_steps_cannot_be_paired() -> None:
@@ -169,7 +169,7 @@ def test_different_steps_cannot_be_paired() -> None:
     with pytest.raises(
         BadConfig, match=r"not evaluated on the same steps: 1 steps have only one .* step 3 of session 'c'"
     ):
-        paired_difference(a, a[:-1], "exact_accuracy")
+        paired_test(a, a[:-1], "exact_accuracy")
 
 
 def test_wrong_settings_are_named() -> None:

@@ -19,7 +19,7 @@ from shop_env.metrics import (
     MetricChoices,
     StepRecord,
     likelihood_of,
-    paired_difference,
+    paired_test,
     population_fidelity,
     record_step,
     step_metrics,
@@ -198,7 +198,7 @@ def test_shares_of_long_pages_are_counted_by_hand() -> None:
 
 @pytest.mark.parametrize("metric", sorted(COPY))
 def test_differences_of_two_planted_agents_are_those_of_their_values(metric: str) -> None:
-    difference = paired_difference(AGENTS["a copy of the log"][0], AGENTS["half the time wrong"][0], metric)
+    difference = paired_test(AGENTS["a copy of the log"][0], AGENTS["half the time wrong"][0], metric).estimate
     assert difference.value == pytest.approx(COPY[metric] - HALF[metric])
     assert difference.low is None  # of two users
 
