@@ -73,10 +73,3 @@ def test_every_key_of_a_run_has_a_meaning_on_the_page() -> None:
     assert len(keys) > 100
     for table, key in keys:
         assert len(row_of(table, key)[1]) > 5, (table, key)
-
-
-def test_the_papers_values_are_those_of_their_presets_and_what_is_ours_is_left_out() -> None:
-    _, _, default, tiny, shop_r1, customer_r1 = row_of("sft.optimizer", "lr")
-    assert (default, tiny, shop_r1, customer_r1) == ("required", "2e-3", "2e-5", "1e-5")
-    assert row_of("grpo", "steps_per_batch")[2:] == ["None", "", "64", "64"]
-    assert row_of("grpo", "max_new_tokens")[2:] == ["64", "32", "", ""]
