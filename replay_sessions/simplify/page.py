@@ -103,7 +103,7 @@ def locate(
     walk.run(document.body.first_child if document.body is not None else None)
     draft = _Draft(walk, _title(document))
     if private_data:
-        draft.remove_private_data()
+        draft.remove_private_data([footer.text(separator="\n") for footer in document.css("footer")[-1:]])
     names = draft.names()
     nodes = {target.node.mem_id: name for target, name in zip(walk.targets, names, strict=True) if target.node and name}
     return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, frozenset(walk.hidden))
@@ -142,10 +142,13 @@ class _Draft:
         is_near = len(between) < 2 and _ENDS_OF_TARGETS.isdisjoint(between)
         return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
-    def remove_private_data(self) -> None:
+    def remove_private_data(self, shops_texts: list[str]) -> None:
         """Takes out of everything what is private by its form, also of the words that names are made from.
 
         What the page links to as a way to reach the shop stays, and so does what it shows as an example in a field.
+
+        Args:
+            shops_texts: Values in them are the shop's own, and stay.
         """
         pieces, visible, attributes, cards = self._walk.pieces, self._walk.visible, self._attributes, self._cards
         texts = [pieces[index] for index in visible]
@@ -154,7 +157,7 @@ class _Draft:
             return
         examples = [target.attributes.get("placeholder") or "" for target in self.targets]
         links = [label for label, target in zip(self._labels, self.targets, strict=True) if leads_to_contact(target)]
-        kept = {span.text for span in find_private_data("\n".join([*examples, *links]))}
+        kept = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
         joined = "\n".join([text.replace("\n", " ") for text in texts])
         lines = iter(remove_from_text(joined, kept).split("\n"))
         for index in visible:

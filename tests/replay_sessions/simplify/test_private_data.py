@@ -60,3 +60,12 @@ def test_the_lines_of_a_shop_stay() -> None:
 )
 def test_other_texts_stay(body: str) -> None:
     assert simplify(body) == simplify(body, private_data=False)
+
+
+def test_contact_lines_of_the_page_s_own_footer_stay_wherever_they_are_repeated() -> None:
+    page = simplify(
+        "<main><p>Otto: otto@shop.example</p><p>You: anna@example.org</p><article>Nice<footer>eve@example.org</footer>"
+        "</article></main><footer>Ask <b>otto@shop.example</b> or +49 40 555222</footer>"
+    ).html
+    assert "Otto: otto@shop.example" in page and "+49 40 555222" in page
+    assert "anna" not in page and "eve" not in page
