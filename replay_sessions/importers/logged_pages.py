@@ -251,8 +251,8 @@ class Pages(ABC):
         return False
 
 
-class _LoggedPage(msgspec.Struct, frozen=True):
-    """A page that the log holds simplified; what was acted on is logged by its name there."""
+class NamedPage(msgspec.Struct, frozen=True):
+    """A simplified page of which a row names the element that was acted on."""
 
     page: SimplifiedPage
 
@@ -271,7 +271,7 @@ class InlinePages(Pages):
     def page(self, row: Row) -> PageOfRow:
         page = row["page"] or ""
         if self.are_simplified or not page.strip():
-            return _LoggedPage(SimplifiedPage(page))
+            return NamedPage(SimplifiedPage(page))
         try:
             return _raw_page(page, self._reading.recipe, self.removes_private_data, self._reading.viewport)
         except BadSession as error:

@@ -4,7 +4,7 @@
 cannot be read is counted and costs its event nothing else.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
@@ -17,7 +17,14 @@ from replay_sessions.foundation.times import iso_time, seconds
 from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, EventMapping, Kind, Offer
 from replay_sessions.importers.events.prices import format_price, parse_price
 from replay_sessions.importers.importer import reason_of
-from replay_sessions.importers.mapped.record_paths import OptionalPath, RecordPath, decoded, optional_at, plain_paths
+from replay_sessions.importers.mapped.record_paths import (
+    OptionalPath,
+    RecordPath,
+    as_text,
+    decoded,
+    is_missing,
+    optional_at,
+)
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.importers.sources.row_tables import ROW, Row
@@ -25,7 +32,6 @@ from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # numbers that sort the events of a session
 DIGEST = "digest"  # equal in events that are equal in all fields; "" where two of them may well be two events
-_MISSING = ("", "(not set)", "(not provided)", "(none)", "null", "undefined", "nan", "\\n")
 _HOST = "http://shop.invalid"
 
 
@@ -34,12 +40,12 @@ class EventReader:
 
     Attributes:
         unread: How often a field could not be read, by its name in the mapping.
-        rejected: How often a record was rejected, by reason and by its word for the event.
+        rejected: How often a record was rejected, by reason, and by its word for the event.
     """
 
     def __init__(self, mapping: EventMapping) -> None:
         self.unread: Counter[str] = Counter()
-        self.rejected: Counter[tuple[str, str]] = Counter()
+        self.rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._mapping = mapping
 
     def rows(self, record: Record) -> Iterator[Row | Rejected]:
@@ -59,8 +65,8 @@ class EventReader:
                 yield self._reject(location, event, error)
 
     def _reject(self, location: str, event: Any, error: BadSession) -> Rejected:
-        reason, word = reason_of(error), _text(_value_at(event, self._mapping.event.type))
-        self.rejected[reason, word or "of no type"] += 1
+        reason, word = reason_of(error), _text_at(event, self._mapping.event.type)
+        self.rejected[reason][word or "of no type"] += 1
         return Rejected(where=location, reason=reason)
 
     def _row(self, about: Any, event: Any) -> Row:
@@ -76,7 +82,7 @@ class EventReader:
         is_dated = fields.order or time is not None
         return {
             "session_id": _filled_at(about, self._mapping.session.session_id),
-            "user_id": _text(_value_at(about, self._mapping.session.user_id)),
+            "user_id": _text_at(about, self._mapping.session.user_id),
             "events": msgspec.json.encode(list(self._events(worded))).decode(),
             "timestamp": iso_time(time),
             ORDER: " ".join(str(_sort_key(event, path)) for path in fields.order),
@@ -99,7 +105,7 @@ class EventReader:
             title=title.partition(" | ")[0],  # what follows is the site's name
             query=self._text_at(record, "query"),
             order_id=self._text_at(record, "order_id"),
-            links=self._links(record),
+            links=tuple(dict.fromkeys(filter(None, map(as_text, _list_at(record, fields.links))))),
         )
         offers = list(self._offers(record))
         for kind in mapping.kinds_of(word) or (None,):
@@ -118,40 +124,33 @@ class EventReader:
 
     def _offers(self, record: Any) -> Iterator[tuple[Offer, bool]]:
         """The offers of an event, each with whether the page showed it rather than that it was acted on."""
-        fields = self._mapping.item
+        mapping = self._mapping
         currency = self._text_at(record, "currency")
-        for path in _paths(self._mapping.event.items or "."):
-            items = [record] if path == "." else _list_at(record, path)
-            offers = [
-                (offer, _value_at(item, fields.impression) is True)
-                for item in items
-                if (offer := self._offer(item, currency))
-            ]
-            if offers:
-                yield from offers
-                return
+        for item in [record] if mapping.event.items is None else _list_at(record, mapping.event.items):
+            if offer := self._offer(item, currency):
+                yield offer, optional_at(item, mapping.item.impression) is True
 
     def _offer(self, item: Any, currency: str | None) -> Offer | None:
         """None: it has no id."""
         fields = self._mapping.item
-        item_id = _text(_value_at(item, fields.id))
+        item_id = _text_at(item, fields.id)
         if item_id is None:
             return None
-        position = _text(_value_at(item, fields.position))
+        position = _text_at(item, fields.position)
         number = parse_price(position) if position else None
         if position and number is None:
             self.unread["position"] += 1
         return Offer(
             id=item_id,
-            name=_text(_value_at(item, fields.name)) or item_id,
+            name=_text_at(item, fields.name) or item_id,
             price=self._price(item, currency),
             position=number[0] if number else None,
-            details=tuple(text for path in fields.details if (text := _text(_value_at(item, path)))),
+            details=tuple(text for path in fields.details if (text := _text_at(item, path))),
         )
 
     def _price(self, item: Any, currency: str | None) -> str | None:
         mapping = self._mapping
-        text = _text(_value_at(item, mapping.item.price))
+        text = _text_at(item, mapping.item.price)
         if text is None:
             return None
         price = parse_price(text, decimal_comma=mapping.decimal_comma)
@@ -159,74 +158,35 @@ class EventReader:
             self.unread["price"] += 1
             return None
         number, sign = price
-        currency = _text(_value_at(item, mapping.item.currency)) or currency or sign or mapping.currency
+        currency = _text_at(item, mapping.item.currency) or currency or sign or mapping.currency
         return format_price(number / mapping.price_unit, currency) if number else None
-
-    def _links(self, record: Any) -> tuple[str, ...]:
-        fields = self._mapping.event
-        for path in _paths(fields.links):
-            links = (_text(_value_at(link, fields.link)) if isinstance(link, dict) else _text(link)
-                     for link in _list_at(record, path))  # fmt: skip
-            if texts := tuple(dict.fromkeys(filter(None, links))):
-                return texts
-        return ()
 
     def _text_at(self, record: Any, field: str) -> str | None:
         """An optional field of an event."""
-        value = _value_at(record, getattr(self._mapping.event, field))
-        text = _text(value)
-        if value is not None and text is None:
+        path = getattr(self._mapping.event, field)
+        text = _text_at(record, path)
+        if text is None and not is_missing(optional_at(record, path)):
             self.unread[field] += 1
         return text
 
 
-def _paths(path: OptionalPath) -> tuple[str, ...]:
-    return (path,) if isinstance(path, str) else path or ()
-
-
-@lru_cache(1024)
-def _template(path: str) -> tuple[str, tuple[str, ...]] | None:
-    """The text of a path that is text with values, and the paths of its values."""
-    paths = tuple(plain_paths(path))
-    form = path.removeprefix("=")
-    for below in paths:
-        form = form.replace(f"{{{below}}}", "{}")
-    return (form, paths) if path.startswith("=") else None
-
-
-def _value_at(record: Any, path: OptionalPath) -> Any:
-    """The first value that is not missing, of several paths; text with values needs all of them."""
-    for option in _paths(path):
-        if template := _template(option):
-            values = [_text(_value_at(record, below)) for below in template[1]]
-            value = None if None in values else template[0].format(*values)
-        elif isinstance(record, dict) and option in record:
-            value = record[option]
-        else:
-            value = optional_at(record, option)
-        if value is not None and not (isinstance(value, str) and value.strip().lower() in _MISSING):
-            return value
-    return None
-
-
-def _text(value: Any) -> str | None:
-    """A text or number as text; None for anything else."""
-    if isinstance(value, float) and value.is_integer():
-        return f"{value:.0f}"
-    return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+def _text_at(record: Any, path: OptionalPath) -> str | None:
+    """The text at a path; None where it is missing, or no text."""
+    value = optional_at(record, path)
+    return None if is_missing(value) or (text := as_text(value)) is None else text.strip()
 
 
 def _filled_at(record: Any, path: RecordPath) -> str:
     """A text that identifies something: an empty cell of a table would be one session of many."""
-    if text := _text(_value_at(record, path)):
+    if text := _text_at(record, path):
         return text
     raise BadSession(f"field {path!r} is empty")
 
 
-def _list_at(record: Any, path: str) -> list[Any]:
+def _list_at(record: Any, path: OptionalPath) -> list[Any]:
     """The items of a list, or a single one."""
-    items = decoded(_value_at(record, path))
-    return items if isinstance(items, list) else [] if items is None else [items]
+    items = decoded(optional_at(record, path))
+    return items if isinstance(items, list) else [] if is_missing(items) else [items]
 
 
 @lru_cache(10_000)
@@ -247,7 +207,7 @@ def _sort_key(record: Any, path: str) -> float:
     Raises:
         BadSession: It is no number and no time.
     """
-    text = _text(_value_at(record, path))
+    text = _text_at(record, path)
     key = float("-inf") if text is None else seconds(text)
     if key is None:
         raise BadSession(f"field {path!r} of order is {text!r}, and a number or a time of ISO 8601 was expected")

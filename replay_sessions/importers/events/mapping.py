@@ -76,9 +76,8 @@ class EventFields(records.Config):
     """Fields of an event.
 
     Attributes:
-        items: The lists of its offers, or single ones, of which the first that has any counts; "." is the event itself,
-            which also is the offer where no path is given.
-        links: Lists of links beside the menu, such as promotions; `link` is the text of one that is an object.
+        items: The list of its offers, or a single one; None: the event itself is the offer.
+        links: The text of a link beside the menu, such as a promotion, or a list of texts.
         order: Numbers or times that sort the events of a session; without them they are sorted by their times.
     """
 
@@ -88,7 +87,6 @@ class EventFields(records.Config):
     query: OptionalPath = None
     order_id: OptionalPath = None
     links: OptionalPath = None
-    link: OptionalPath = None
     timestamp: OptionalPath = None
     currency: OptionalPath = None
     order: tuple[str, ...] = ()

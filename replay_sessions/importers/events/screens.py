@@ -10,11 +10,10 @@ from importlib.resources import files
 
 import msgspec
 
-from replay_sessions.elements import find_elements
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import Offer, View
 from replay_sessions.importers.events.shop import Shop, build_names, name_offers
-from replay_sessions.importers.logged_pages import Pages, Target, Unresolved
+from replay_sessions.importers.logged_pages import NamedPage, Pages
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.simplify import SimplifiedPage
 
@@ -61,16 +60,21 @@ class Screen(Record):
         return build_names("promotions", tuple((text, text) for text in self.links))
 
 
-class PageWriter:
-    """Writes the pages of a shop as simplified HTML."""
+class RenderedPages(Pages):
+    """Pages written from screens; a row's `page` is its screen, its `name` the element that was acted on."""
+
+    removes_private_data = False
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
-        self._menu = [(name, shop.menu[path]) for path, name in shop.menu_names.items()]
         self._has_search = any(control == "search" for _, control in shop.controls)
+        self._page = lru_cache(_CACHED_PAGES)(lambda screen: NamedPage(SimplifiedPage(self._write(screen))))
 
-    def write(self, screen: Screen) -> str:
-        links = self._menu + [(name, text) for text, name in screen.link_names.items()]
+    def page(self, row: Row) -> NamedPage:
+        return self._page(row["page"])
+
+    def _write(self, screen: Screen) -> str:
+        links = [*self._shop.menu.items(), *((name, text) for text, name in screen.link_names.items())]
         menu = "".join(_fill("link", name=name, text=text) for name, text in links)
         cart = screen.cart if screen.cart_names else ()
         offers = "".join(self._offer("offer", offer, screen, screen.offer_names[offer.id]) for offer in screen.offers)
@@ -120,28 +124,3 @@ def _fill(template: str, **values: str) -> str:
     return _TEMPLATES[template].format(
         **{name: value if name in _HTML else escape(value) for name, value in values.items()}
     )
-
-
-class RenderedPages(Pages):
-    """Pages written from screens; a row's `page` is its screen, its `name` the element that was acted on."""
-
-    removes_private_data = False
-
-    def __init__(self, shop: Shop) -> None:
-        writer = PageWriter(shop)
-        self._page = lru_cache(_CACHED_PAGES)(lambda screen: _RenderedPage(writer.write(screen)))
-
-    def page(self, row: Row) -> "_RenderedPage":
-        return self._page(row["page"])
-
-
-class _RenderedPage:
-    def __init__(self, html: str) -> None:
-        self.page = SimplifiedPage(html)
-        self._names = {element.name for element in find_elements(html)}
-
-    def find(self, target: Target, *, typed: bool) -> str:
-        name = target.get("name")
-        if name not in self._names:
-            raise Unresolved(f"the page has no element named {name!r}")
-        return name or ""

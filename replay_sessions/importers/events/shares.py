@@ -1,7 +1,7 @@
 """Reports on the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -46,10 +46,7 @@ class LogCounts:
         yield f"inferred: {inferred:,} of {total:,} actions before the end are not in the log; the page after them is"
         if unread := self._reader.unread:
             yield f"passed over, because they cannot be read: {format_counts(unread)}"
-        rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for (reason, word), count in self._reader.rejected.items():
-            rejected[reason][word] += count
-        for reason, words in sorted(rejected.items(), key=lambda item: -item[1].total())[:_REASONS]:
+        for reason, words in sorted(self._reader.rejected.items(), key=lambda item: -item[1].total())[:_REASONS]:
             yield f"rejected: {words.total():,} because {reason} ({format_counts(words)})"
 
     def warnings(self) -> Iterator[str]:
@@ -70,7 +67,7 @@ class LogCounts:
     def _shares(self) -> Iterator[tuple[str, int, int]]:
         """For each kind that the log has, how many events became actions and how many there were."""
         lost: Counter[str] = Counter()
-        for (_, word), count in self._reader.rejected.items():
+        for word, count in sum(self._reader.rejected.values(), Counter[str]()).items():
             lost.update(dict.fromkeys(self._mapping.kinds_of(word), count))
         for kind in _KINDS:
             became = self._actions[kind, True]

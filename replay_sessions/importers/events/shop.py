@@ -25,8 +25,8 @@ class Shop(Record):
     """The parts that all pages of a shop have in common.
 
     Attributes:
-        menu: Address -> title of the pages that every page links to.
-        menu_paths: Address -> that of the menu's link to a page of the same title.
+        menu: Names of the links that every page has -> their titles.
+        menu_names: Address -> name of the menu's link to it, or to a page of the same title.
         kinds: Address -> what its page is, where the events say otherwise than the address.
         catalogue: Address -> what a page offers, where the events themselves do not list it.
         promotions: Address -> the texts of the links that were followed there.
@@ -37,7 +37,7 @@ class Shop(Record):
     """
 
     menu: dict[str, str]
-    menu_paths: dict[str, str]
+    menu_names: dict[str, str]
     kinds: dict[str, View]
     catalogue: dict[str, tuple[Offer, ...]]
     promotions: dict[str, tuple[str, ...]]
@@ -49,15 +49,6 @@ class Shop(Record):
     def kind_of(self, path: str) -> View:
         """Returns what the page at an address is; "page" where nothing says more."""
         return self.kinds.get(path) or kind_by_address(path)
-
-    def menu_name(self, path: str) -> str | None:
-        """The name of the menu's link to an address."""
-        return self.menu_names.get(self.menu_paths.get(path, ""))
-
-    @property
-    def menu_names(self) -> dict[str, str]:
-        """Address -> name of each link of the menu."""
-        return build_names("menu", tuple(self.menu.items()))
 
 
 class _PageFacts:
@@ -119,9 +110,10 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
     for path in sorted(titles, key=lambda path: -linked[path].total()):
         if len(first) < mapping.menu_links or titles[path] in first:
             first.setdefault(titles[path], path)
+    names = build_names("menu", tuple((path, titles[path]) for path in sorted(first.values())))
     return Shop(
-        menu={path: title for title, path in sorted(first.items(), key=lambda item: item[1])},
-        menu_paths={path: first[title] for path, title in titles.items() if title in first},
+        menu={name: titles[path] for path, name in names.items()},
+        menu_names={path: names[first[title]] for path, title in titles.items() if title in first},
         # Those of products and lists are never asked for, and are many.
         kinds={path: kind for path, kind in kinds.items() if kind != kind_by_address(path) and kind != "product"},
         catalogue={path: _most_clicked(page.clicks, mapping.min_clicks) for path, page in pages.items() if page.clicks}

@@ -150,7 +150,7 @@ class Visit:
         is_same_page = (after.path, after.query) == (before.path, before.query)
         if is_same_page or before.path == after.kind or (before.path == "search" and after.kind in ("page", *LISTS)):
             return  # it was shown already, or had opened over another page
-        name = self._shop.menu_name(after.path)
+        name = self._shop.menu_names.get(after.path)
         if after.kind == "cart":
             name = CART_LINK
         elif after.kind == "checkout":

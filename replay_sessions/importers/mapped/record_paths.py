@@ -5,10 +5,11 @@
     {"params": [{"key": "q", "value": {"int_value": null, "string_value": "red"}}]}     params.q is "red"
     {"terms": ["red", "kettle"]}                                terms.* is "red kettle"
     {"lines": [{"variant": {"id": "k7"}}]}                      lines.*.variant is [{"id": "k7"}]
-    ["typed", "query"]                                          the first of them that is there and not null
+    ["typed", "query"]                                          the first of them that is not missing
     "=[data-sku='{items.0.id}'] button"                         text of its own, with values in the places of paths
 
-Field mappings (field_mapping.py) name the fields of other logs by such paths.
+Missing are null, empty texts and lists, and what analytics write for them, such as "(not set)". A key that holds a dot
+is found where it stands in the record itself. Mappings name the fields of other logs by such paths.
 """
 
 import re
@@ -27,6 +28,7 @@ _ALL = "*"
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _PAIR = {"key", "value"}
 _MOST_DIGITS = 9
+_MISSING = ("", "(not set)", "(not provided)", "(none)", "null", "undefined", "nan", "\\n")
 _TYPED = "_value"  # how the keys of a value end that is kept by its type
 
 
@@ -66,20 +68,21 @@ def value_at(record: Any, path: RecordPath) -> Any:
         BadSession: There is none.
     """
     if isinstance(path, tuple):
-        values = (value for item in path if (value := optional_at(record, item)) is not None)
-        value = next(values, None)
-        if value is None:
-            raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
-        return value
+        for item in path:
+            if not is_missing(value := optional_at(record, item)):
+                return value
+        raise BadSession(f"field {' or '.join(map(repr, path))} is missing")
     if path.startswith(_TEXT):
-        return _PLACEHOLDER.sub(lambda match: text_at(record, match[1]), path.removeprefix(_TEXT))
+        return _PLACEHOLDER.sub(lambda match: text_at(record, (match[1],)), path.removeprefix(_TEXT))
+    if isinstance(record, dict) and path in record:
+        return record[path]
     value = record
     keys = path.split(".")
     for number, key in enumerate(keys, start=1):
         value = decoded(value)
         if key == _ALL and isinstance(value, list) and number < len(keys):
             below = ".".join(keys[number:])
-            return [item_value for item in value if (item_value := optional_at(item, below)) is not None]
+            return [item_value for item in value if not is_missing(item_value := optional_at(item, below))]
         value = _below(value, key, path)
     return value
 
@@ -141,20 +144,25 @@ def text_at(record: Any, path: RecordPath) -> str:
     Raises:
         BadSession: There is none, or it is null or something else.
     """
-    value = _as_text(value_at(record, path), path)
-    if value is None:
-        raise BadSession(f"field {path!r} is null")
-    return value
+    value = value_at(record, path)
+    text = as_text(value)
+    if text is None:
+        kind = "null" if value is None else type(value).__name__
+        raise BadSession(f"field {path!r} is {kind}, and text was expected")
+    return text
 
 
 def optional_text_at(record: Any, path: OptionalPath) -> str | None:
     """As `text_at`; None where there is none or it is null."""
-    return _as_text(optional_at(record, path), path or "")
+    return None if path is None or optional_at(record, path) is None else text_at(record, path)
 
 
-def _as_text(value: Any, path: RecordPath) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise BadSession(f"field {path!r} is {type(value).__name__}, and text was expected")
+def as_text(value: Any) -> str | None:
+    """Returns a text, or a number as text; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+def is_missing(value: Any) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and value.strip().lower() in _MISSING)

@@ -240,8 +240,7 @@ type = "what"
 path = "where"
 timestamp = "when"
 query = "words"
-links = "links"
-link = "text"
+links = ["links.*.text", "links.text", "links"]
 currency = "money"
 [item]
 id = "sku"

@@ -157,7 +157,7 @@ class TestMapped:
         reasons = rejected(store)
         assert reasons["log.jsonl:2"].startswith("unknown field 'colour': map it")
         assert reasons["log.jsonl:3"].startswith("unknown field 'steps.extra'")
-        assert reasons["log.jsonl:4"] == "step 1: field 'observation' is null"
+        assert reasons["log.jsonl:4"] == "step 1: field 'observation' is null, and text was expected"
         assert reasons["log.jsonl:5"] == "session 'm4' has no steps"
         assert reasons["log.jsonl:6"] == "field 'utterance' is list, and text was expected"
         assert reasons["log.jsonl:7"] == "field 'session_id' is missing"
