@@ -84,7 +84,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.observation_space = observation_space()
         self.action_space = reply_space()
         self._extraction = extraction
-        self._answered: tuple[str, float] | None = None
+        self._answered: tuple[str, float, float | None] | None = None  # reply, reward, the most that it could earn
 
     def render(self) -> str | None:
         """The current page and the last reply as text for a terminal."""
@@ -220,8 +220,8 @@ class ReplayEnv(TextEnv):
             }
             if isinstance(reply, MalformedReply):
                 info["problem"], info["problem_detail"] = reply.problem, reply.detail
+        self._answered = action, reward, episode.best_rewards[index]
         self._step_index = index = next(self._upcoming, len(episode.actions))
-        self._answered = action, reward
         return episode.observed.at(index), reward, index == len(episode.actions), False, info
 
     def _step_view(self) -> StepView | None:

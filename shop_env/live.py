@@ -149,7 +149,7 @@ class LiveEnv(TextEnv):
             info["outcome"] = visit.shop.outcome
             if visit.shop.revenue_cents is not None:
                 info["revenue_cents"] = visit.shop.revenue_cents
-        self._answered = action, reward
+        self._answered = action, reward, None if self._reward == "none" else 1.0
         return visit.observation(self.context), reward, visit.is_over, False, info
 
     def _step_view(self) -> StepView | None:

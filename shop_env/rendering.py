@@ -21,7 +21,7 @@ class StepView(Record):
     session_id: str
     observation: Observation
     steps: int | None
-    answered: tuple[str, float] | None
+    answered: tuple[str, float, float | None] | None
 
 
 def render_ansi(view: StepView) -> str:
@@ -31,8 +31,8 @@ def render_ansi(view: StepView) -> str:
     lines = [_title(view), *(f"{label}: {text}" for label, text in people if text)]
     lines += [f"did: {past['action']}" for past in observation["history"]]
     if view.answered is not None:
-        reply, reward = view.answered
-        lines += [f"reply: {reply}", f"reward: {reward:g}"]
+        reply, reward, most = view.answered
+        lines += [f"reply: {reply}", f"reward: {reward:g}{'' if most is None else f' of {most:g}'}"]
     lines += ["", *_page_lines(observation["page"])]
     return _CONTROL.sub("", "\n".join(lines)) + "\n"
 

@@ -23,7 +23,7 @@ from train.metrics_file import METRICS_FILE, Row, read_metrics
 DRAWN = {  # a metric, and its label
     "loss": "loss",
     "exact": "exact match",
-    "action_reward": "action reward, points",
+    "action_reward": "action reward, mean points",
     "self_certainty": "self-certainty, nats",
     "kl": "KL to the reference, nats",
     "entropy": "entropy, nats",

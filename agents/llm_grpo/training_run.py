@@ -22,6 +22,7 @@ from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
 from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
+from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
 from train.attention.choice import choose_attention
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
@@ -163,6 +164,8 @@ class TrainingRun:
             sft = SftTrainer(policy, trunks, self._sft_config(config, numbers), seed=seed, ranks=ranks)
             return sft, sft.total_steps
         reward = config.get_reward(self.config.reward_config)
+        if reward != LOG_LIKELIHOOD:
+            self.log.info(f"{name}: action_reward in {describe_scale(reward)}")
         objective = load_objective(config.method, reward.kind)
         if objective.samples and self.config.rollouts.engine == "vllm":
             self._vllm = self._vllm or self._start_vllm(policy.model)

@@ -22,6 +22,7 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records
 from shop_env.evaluation.results import difference_unit, errors_as_misses, metric_column
 from shop_env.metrics import StepRecord, step_metrics
+from shop_env.reward.score import describe_scale
 
 Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
@@ -125,7 +126,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
             for column in [metric_column(test.metric)]
         ],
         notes=[
-            "Percent and points, reward and NLL as they are; in brackets 95% intervals.",
+            f"Percent and points; reward: {describe_scale(log.config.reward_config)}; in brackets 95% intervals.",
             f"p: CR2 t test over {cluster}s; Holm p: adjusted for {len(comparisons)} metrics; significant: Holm p ≤ "
             "0.05.",
             *(

@@ -201,8 +201,9 @@ def markdown(log: EvaluationLog) -> str:
     table = results_table(log.rows, notes=notes_of(log), sample=log.sample)
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
-        f"{intervals_text(f'{config.cluster}s')} Exact accuracy and its parts by logged type, {first}; metrics "
-        f"`{config.metrics}`, reward `{config.reward}`, replies read `{config.extraction}`. {INCOMPLETE}\n\n"
+        f"{intervals_text(config.reward_config, f'{config.cluster}s')} Exact accuracy and its parts by logged type, "
+        f"{first}; metrics `{config.metrics}`, reward `{config.reward}`, replies read `{config.extraction}`. "
+        f"{INCOMPLETE}\n\n"
         f"Store `{store['name']}` ({store['source']}, fingerprint `{store['fingerprint']}`), split `{config.split}`, "
         f"{log.sample.text}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
         f"{format_commit(log.provenance)}, Python {log.provenance['python']}.\n"

@@ -21,7 +21,7 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records, steps_file
-from shop_env.evaluation.results import CALIBRATION_COLUMNS
+from shop_env.evaluation.results import CALIBRATION_COLUMNS, intervals_text
 from shop_env.metrics import StepRecord
 
 ORACLE = "oracle"
@@ -64,6 +64,7 @@ class SweepResult(Record):
 
     Attributes:
         columns: Their headings.
+        intervals: What the figures and their intervals are, in words.
         models: The paper's, by which `published` figures are named.
         phases, runs: By run: what each phase took, the provenance of its results.
     """
@@ -74,6 +75,7 @@ class SweepResult(Record):
     columns: list[str]
     models: list[str]
     metrics: str
+    intervals: str
     notes: list[str]
     tested: Tested
     views: list[View]
@@ -125,6 +127,7 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         columns=[column.heading for column in sweep.column],
         models=sweep.models,
         metrics=sweep.metrics,
+        intervals=intervals_text(every[0].log.config.reward_config, "users and seeds"),
         notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
         tested=next(iter(measured.values())).tested(),
         views=[

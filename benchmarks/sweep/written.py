@@ -11,7 +11,7 @@ from benchmarks.sweep.orders import Order, sentences
 from benchmarks.sweep.result import SweepResult, TableRow, View
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.table import Cell, Column, Table, Unit, columns, format_cell
-from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes, intervals_text
+from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes
 from shop_env.metrics.click_types import KIND_METRICS
 
 Section = str | Table
@@ -109,7 +109,6 @@ def _summary(result: SweepResult) -> Iterator[str]:
     logged = ", ".join(f"{kind} {100 * share:.1f}%" for kind, share in tested.logged.items())
     left_out = f"; {tested.left_out:,} more left out, where a row has no reply" if tested.left_out else ""
     yield (
-        f"Seeds {', '.join(map(str, result.seeds))}, metrics as {result.metrics}: means over seeds. "
-        f"{intervals_text('users and seeds')}"
+        f"Seeds {', '.join(map(str, result.seeds))}, metrics as {result.metrics}: means over seeds. {result.intervals}"
     )
     yield f"Tested on {tested.steps:,} actions of {tested.users:,} users in all seeds: {logged}{left_out}."

@@ -25,6 +25,7 @@ from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.f1 import MIN_RIGHT
 from shop_env.metrics.intervals import Cluster, estimate_metrics
+from shop_env.reward.score import RewardConfig, describe_scale
 
 # Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
 ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
@@ -212,11 +213,11 @@ def metric_column(name: str) -> Column:
     return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
 
 
-def intervals_text(over: str = "users") -> str:
+def intervals_text(reward: RewardConfig, over: str = "users") -> str:
     """Returns the sentences on the figures of a table with intervals over users or sessions."""
     return (
-        f"Percent, reward in points; in brackets 95% intervals over {over}. Their coverage was measured for "
-        "differences, and for single values where long sessions are more predictable (docs/metrics.md)."
+        f"Percent; reward: {describe_scale(reward)}; in brackets 95% intervals over {over}. Their coverage was "
+        "measured for differences, and for single values where long sessions are more predictable (docs/metrics.md)."
     )
 
 

@@ -313,6 +313,20 @@ def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
     return score_reply(Reply("", logged), logged, config)
 
 
+def describe_scale(config: RewardConfig) -> str:
+    """Returns the unit of a mean reward, and the most that an action can earn, for people.
+
+    >>> describe_scale(REWARD_PRESETS["shop_r1"])
+    'mean points a step, of at most 1,001'
+    """
+    if ":" in config.kind:
+        return f"mean points a step, by {config.kind}"
+    clicks = [Click(name="a", click_type=kind) for kind in (None, *config.click_type_points)]
+    actions: list[Action] = [*clicks, TypeAndSubmit(name="a", text="a"), Terminate()]
+    most = max(best_breakdown(action, config).total for action in actions)
+    return f"mean points a step, of at most {most:,.4g}"
+
+
 def exact_weight(logged: Action, config: RewardConfig) -> float:
     """Customer-R1's w(a): what an exact match of `logged` is worth, clicks by their subtype."""
     match logged:
