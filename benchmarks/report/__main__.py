@@ -19,17 +19,16 @@ from typing import Annotated
 
 import tyro
 
-from benchmarks.report.evidence import Evidence, Judged, judge, read_evidence
+from benchmarks.report.evidence import judge, read_evidence
 from benchmarks.report.paper_table import chosen_columns
-from benchmarks.report.session_data import SessionData, session_data
+from benchmarks.report.session_data import session_data
 from benchmarks.report.step_figures import differences, headline
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import replace_file, writing
-from replay_sessions.foundation.errors import BadConfig, ShopR1Error
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
-from replay_sessions.store import SessionStore
 
 MEGABYTE = 1_000_000
 FOR_FIGURES = 1_500_000  # characters that the file needs beside its sessions, with room to spare
@@ -74,34 +73,21 @@ def _report(options: ReportOptions) -> None:
     evidence = read_evidence(options.folder, options.beside, options.store, options.trust)
     judged = {label: judge(evidence, label) for label in track(evidence.labels, "agents")}
     compared = differences(evidence)
-    data, no_sessions = _sessions(options, evidence, judged)
-    page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), data, no_sessions)
+    tables = all_tables(evidence, compared, judged)
+    data = session_data(evidence, judged, max_characters=int(options.max_megabytes * MEGABYTE) - FOR_FIGURES)
+    page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), tables, data)
     out = options.out or options.folder / "report.html"
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(out, page)
     if options.tables is not None:
-        for path in write_tables(evidence, all_tables(evidence, compared, judged), columns, options.tables):
+        for path in write_tables(evidence, tables, columns, options.tables):
             print(path)
-    if no_sessions:
-        print(f"without sessions: {no_sessions}", file=sys.stderr)
-    elif data is not None and data.left_out:
+    if data.left_out:
         print(f"{data.left_out} sessions did not fit into {options.max_megabytes:g} MB", file=sys.stderr)
     print(out)
     if options.open:
         webbrowser.open(out.resolve().as_uri())
-
-
-def _sessions(options: ReportOptions, evidence: Evidence, judged: Judged) -> tuple[SessionData | None, str]:
-    """Returns the viewer's data, or why there is none: metrics stand without the store, pages do not."""
-    room = int(options.max_megabytes * MEGABYTE) - FOR_FIGURES
-    try:
-        store = SessionStore.open(options.store or evidence.config.store)
-        return session_data(evidence, judged, store, max_characters=room), ""
-    except ShopR1Error as error:
-        if options.store is not None:
-            raise
-        return None, f"{error}. Give the store by --store PATH."
 
 
 main = command(ReportOptions, _report, program="shop-r1 report")

@@ -64,7 +64,7 @@ NEAR = 0.15  # a difference that an axis of differences reaches out to
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
-    notes = [intervals_text(f"{evidence.config.cluster}s")]
+    notes = [intervals_text(evidence.config.reward_config, f"{evidence.config.cluster}s")]
     ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
@@ -77,15 +77,16 @@ def render_page(
     compared: Sequence[Comparison],
     judged: Judged,
     headline: Sequence[str],
-    data: SessionData | None,
-    no_sessions: str,
+    tables: Sequence[Table],
+    data: SessionData,
 ) -> str:
     """The whole file.
 
     Args:
         compared: The paired differences.
         headline: The sentences of the first screen.
-        data: What the viewer shows; None: there is none, and `no_sessions` says why.
+        tables: Those of `all_tables`.
+        data: What the viewer shows.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("benchmarks.report"),
@@ -95,25 +96,25 @@ def render_page(
         lstrip_blocks=True,
     )
     environment.filters["cell"] = format_cell
-    tables = {table.name: table for table in all_tables(evidence, compared, judged)}
+    named = {table.name: table for table in tables}
     script = "\n".join(_source(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     records = next(iter(evidence.records.values()))
     return environment.get_template("report.html.jinja").render(
         evidence=evidence,
         headline=headline,
-        tables=tables,
+        tables=named,
         style=Markup(_source("report.css")),
         script=Markup(script),
         script_digest=digest,
         ranked=_ranked(evidence, judged),
         axis=_axis(evidence),
         outcome_words=OUTCOMES,
-        met_outcomes=[column.name for column in tables["outcomes"].columns[1:] if column.name != RIGHT],
+        met_outcomes=[column.name for column in named["outcomes"].columns[1:] if column.name != RIGHT],
         compared=_whiskers(evidence, compared),
         comparisons=list(training_sentences(evidence.log))[:-1],
         confusions={
-            label: [row[1:] for row in rows] for label, rows in groupby(tables["confusion"].rows, key=itemgetter(0))
+            label: [row[1:] for row in rows] for label, rows in groupby(named["confusion"].rows, key=itemgetter(0))
         },
         curves=_embed_curves(evidence),
         rationales=sample_rationales(judged),
@@ -121,7 +122,6 @@ def render_page(
         users=len({record.user_id for record in records}),
         steps=len(records),
         data=data,
-        no_sessions=no_sessions,
     )
 
 

@@ -24,16 +24,14 @@ import msgspec
 from benchmarks.report.evidence import OUTCOMES, Evidence, Judged, JudgedStep
 from replay_sessions.demo_shop.web.dressing import write_named_page
 from replay_sessions.elements import find_elements
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Action, Click, Session, reply_action
 from replay_sessions.simplify.page_view import page_document
-from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import is_demo_store
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES
-from shop_env.reward.score import TERM_NAMES
+from shop_env.reward.score import TERM_NAMES, best_breakdown
 
 CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
 FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
@@ -92,22 +90,13 @@ def _acting_names(page: str) -> set[str]:
     return {element.name for element in find_elements(page)}
 
 
-def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max_characters: int) -> SessionData:
+def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> SessionData:
     """The viewer's data.
 
     Args:
         judged: Every agent's steps by its label.
         max_characters: The most that all blocks may take.
-
-    Raises:
-        BadConfig: The store is not the one that was evaluated on.
     """
-    evaluated_on = evidence.provenance["store"]["fingerprint"]
-    if store.fingerprint != evaluated_on:
-        raise BadConfig(
-            f"'{evidence.folder}' was evaluated on the store with fingerprint {evaluated_on}, and '{store.path}' has "
-            f"{store.fingerprint}: its pages need not be those that were shown"
-        )
     answers: dict[StepKey, dict[str, JudgedStep]] = {}
     for label, steps in judged.items():
         for step in steps:
@@ -127,7 +116,7 @@ def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max
     blocks: list[Block] = []
     characters = FOR_NAMES  # of all blocks; the index and the people take less in one piece
     pages = distinct_pages = 0
-    for number, chapter in enumerate(_chapters(evidence, list(judged), answers, store, wanted)):
+    for number, chapter in enumerate(_chapters(evidence, list(judged), answers, wanted)):
         placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
         packed = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
         ahead = [pack("", placed), pack("", chapter.people)]
@@ -149,16 +138,14 @@ def session_data(evidence: Evidence, judged: Judged, store: SessionStore, *, max
     )
 
 
-def _chapters(
-    evidence: Evidence, labels: Sequence[str], answers: Answers, store: SessionStore, wanted: Sequence[str]
-) -> Iterator[_Chapter]:
+def _chapters(evidence: Evidence, labels: Sequence[str], answers: Answers, wanted: Sequence[str]) -> Iterator[_Chapter]:
     page_numbers: dict[str, int] = {}
-    chapter, demo_shop = _Chapter(), is_demo_store(store)
+    chapter, demo_shop = _Chapter(), is_demo_store(evidence.store)
     for session_id in track(wanted, "sessions"):
         if chapter.characters > CHAPTER_CHARACTERS:
             yield chapter
             chapter = _Chapter()
-        _add(chapter, store.session(session_id), evidence, labels, answers, page_numbers, demo_shop=demo_shop)
+        _add(chapter, evidence.store.session(session_id), evidence, labels, answers, page_numbers, demo_shop=demo_shop)
     if chapter.sessions:
         yield chapter
 
@@ -184,6 +171,7 @@ def _add(
             "page": page_numbers[step.page],
             "logged": reply_action(step.action),
             "click_type": step.action.click_type if isinstance(step.action, Click) else None,
+            "most": best_breakdown(step.action, evidence.config.reward_config).total,
             "rationale": step.rationale,
             "url": step.url,
             "gap": step.gap or None,

@@ -66,7 +66,7 @@ function groupCard(index, step, group, agent, onPage, choose) {
   const looked = group.agents.includes(agent) || agent === ANY;
   const card = element("div", { class: looked ? "answer" : "answer faded", "data-outcome": group.outcome.code });
   const first = step.answers[group.agents[0]];
-  const points = first.reward === undefined ? null : element("span", { class: "points" }, `${numberWords(first.reward)} ${first.reward === 1 ? "point" : "points"}`);
+  const points = first.reward === undefined ? null : element("span", { class: "points" }, `${numberWords(first.reward)} of ${numberWords(step.most)} points`);
   card.append(element("h3", {}, element("span", { class: `verdict ${group.outcome.code}` }, group.outcome.words), points));
   if (first.reply !== undefined) card.append(element("p", { class: "did" }, ...actionWords(group.action)));
   if (group.action && group.action.name && looked && !onPage.has(group.action.name)) card.append(missing());

@@ -293,15 +293,14 @@ def test_figures_that_do_not_follow_from_the_steps_give_no_report(
     assert not (changed / "report.html").exists()
 
 
-def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path, store_path: Path) -> None:
+def test_sessions_that_do_not_fit_are_left_out_and_counted(board: Path) -> None:
     evidence = read_evidence(board)
     judged = {label: judge(evidence, label) for label in evidence.labels}
-    store = SessionStore.open(store_path)
-    whole = session_data(evidence, judged, store, max_characters=10**8)
+    whole = session_data(evidence, judged, max_characters=10**8)
     assert whole.left_out == 0
     assert whole.sessions == 60
     room = sum(len(block.text) for block in whole.blocks) - 10_000
-    cut = session_data(evidence, judged, store, max_characters=room)
+    cut = session_data(evidence, judged, max_characters=room)
     assert sum(len(block.text) for block in cut.blocks) <= room
     assert cut.left_out > 0
     assert cut.sessions + cut.left_out == 60
