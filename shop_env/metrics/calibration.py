@@ -5,8 +5,8 @@ bin b of N, their mean p_b and the share y_b that came true,
 
 | figure | formula | range | source |
 |---|---|---|---|
-| `calibration_error` | Σ over bins of n_b/N · abs(share that came true - mean p), over every action of every page, a step | ≥ 0 | Naeini et al. 2015 |
-| `top1_calibration_error` | the same of each step's likeliest action alone, N the steps | 0–1 | Guo et al. 2017 |
+| `calibration_error` | Σ over bins of n_b/N · abs(share that came true - mean p), over all actions of a page, a step | ≥ 0 | Naeini et al. 2015 |
+| `top1_calibration_error` | the same of each step's likeliest action | 0–1 | Guo et al. 2017 |
 | `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 | Brier 1950 |
 
 the first and the last multiplied by the mean number of actions on a page, so that they are per step. A page's many

@@ -3,10 +3,10 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `fine_type_accuracy` | share with the logged kind of click, or type off clicks | 0–1 | Customer-R1, section 4.2 |
-| `click_rule_agreement` | share of logged clicks whose kind by their name is the log's own | 0–1 | ours |
+| `click_rule_agreement` | share of logged clicks whose name gives the log's own kind | 0–1 | ours |
 | `click_type_f1_weighted` | weighted F1 of the kind of click, over logged clicks | 0–1 | OPeRA |
 | `outcome_f1_purchase` | F1 of the outcome purchase alone | 0–1 | Lu et al. 2025, section 4.2 |
-| `outcome_f1_weighted` | F1 of the two outcomes, weighed by how often each is logged; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
+| `outcome_f1_weighted` | F1 of both outcomes, weighed by logged sessions; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 
 A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/click_types.py); so has a
 predicted one, except that a click equal to the logged one is of the same kind.

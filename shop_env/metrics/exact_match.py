@@ -2,9 +2,9 @@
 
 | name | formula | range | source |
 |---|---|---|---|
-| `exact_accuracy` | share of steps with every field of the action equal, of those whose fields were all logged | 0–1 | Shop-R1, section 4.1 |
-| `exact_accuracy_similar_text` | the same, typed text of ROUGE-L ≥ τ counted as equal | 0–1 | Shop-R1, section 4.1: "similar meaning" |
-| `exact_accuracy_<type>` | share among steps of that logged type | 0–1 | Shop-R1, table 3 |
+| `exact_accuracy` | share of steps with every field equal, of those with all fields logged | 0–1 | Shop-R1, section 4.1 |
+| `exact_accuracy_similar_text` | the same, typed texts of ROUGE-L ≥ τ counted as equal | 0–1 | Shop-R1, section 4.1 |
+| `exact_accuracy_<type>` | the same of that logged type | 0–1 | Shop-R1, table 3 |
 
 A step whose logged action lacks its name or text (`StepRecord.is_scorable`) can match nothing, and is not counted.
 """  # noqa: E501 - a table row is a line

@@ -4,8 +4,8 @@
 |---|---|---|---|
 | `type_accuracy`, `type_accuracy_<type>` | share with the logged type | 0–1 | Shop-R1, tables 2 and 3 |
 | `type_f1_<type>` | 2·TP / (2·TP + FP + FN) | 0–1 | van Rijsbergen 1979 |
-| `type_f1_macro` | mean of those over the types that are logged or predicted | 0–1 | Customer-R1, section 4.2 |
-| `type_f1_weighted` | their mean weighed by how often a type is logged | 0–1 | OPeRA |
+| `type_f1_macro` | mean of those over types logged or predicted | 0–1 | Customer-R1, section 4.2 |
+| `type_f1_weighted` | their mean weighed by logged steps | 0–1 | OPeRA |
 | `type_f1` | the preset's choice of the two | 0–1 | as there |
 | `invalid_rate` | share of replies that cannot be read | 0–1 | ours |
 

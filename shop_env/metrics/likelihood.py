@@ -2,8 +2,8 @@
 
 | name | formula | range | source |
 |---|---|---|---|
-| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action (0 if the agent gives it none) | 0–13.8 | Good 1952 |
-| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of steps with the logged action among the k likeliest of the page's actions | 0–1 | ours |
+| `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action | 0–13.8 | Good 1952 |
+| `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of logged actions among the page's k likeliest | 0–1 | ours |
 
 Steps without probabilities are not counted. What an agent gives must be a distribution over what can be done on the
 page: `likelihood_of` refuses probabilities that do not sum to 1, so none is certain of everything, and ranks the logged

@@ -3,8 +3,8 @@
 | name | formula | range | source |
 |---|---|---|---|
 | `page_cut_rate` | share of steps at which the agent read a window of the page | 0–1 | ours |
-| `pages_lost_rate` | share of steps at which it read none of some earlier page | 0–1 | ours |
-| `too_long_rate` | share of steps that it could not read at all: no reply, a miss in every other metric | 0–1 | ours |
+| `pages_lost_rate` | share of steps at which it read nothing of an earlier page | 0–1 | ours |
+| `too_long_rate` | share of steps too long to read: no reply, a miss elsewhere | 0–1 | ours |
 
 A step may count in the first two. Each is left out where it is 0, and of agents that do not say what they read.
 """

@@ -5,11 +5,11 @@ answered beside what was logged, step by step:
 
 | figure | formula | range | source |
 |---|---|---|---|
-| `user_icc`, `logged_user_icc` | share of the variance of kinds of action that lies between users, answered and logged | below 0 by chance–1 | Donner 1986 |
+| `user_icc`, `logged_user_icc` | share of the variance of kinds of action between users, answered and logged | below 0 by chance–1 | Donner 1986 |
 | `user_icc_ratio` | the first / the second: 0 for one average shopper for all | ≥ 0 but for chance | ours |
-| `user_agreement` | correlation over users of what they do, answered and logged: 0 for a copy of another person | about -1–1 | ours |
+| `user_agreement` | correlation over users of what they do: 0 for a copy of another person | about -1–1 | ours |
 | `entropy_ratio` | H(kind, given the user) answered / logged: below 1 for an over-sharp agent | ≥ 0 | Miller 1955 |
-| `coverage` | share of logged sessions that have an answered one within reach of their 5 nearest | 0–1 | Naeem et al. 2020 |
+| `coverage` | share of logged sessions with an answered one within reach of their 5 nearest | 0–1 | Naeem et al. 2020 |
 
 Kinds are types of action, clicks by what is clicked; a reply that cannot be read is a kind of its own. On logged pages
 an agent sees what each person's past is: even one that knows nothing of persons then differs between users. Where the

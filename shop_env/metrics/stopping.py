@@ -2,10 +2,10 @@
 
 | name | formula | range | source |
 |---|---|---|---|
-| `stop_brier` | mean of (p(terminate) - [the shopper terminated])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
-| `stop_too_early` | share, among steps at which the shopper went on, of those where the agent answers terminate | 0–1 | ours |
-| `stop_too_late` | share, among steps at which the shopper terminated, of those where the agent does not | 0–1 | ours |
-"""  # noqa: E501 - a table row is a line
+| `stop_brier` | mean of (p(terminate) - [logged terminate])²; without probabilities p is 1 or 0 | 0–1 | Brier 1950 |
+| `stop_too_early` | share of steps before the end at which the agent terminates | 0–1 | ours |
+| `stop_too_late` | share of logged terminates that the agent misses | 0–1 | ours |
+"""
 
 import numpy as np
 
