@@ -161,8 +161,7 @@ gpu-speed:
 	$(GPU_PY) -m benchmarks.speed rollouts_gpu training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
 
 gpu-lm:
-	@if [ -e $(GPU_OUT)/lm/run.json ]; then set -x; $(GPU_PY) -m agents.llm_grpo.train --resume $(GPU_OUT)/lm; \
-	else set -x; $(GPU_PY) -m agents.llm_grpo.train --preset smollm2_cpu --only shop_r1 --store $(STORE) --seed $(SEED) --out $(GPU_OUT)/lm $(ARGS); fi
+	$(GPU_PY) -m benchmarks.sweep benchmarks/sweep/studies/language_model.toml --store $(STORE) --out $(GPU_OUT)/lm --processes 3 $(ARGS)
 
 check: $(READY)
 	$(VENV)/bin/ruff format --check .

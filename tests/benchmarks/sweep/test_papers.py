@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents.llm_grpo.presets import load_preset
-from benchmarks.sweep.file import Sweep, load_sweep, paper_names
+from agents.registry import parse_spec
+from benchmarks.sweep.file import PAPERS, Sweep, load_sweep, paper_names
 from benchmarks.sweep.pooling import Measured
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
@@ -19,6 +20,7 @@ from shop_env.metrics.step_table import FINE_TYPES
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig
 
+STUDIES = Path(str(PAPERS)).with_name("studies")
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {
     ("shop_r1_table2", "3B"): """
@@ -228,3 +230,17 @@ def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
         notes.append(Measured([{"RL": records}], same_users=True, preset="customer_r1").tested().click_kinds)
     assert notes[0] is not None and "66.7% of its 3 clicks" in notes[0]
     assert notes[1] is None
+
+
+@pytest.mark.parametrize(
+    "file", [str(file) for file in sorted(STUDIES.glob("*.toml")) if not file.stem.endswith("_rows")]
+)
+def test_a_study_compares_rows_that_its_runs_make(file: str) -> None:
+    sweep = load_sweep(file)
+    (run,) = sweep.run
+    config = load_preset(run.preset, run.rows_file and str(STUDIES / Path(run.rows_file).name))
+    decodings = config.evaluation.get_decodings()
+    labels = {decoding.label(phase.label) for phase in config.phases.values() for decoding in decodings}
+    labels |= {parse_spec(agent).label for agent in config.evaluation.agents}
+    assert {label for pair in sweep.compare for label in pair} <= labels
+    assert config.evaluation.seed is not None  # all seeds are tested on the same sessions
