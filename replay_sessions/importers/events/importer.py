@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from replay_sessions.foundation.config_errors import toml_names
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
@@ -61,8 +61,7 @@ class EventsOptions(Record):
     idle_minutes: float | None = None
 
     def __post_init__(self) -> None:
-        if self.idle_minutes is not None and not self.idle_minutes > 0:
-            raise BadConfig(f"--idle-minutes is {self.idle_minutes:g}, and more than 0 was expected")
+        check_at_least(1, idle_minutes=self.idle_minutes)
 
 
 class EventsImporter(Importer):

@@ -69,12 +69,10 @@ class OperaOptions(PageReading, frozen=True, kw_only=True):
 
     Attributes:
         version: full also logs scrolling, navigation and tabs: left out and counted, also in Step.gap.
-        no_interviews: Make personas of the surveys alone, even where there are interviews.
         revision: The commit of the hub's data.
     """
 
     version: OperaVersion = "filtered"
-    no_interviews: bool = False
     revision: str = REVISION
 
 
@@ -92,7 +90,6 @@ class OperaImporter(Importer):
         version = options.version
         self.settings |= {
             "version": version,
-            "interviews": str(not options.no_interviews).lower(),
             **options.described(),
         }
         # Without the screenshots, which are tens of gigabytes.
@@ -106,7 +103,7 @@ class OperaImporter(Importer):
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
     def split(self) -> Iterator[Part | Rejected]:
-        entries, rejected = find_sessions(self._tables, interviews=not self.options.no_interviews)
+        entries, rejected = find_sessions(self._tables)
         self.size = sum(entry.rows for entry in entries)
         some: list[OperaSession] = []
         for number, entry in enumerate(entries, start=1):

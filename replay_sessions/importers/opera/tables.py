@@ -72,13 +72,9 @@ def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Itera
         yield from ParquetSource(path).texts(columns)
 
 
-def find_sessions(tables: OperaTables, *, interviews: bool) -> tuple[list[OperaSession], list[Rejected]]:
-    """Every session in the order of the files, and what is no session: rows without id, sessions without actions.
-
-    Args:
-        interviews: Whether they are part of the personas.
-    """
-    shoppers = personas(read_table(tables["user"], _USER_COLUMNS), interviews=interviews)
+def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
+    """Every session in the order of the files, and what is no session: rows without id, sessions without actions."""
+    shoppers = personas(read_table(tables["user"], _USER_COLUMNS))
     users = {
         row["session_id"]: row["user_id"]
         for row in read_table(tables["session"], ["session_id", "user_id"])
@@ -155,28 +151,25 @@ _LONGEST_TRAIT = 80  # characters; longer answers are in the shopper's own words
 _FREE_TEXT_SECTIONS = ("self_description",)
 
 
-def personas(users: Iterable[dict[str, str | None]], *, interviews: bool = True) -> dict[str, Persona]:
+def personas(users: Iterable[dict[str, str | None]]) -> dict[str, Persona]:
     """A persona for each user who answered anything.
 
     Args:
         users: Rows with _USER_COLUMNS.
-        interviews: Whether the interview is part of the persona.
     """
     merged: dict[str, dict[str, str]] = {}
     for user in users:
         answers = {key: value for key, value in user.items() if value and value.strip()}
         if user_id := user["user_id"]:
             merged[user_id] = {**answers, **merged.get(user_id, {})}
-    texts = {user_id: _persona(answers, interviews=interviews) for user_id, answers in merged.items()}
+    texts = {user_id: _persona(answers) for user_id, answers in merged.items()}
     return {user_id: persona for user_id, persona in texts.items() if persona is not None}
 
 
-def _persona(answers: dict[str, str], *, interviews: bool) -> Persona | None:
+def _persona(answers: dict[str, str]) -> Persona | None:
     survey, traits = _survey(answers.get("survey", ""))
     parts = [survey]
-    if interviews and (
-        transcript := answers.get("interview_transcript_processed") or answers.get("interview_transcript")
-    ):
+    if transcript := answers.get("interview_transcript_processed") or answers.get("interview_transcript"):
         parts.append(f"Interview\n{transcript.strip()}")
     text = "\n\n".join(part for part in parts if part)
     return Persona(text=text, traits=traits) if text else None

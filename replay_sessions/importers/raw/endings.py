@@ -22,7 +22,7 @@ from itertools import pairwise
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.times import seconds
 from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW, numbered_session
 from replay_sessions.importers.sources.row_tables import Row
@@ -51,8 +51,7 @@ class Endings(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadConfig(
                     f"{self.purchase_selector!r} is no CSS selector: give one such as '#buy-now'"
                 ) from error
-        if self.idle_minutes is not None and not self.idle_minutes > 0:
-            raise BadConfig(f"an idle time of {self.idle_minutes:g} minutes was given, and more than 0 was expected")
+        check_at_least(1, idle_minutes=self.idle_minutes)
 
 
 def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:

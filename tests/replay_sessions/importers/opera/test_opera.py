@@ -183,14 +183,6 @@ class TestPersonas:
             "big_five_scores_openness": "4.5",
         }  # fmt: skip
 
-    def test_interviews_are_optional(self, tmp_path: Path) -> None:
-        people = [user("anna", interview_transcript="Q: Why? A: Price.")]
-        folder = write_opera(tmp_path, session_of("anna"), users=people)
-        told, left_out = (only_session(imported(folder, no_interviews=given)).persona for given in (False, True))
-        assert told is not None
-        assert left_out is not None
-        assert told.text == left_out.text + "\n\nInterview\nQ: Why? A: Price."
-
     @pytest.mark.parametrize(("survey", "text"), [(None, None), ("", None), ("{broken", "{broken"), ("[]", "[]")])
     def test_surveys_that_are_no_json_object(self, tmp_path: Path, survey: str | None, text: str | None) -> None:
         folder = write_opera(tmp_path, session_of("anna"), users=[user("anna", survey=survey)])
