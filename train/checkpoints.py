@@ -6,9 +6,7 @@ with the name of its base. The training state (trained weights, optimizer moment
 bit for bit.
 """
 
-import json
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from replay_sessions.foundation.durable_files import sync_file, sync_folder, writing
+from replay_sessions.foundation.durable_files import replace_json, sync_file, sync_folder, writing
 from replay_sessions.foundation.errors import CheckpointMismatch
 from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
@@ -31,7 +29,7 @@ from train.tokens import LongPages
 
 CHECKPOINT_FILE = "shop_r1_checkpoint.json"
 PROMPT_FILE = "system_prompt.txt"
-STATE_FILE = "state.safetensors"
+STATE_FILE = "state.json"
 STATE_FILE_BYTES = 4 << 30
 
 
@@ -148,33 +146,24 @@ def merge_checkpoint(path: Path, out: Path) -> None:
 def save_state(
     folder: Path, tensors: Iterable[tuple[str, Tensor]], progress: dict[str, Any], *, file_bytes: int = STATE_FILE_BYTES
 ) -> None:
-    """Writes the training state: tensors by name, and `progress` as JSON in the same file, so that they always match.
+    """Writes the training state: tensors by name in files of at most `file_bytes`, and the file that names them.
 
-    What does not fit one file of `file_bytes` is in further ones, beside it, that it names; no more than one file's
-    tensors are held at a time. The former state stays valid until the new one replaces it in one rename.
+    No more than one file's tensors are held at a time. The former state stays valid until STATE_FILE, which has the
+    progress too, is replaced: power cuts leave one state or the other.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    head = folder / STATE_FILE
-    former = set(_other_files(_header(head))) if head.exists() else set()
-    others: list[str] = []
+    former = _read_state(folder)
+    series = "b" if former and former.files[0].startswith("state-a") else "a"
+    names: list[str] = []
     with writing(folder):
-        for held, is_last in _by_size(tensors, file_bytes):
-            if is_last:
-                metadata = {"place": json.dumps(progress)} | ({"others": json.dumps(others)} if others else {})
-                partial = folder / "state.partial"
-                save_file(held, partial, metadata=metadata)
-                # On disk before the rename, with the files that it names: a power cut leaves one state or the other.
-                sync_file(partial)
-                sync_folder(folder)
-                os.replace(partial, head)
-                sync_folder(folder)
-            else:
-                others.append(_free_name(len(others), former))
-                save_file(held, folder / others[-1])
-                sync_file(folder / others[-1])
-        for file in folder.glob("state-*.safetensors"):
-            if file.name not in others:
-                file.unlink()
+        for held in _by_size(tensors, file_bytes):
+            names.append(f"state-{series}-{len(names):05d}.safetensors")
+            save_file(held, folder / names[-1])
+            sync_file(folder / names[-1])
+        sync_folder(folder)
+        replace_json(folder / STATE_FILE, _State(progress=progress, files=names))
+        for file in set(folder.glob("state-*.safetensors")) - {folder / name for name in names}:
+            file.unlink()
 
 
 def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | None:
@@ -183,15 +172,26 @@ def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | No
     Raises:
         CheckpointMismatch: A file is damaged or missing.
     """
-    head = folder / STATE_FILE
-    if not head.exists():
-        return None
     try:
-        header = _header(head)
-        tensors = _SavedTensors([head, *(folder / name for name in _other_files(header))])
-    except (SafetensorError, ValueError, LookupError, OSError) as error:
-        raise CheckpointMismatch(f"the training state '{head}' is damaged ({error}); start the run again.") from error
-    return tensors, json.loads(header["__metadata__"]["place"])
+        if (state := _read_state(folder)) is None:
+            return None
+        return _SavedTensors([folder / name for name in state.files]), state.progress
+    except (SafetensorError, ValueError, OSError) as error:
+        raise CheckpointMismatch(
+            f"the training state '{folder / STATE_FILE}' is damaged ({error}); start the run again."
+        ) from error
+
+
+class _State(Config):
+    """The content of STATE_FILE."""
+
+    progress: dict[str, Any]
+    files: list[str]
+
+
+def _read_state(folder: Path) -> _State | None:
+    file = folder / STATE_FILE
+    return msgspec.json.decode(file.read_bytes(), type=_State) if file.exists() else None
 
 
 class _SavedTensors(Mapping[str, Tensor]):
@@ -212,34 +212,17 @@ class _SavedTensors(Mapping[str, Tensor]):
         return len(self._file_of)
 
 
-def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[tuple[dict[str, Tensor], bool]]:
-    """The tensors in parts of at most `most_bytes` (at least one tensor), and whether a part is the last."""
+def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[dict[str, Tensor]]:
+    """The tensors in parts of at most `most_bytes` (at least one tensor)."""
     held: dict[str, Tensor] = {}
     held_bytes = 0
     for name, tensor in tensors:
         if held and held_bytes + tensor.nbytes > most_bytes:
-            yield held, False
+            yield held
             held, held_bytes = {}, 0
         held[name] = tensor.detach().cpu().contiguous()
         held_bytes += tensor.nbytes
-    yield held, True
-
-
-def _free_name(number: int, taken: Collection[str]) -> str:
-    """A name that the former state does not use: both states exist while one replaces the other."""
-    first, second = (f"state-{series}-{number:05d}.safetensors" for series in "ab")
-    return second if first in taken else first
-
-
-def _header(file: Path) -> dict[str, Any]:
-    with file.open("rb") as stream:
-        header: dict[str, Any] = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-    return header
-
-
-def _other_files(header: dict[str, Any]) -> list[str]:
-    names: list[str] = json.loads(header["__metadata__"].get("others", "[]"))
-    return names
+    yield held
 
 
 def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from replay_sessions.foundation.errors import first_line
 from train.attention.structured import Structured, attention_dtype
-from train.session_tree import SessionTree, hidden_states, pack
+from train.session_tree import SessionTree, pack
 
 TOLERANCE = 0.05  # of the states' and gradients' norms, after all layers
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -114,18 +114,12 @@ def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
     device, generator = model.device, torch.Generator().manual_seed(0)
     tokens = torch.randint(model.config.get_text_config().vocab_size, (40,), generator=generator).tolist()
     packed = pack([SessionTree(tokens[:30], [30], [[tokens[30:]]])]).to(device)
-    kept: list[Tensor] = []
-
-    def keep(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
-        kept.append(output.detach().requires_grad_())
-        return kept[0]
-
-    hook = model.get_input_embeddings().register_forward_hook(keep)
-    try:
-        with torch.enable_grad(), torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-            states = hidden_states(model, packed.input_ids, packed.position_ids, Structured(packed)).float()
-        weights = torch.randn(states.shape, generator=generator).to(device)
-        (gradient,) = torch.autograd.grad((states * weights).sum(), kept)
-    finally:
-        hook.remove()
+    embedded = model.get_input_embeddings()(packed.input_ids).detach().requires_grad_()
+    with torch.enable_grad(), torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+        output = model.get_decoder()(
+            inputs_embeds=embedded, position_ids=packed.position_ids, layout=Structured(packed), use_cache=False
+        )
+    states = output.last_hidden_state[0].float()
+    weights = torch.randn(states.shape, generator=generator).to(device)
+    (gradient,) = torch.autograd.grad((states * weights).sum(), embedded)
     return states.detach(), gradient.float()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import torch
 
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from train.config import LoraConfig
 
@@ -47,9 +47,8 @@ def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
         try:
             return get_peft_model(model, peft_config, adapter_name=TRAINED)
         except ValueError as error:
-            reason = str(error).splitlines()[0]
             raise BadConfig(
-                f"lora.target_modules {list(config.target_modules)} do not fit this model: {reason}"
+                f"lora.target_modules {list(config.target_modules)} do not fit this model: {first_line(error)}"
             ) from error
 
 

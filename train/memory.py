@@ -115,15 +115,16 @@ def estimate_memory(
     base = (embedded - exact) * EXACT + (frozen - embedded + exact) * rounded if frozen else 0
     held = (trained * 4 * EXACT + base + has_reference * copy) / shards
 
-    heads, _, width = get_head_shape(config)
+    heads, kv_heads, width = get_head_shape(config)
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
     layer = _layer_bytes(config, shape.tokens, rounded)
     # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.
     backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
         attention = passes.keeps_attention * heads * (width * rounded + EXACT)
-        products = passes.product_layers * _product_bytes(config, shape.tokens, rounded)
-        kept = layers * shape.tokens * (hidden * EXACT + attention) + products
+        # All products of a layer but the last, which its backward pass does not need.
+        products = rounded * ((heads + 2 * kv_heads) * width + 2 * inner + hidden)
+        kept = shape.tokens * (layers * (hidden * EXACT + attention) + passes.product_layers * products)
         backward += layer
     else:
         kept = layers * layer
@@ -136,7 +137,7 @@ def estimate_memory(
     return Memory(
         held=held,
         passes=kept + max(logits, backward) + head_gradients + casts + gathered,
-        prefill=_layer_bytes(config, shape.tokens, rounded) + casts + (trained * EXACT if shards > 1 else 0),
+        prefill=layer + casts + (trained * EXACT if shards > 1 else 0),
     )
 
 
@@ -157,18 +158,11 @@ def fit_passes(
         if peak <= budget:
             break
     if is_gpu and passes == Passes(True) and shape.tokens >= LARGE_PACK:
-        config, autocast = model.config.get_text_config(), options["autocast"]
-        of_layer = _product_bytes(config, shape.tokens, EXACT if autocast is None else autocast.itemsize)
-        layers = max(0, min(int(config.num_hidden_layers), int((budget - peak) / of_layer)))
-        return Passes(True, layers), peak + layers * of_layer
+        of_layer = estimate_memory(model, shape, Passes(True, 1), **options).peak - peak
+        layers = int((budget - peak) / of_layer)
+        passes = Passes(True, max(0, min(int(model.config.get_text_config().num_hidden_layers), layers)))
+        return passes, estimate_memory(model, shape, passes, **options).peak
     return passes, peak
-
-
-def _product_bytes(config: Any, tokens: int, rounded: int) -> float:
-    """Bytes of the products of a layer but for the last, which its backward pass does not need."""
-    heads, kv_heads, width = get_head_shape(config)
-    inner: int = getattr(config, "intermediate_size", None) or 4 * int(config.hidden_size)
-    return tokens * rounded * ((heads + 2 * kv_heads) * width + 2 * inner + int(config.hidden_size))
 
 
 def _layer_bytes(config: Any, tokens: int, rounded: int) -> float:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from train.attention.structured import Structured
 from train.lora import ADAPTER_FILE
 from train.model_paths import EXPECTED, GGUF, check_model, find_file
@@ -114,7 +114,7 @@ def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
     try:
         return loader.from_pretrained(name, trust_remote_code=False, **options)
     except (OSError, ValueError, LookupError, ImportError, NotImplementedError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        reason = first_line(error).rstrip(".")
         if not Path(name).exists():
             reason = f"there is no such folder here, and as a hub id: {reason}"
         raise CheckpointMismatch(f"the model '{path}' cannot be loaded: {reason}. {EXPECTED}") from error
@@ -196,8 +196,7 @@ def _find_fault(model: Any) -> str | None:
         logits = states[packed.predicted_from] @ model.get_output_embeddings().weight.T
         log_probs = torch.log_softmax(logits, dim=-1)
     except (AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        first_line = next(iter(str(error).splitlines()), "")
-        return f"it does not run with a packed sequence ({type(error).__name__}: {first_line})"
+        return f"it does not run with a packed sequence ({type(error).__name__}: {first_line(error)})"
     finally:
         model.train(before)
     if not attention.calls:

@@ -28,8 +28,7 @@ from train.ranks import POLL_S, SINGLE_PROCESS, Ranks
 
 # Of one collective: long enough for what one process does alone (saving, the slowest share of a batch), so that a lost
 # machine, which `_Watch` does not see, ends the run all the same.
-TIMEOUT_MINUTES = "SHOP_R1_TIMEOUT_MINUTES"
-DEFAULT_TIMEOUT_MINUTES = 30
+TIMEOUT = timedelta(minutes=30)
 DETECTION_S = 5.0  # after a failed collective, until the watch knows which process is lost
 SHOW_CURSOR = "\033[?25h"
 
@@ -75,15 +74,8 @@ def _join() -> Ranks:
         torch.cuda.set_device(local)
     store, rank, count = next(iter(rendezvous("env://")))
     backends = "cpu:gloo,cuda:nccl" if cuda else "gloo"
-    dist.init_process_group(backends, store=store, rank=rank, world_size=count, timeout=_timeout())
+    dist.init_process_group(backends, store=store, rank=rank, world_size=count, timeout=TIMEOUT)
     return Ranks(rank, count, dist.PrefixStore("shop_r1", store))  # type: ignore[attr-defined]
-
-
-def _timeout() -> timedelta:
-    given = os.environ.get(TIMEOUT_MINUTES, str(DEFAULT_TIMEOUT_MINUTES))
-    if not given.isdecimal() or given == "0":
-        raise BadConfig(f"{TIMEOUT_MINUTES} is {given!r}; give a whole number of minutes, such as 30.")
-    return timedelta(minutes=int(given))
 
 
 def _leave(ranks: Ranks, watch: "_Watch") -> None:

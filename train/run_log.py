@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 from rich.progress import TaskID
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, did_you_mean, first_line
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
@@ -225,7 +225,7 @@ def _open_wandb(folder: Path, phase: str, _done_steps: int) -> Tracker:
         )
     except wandb.Error as error:
         raise BadConfig(
-            f"Weights & Biases cannot be reached: {str(error).splitlines()[0]} Log in by `wandb login`, set "
+            f"Weights & Biases cannot be reached: {first_line(error)} Log in by `wandb login`, set "
             "WANDB_MODE=offline, or leave wandb out of watch."
         ) from error
     return _ServiceRun(run, run.finish)

@@ -53,7 +53,7 @@ def run_and_die(place: str, folder: Path) -> NoReturn:
     replace = os.replace
 
     def replace_and_die(source: Any, target: Any) -> None:
-        dies_here = {"after-save": "state.safetensors", "in-forget": "metrics.jsonl"}[place] == Path(target).name
+        dies_here = {"after-save": "state.json", "in-forget": "metrics.jsonl"}[place] == Path(target).name
         if place == "after-save":
             replace(source, target)
         if dies_here:

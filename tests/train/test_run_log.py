@@ -101,7 +101,7 @@ def test_the_log_is_on_the_disk_before_the_state_takes_its_place(
     monkeypatch.setattr(os, "replace", lambda a, b: (done.append(str(b)), replace(a, b))[1])
     with RunLog(tmp_path) as log:
         run_phase(small_phase(), tmp_path, log, save_every_s=0.0)
-    first_state = next(place for place, name in enumerate(done) if name.endswith("state.safetensors"))
+    first_state = next(place for place, name in enumerate(done) if name.endswith("state.json"))
     assert any(name.endswith("metrics.jsonl") for name in done[:first_state])
 
 
