@@ -55,7 +55,7 @@ def _compile(part: Callable[..., Any]) -> Callable[..., Any]:
 def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
     """Replaces what can be fused; returns what undoes it."""
     undo: list[Callable[[], None]] = []
-    norm, gate, rotate = compile_part(_norm), compile_part(_gate), compile_part(_rotate)
+    norm, gate, rotate_both = compile_part(normalize), compile_part(_gate), compile_part(_rotate)
 
     def forward_norm(module: Any, hidden: Tensor) -> Tensor:
         fused: Tensor = norm(hidden, module.weight, module.variance_epsilon, attention_dtype(hidden))
@@ -80,7 +80,7 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
         def apply(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, *others: Any, **options: Any) -> Any:
             if not query.is_cuda or others or options or cos.shape[-1] != query.shape[-1]:
                 return own(query, key, cos, sin, *others, **options)
-            return rotate(query, key, cos, sin, attention_dtype(query))
+            return rotate_both(query, key, cos, sin, attention_dtype(query))
 
         apply.is_fused = True  # type: ignore[attr-defined]
         library.apply_rotary_pos_emb = apply  # type: ignore[attr-defined]
@@ -88,7 +88,8 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
     return undo
 
 
-def _norm(hidden: Tensor, weight: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
+def normalize(hidden: Tensor, weight: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
+    """RMSNorm, rounded at its end only."""
     exact = hidden.float()
     normed = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + epsilon)
     return (weight * normed).to(dtype)
@@ -99,14 +100,14 @@ def _gate(gate: Tensor, up: Tensor) -> Tensor:
 
 
 def _rotate(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Rotates by the angles of positions, halves of a head beside each other (Llama, Qwen)."""
     cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return rotate(query, cos, sin, dtype), rotate(key, cos, sin, dtype)
 
-    def rotated(heads: Tensor) -> Tensor:
-        first, second = heads.float().chunk(2, dim=-1)
-        return (heads.float() * cos + torch.cat((-second, first), dim=-1) * sin).to(dtype)
 
-    return rotated(query), rotated(key)
+def rotate(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rotates by the angles of positions, halves of a head beside each other (Llama, Qwen)."""
+    first, second = heads.float().chunk(2, dim=-1)
+    return (heads.float() * cos + torch.cat((-second, first), dim=-1) * sin).to(dtype)
 
 
 def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:

@@ -7,17 +7,16 @@ without it the tokens count as not written.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from replay_sessions.foundation.durable_files import replace_file
+from replay_sessions.foundation.durable_files import replace_file, replacing
 from train.tokens import SessionTokens
 
 
@@ -27,22 +26,16 @@ class MappedTokens(Sequence[int]):
     def __init__(self, array: npt.NDArray[np.uint32]) -> None:
         self._array = array
 
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        tokens: int | list[int] = self._array[index].tolist()
-        return tokens
+    def __getitem__(self, index: Any) -> Any:
+        return self._array[index].tolist()
 
     def __len__(self) -> int:
         return len(self._array)
 
 
 def cache_key(*parts: object) -> str:
-    """A hash of `parts`, each a str or what msgspec can encode."""
-    encoded = [part.encode() if isinstance(part, str) else msgspec.json.encode(part, order="sorted") for part in parts]
-    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in encoded)).hexdigest()[:32]
+    """A hash of `parts`, which msgspec can encode."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:32]
 
 
 def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
@@ -62,12 +55,9 @@ def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
     tokens.parent.mkdir(parents=True, exist_ok=True)
     entries = []
     end = 0
-    with tokens.with_name(tokens.name + ".partial").open("wb") as file:
+    with replacing(tokens) as partial, partial.open("wb") as file:
         for trunk in trunks:
             start, end = end, end + len(trunk.tokens)
             file.write(np.asarray(trunk.tokens, dtype=np.uint32).tobytes())
             entries.append((start, end, replace(trunk, tokens=())))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, tokens)
     replace_file(index, msgspec.json.encode(entries))

@@ -16,7 +16,6 @@ numerics differ.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from random import Random
 from typing import Any, ClassVar, TypeVar
@@ -43,7 +42,7 @@ from train.grpo.groups import (
     score_group,
 )
 from train.loop import Optimizer
-from train.policy import Policy, PolicyStats, policy_stats
+from train.policy import Policy, PolicyStats
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.rollouts.engine import LocalEngine, RolloutEngine, SampledReply, StopReason
 from train.sampler import SessionPlan, StepPlan
@@ -185,27 +184,27 @@ class GroupTrainer(ABC):
     @torch.no_grad()
     def statistics(self, batch: Sequence[MicroBatch]) -> list[PolicyStats]:
         """The statistics of the policy that sampled, by micro-batch, before any update."""
-        device, temperature, definition = self.policy.device, self.config.temperature, self.reward.self_certainty
         with same_passes(self.ranks, len(batch), self.policy):
-            return [
-                self.policy.stats(micro_batch.packed.to(device), temperature=temperature, definition=definition)
-                for micro_batch in batch
-            ]
+            return [self._stats(micro_batch.packed.to(self.policy.device)) for micro_batch in batch]
+
+    def _stats(self, packed: PackedTrees) -> PolicyStats:
+        temperature, definition = self.config.temperature, self.reward.self_certainty
+        return self.policy.stats(packed, temperature=temperature, definition=definition)
 
     def learn(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats] | None) -> dict[str, float]:
         """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
         size = batch_size(batch, self.ranks)
         metrics = ChunkMetrics(size, has_reference=self.has_reference)
         measured: list[float | None] = []
-        head = partial(policy_stats, temperature=self.config.temperature, definition=self.reward.self_certainty)
         passing = [policy for policy in (self.reference, self.policy) if policy is not None]
         with same_passes(self.ranks, len(batch), *passing):
             for number, micro_batch in enumerate(batch):
                 packed = micro_batch.packed.to(self.policy.device)
                 reference = self._reference_log_probs(packed)
-                now = self.policy.forward_packed(packed, head)
+                now = self._stats(packed)
                 before = now.detach() if old is None else old[number]
-                rewards_P_G, measured_R = self._group_rewards(micro_batch, before)
+                rewards_R, measured_R = self.rewards(micro_batch.rollouts, before)
+                rewards_P_G = torch.tensor(rewards_R).view(len(micro_batch.groups), -1)
                 chunk = self._chunk(micro_batch, now, before, reference, rewards_P_G, size)
                 loss = self.loss(chunk)
                 loss.backward()
@@ -245,11 +244,6 @@ class GroupTrainer(ABC):
             batch=size,
             config=self.config,
         )
-
-    def _group_rewards(self, micro_batch: MicroBatch, stats: PolicyStats) -> tuple[Tensor, list[float | None]]:
-        """(P, G) on the CPU, and what was measured of each reply of a micro-batch."""
-        rewards_R, measured_R = self.rewards(micro_batch.rollouts, stats)
-        return torch.tensor(rewards_R).view(-1, len(micro_batch.groups[0].rollouts)), measured_R
 
     def _gather(self, own: Sequence[T]) -> list[T]:
         """The items of all ranks."""

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from replay_sessions.foundation.errors import first_line
 from train.attention.structured import Structured, attend_causally
+from train.fused import normalize, rotate
 from train.policy import Policy
 from train.session_tree import SessionTree, pack
 
@@ -197,7 +198,7 @@ class DecoderLayers:
             states = self._finish(states, attended, layer, shape, self._dtype)
         if rows is not None:
             states = states.index_select(0, rows)
-        states = _normalize(states, self._norm, shape.epsilon)
+        states = normalize(states, self._norm, shape.epsilon, torch.float32)
         logits: Tensor = self._policy.apply_head(states, lambda states, weight: (states @ weight.T).float())
         return logits
 
@@ -213,21 +214,22 @@ def _project(
     states: Tensor, layer: _Layer, rotation: tuple[Tensor, Tensor], shape: _Shape, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rotated queries (N, H, d), rotated keys and values (N, K, d)."""
-    normed = _normalize(states, layer.norm, shape.epsilon).to(dtype)
+    normed = normalize(states, layer.norm, shape.epsilon, dtype)
     sizes = [count * shape.width for count in (shape.heads, shape.kv_heads, shape.kv_heads)]
     query, key, value = (each.view(len(states), -1, shape.width) for each in _multiply(normed, layer.inputs, sizes))
     if layer.head_norms is not None:
         query, key = (
-            _normalize(each, weight, shape.epsilon) for each, weight in zip((query, key), layer.head_norms, strict=True)
+            normalize(each, weight, shape.epsilon, dtype)
+            for each, weight in zip((query, key), layer.head_norms, strict=True)
         )
-    return _rotate(query, *rotation).to(dtype), _rotate(key, *rotation).to(dtype), value.contiguous()
+    return rotate(query, *rotation, dtype), rotate(key, *rotation, dtype), value.contiguous()
 
 
 def _finish(states: Tensor, attended: Tensor, layer: _Layer, shape: _Shape, dtype: torch.dtype) -> Tensor:
     """The rest of a layer, behind its attention."""
     (output,) = _multiply(attended, layer.output)
     states = states + output
-    normed = _normalize(states, layer.mlp_norm, shape.epsilon).to(dtype)
+    normed = normalize(states, layer.mlp_norm, shape.epsilon, dtype)
     inner = sum(len(weight) for weight, _ in layer.gates) // 2
     gate, up = _multiply(normed, layer.gates, [inner, inner])
     (output,) = _multiply(F.silu(gate) * up, layer.down)
@@ -237,16 +239,6 @@ def _finish(states: Tensor, attended: Tensor, layer: _Layer, shape: _Shape, dtyp
 def _multiply(inputs: Tensor, weights: Weights, sizes: Sequence[int] = ()) -> Sequence[Tensor]:
     products = [F.linear(inputs, weight, bias) for weight, bias in weights]
     return products[0].split(list(sizes), dim=-1) if sizes and len(products) == 1 else products
-
-
-def _normalize(states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    exact = states.float()
-    return weight * (exact * torch.rsqrt(exact.pow(2).mean(-1, keepdim=True) + epsilon)).to(states.dtype)
-
-
-def _rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    first, second = heads.chunk(2, dim=-1)
-    return heads * cosine + torch.cat([-second, first], dim=-1) * sine
 
 
 @cache
