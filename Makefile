@@ -158,7 +158,7 @@ gpu-tests:
 
 gpu-speed:
 	mkdir -p $(GPU_OUT)
-	$(GPU_PY) -m benchmarks.speed rollouts_gpu training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
+	$(GPU_PY) -m benchmarks.speed grpo_step rollouts_gpu training_gpu rollouts --json $(GPU_OUT)/speed.json $(ARGS)
 
 gpu-lm:
 	$(GPU_PY) -m benchmarks.sweep benchmarks/sweep/studies/language_model.toml --store $(STORE) --out $(GPU_OUT)/lm --processes 3 $(ARGS)

@@ -51,3 +51,13 @@ def packed_work(packs: Iterable[PackedTrees]) -> Work:
 
 def causal_pairs(tokens: int) -> int:
     return tokens * (tokens + 1) // 2
+
+
+# Of one GPU, measured on an H200 (docs/your_gpu.md): 35 to 45% of its bfloat16 peak in passes over 8k to 32k tokens,
+# and 13 to 22% while it samples 512 replies at once. Small models and few replies are slower.
+PASS_FLOPS_PER_S, SAMPLING_FLOPS_PER_S = 0.4 * 989e12, 0.16 * 989e12
+
+
+def estimate_seconds(passes: float, sampling: float) -> float:
+    """The seconds that one H100 or H200 takes for the FLOPs of passes, and of the tokens that are sampled."""
+    return passes / PASS_FLOPS_PER_S + sampling / SAMPLING_FLOPS_PER_S

@@ -98,12 +98,6 @@ class FittedPrompt(NamedTuple):
     page_cut: bool
 
 
-def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig) -> list[int]:
-    """The tokens of an observation's prompt, up to and including what the template puts before a reply."""
-    conversation = _Conversation(tokenizer, observation, prompt)
-    return conversation.prompt(conversation.last, _Fit(0))
-
-
 def fit_prompt(
     tokenizer: Any,
     observation: Observation,
@@ -196,7 +190,7 @@ class _Conversation:
         tokenizer: Any,
         observation: Observation,
         prompt: PromptConfig,
-        pages: PageForm = "full",
+        pages: PageForm,
         reply: str | None = None,
     ) -> None:
         without_pages: Observation = {**observation, "page": "", "history": _without_pages(observation["history"])}

@@ -26,6 +26,8 @@ from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from shop_env.observation import persona_texts
 from train.config import SftConfig, TinyTokenizerConfig
+from train.flops import FlopCounter, causal_pairs, estimate_seconds
+from train.flops import Work as Flops
 from train.grpo.trainer import grpo_plan
 from train.machine import get_world_size
 from train.memory import ROOM, Passes, PassShape, build_on_meta, fit_passes
@@ -44,7 +46,7 @@ COLUMNS = columns(
     *("phase", "method", "passes"),
     count=("steps", "tokens a step", "largest pass"),
     percent=("page cut", "pages lost", "left out"),
-    points=("GiB",),
+    points=("GiB", "hours"),
 )
 
 
@@ -75,12 +77,16 @@ class Work:
         batches: The first of its batches, over all processes.
         branch_tokens: Of the replies that are sampled at a step; 0: the logged ones on the trunk are the targets.
         has_reference: Whether a frozen policy is held.
+        is_sampled: Whether the policy samples the replies.
+        num_iterations: Updates on a batch.
     """
 
     steps: int
     batches: Sequence[Sequence[SessionSteps]]
     branch_tokens: int = 0
     has_reference: bool = False
+    is_sampled: bool = False
+    num_iterations: int = 1
 
     def get_shape(self, batch: Sequence[SessionSteps]) -> PassShape:
         """Of a batch in one pass."""
@@ -88,6 +94,20 @@ class Work:
         branches = len(steps) * self.branch_tokens
         targets = branches or sum(reply.end - reply.start for reply in steps)
         return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets)
+
+    def estimate_hours(self, flops: FlopCounter) -> float:
+        """On one H100 or H200, if each reply is as long as it may be."""
+        seconds = 0.0
+        for batch in self.batches:
+            forks = [reply.start for _, replies in batch for reply in replies]
+            trunks = [replies[-1].end for _, replies in batch]
+            shape, branches = self.get_shape(batch), self.branch_tokens
+            prompts = Flops(tokens=sum(trunks), pairs=sum(map(causal_pairs, trunks)))
+            replies = Flops(len(forks) * branches, shape.targets, branches * sum(forks))
+            passes = self.num_iterations * (3 + self.has_reference) + (self.num_iterations > 1)
+            prefill, decoding = (flops.forward(work) * self.is_sampled for work in (prompts, replies))
+            seconds += estimate_seconds(flops.forward(prompts + replies) * passes + prefill, decoding)
+        return self.steps * seconds / len(self.batches) / 3600
 
     def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
         """Of the batches cut into passes; one has at least a step with its prompt."""
@@ -118,6 +138,8 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
         [plan.batch(number) for number in range(min(numbers.steps, SAMPLED_BATCHES))],
         (numbers.num_generations if objective.samples else 1) * numbers.max_reply_tokens(reward),
         objective.has_reference,
+        objective.samples,
+        numbers.num_iterations,
     )
 
 
@@ -179,7 +201,8 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
         count = "*" if phase.same_compute_as else work.steps
         counts: list[Cell] = [name, phase.method, str(passes), count, batch_tokens, shape.tokens]
-        rows.append([*counts, *shares[1:], needed / GIB])
+        hours = work.estimate_hours(FlopCounter(model)) / machine.processes if machine.is_gpu else None
+        rows.append([*counts, *shares[1:], needed / GIB, hours])
         fits = fits and needed <= ROOM * machine.process_bytes
     yield Table(columns=COLUMNS, rows=rows)
     yield (
@@ -191,6 +214,11 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"page, that show nothing of some earlier page, and that do not fit {config.model.max_prompt_tokens:,} tokens "
         f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
     )
+    if machine.is_gpu:
+        yield (
+            "hours: of training on H100s or H200s, by FLOPs and what was measured there, with replies of the longest "
+            "length. Validation and the final table come on top; models below 0.5B and small batches take longer."
+        )
     yield from problems
     yield from _memory_lines(fits, machine)
     if config.model.path in SHAPES and not is_there(config.model.path):

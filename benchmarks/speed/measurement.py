@@ -11,8 +11,8 @@ import tyro
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
 
-Part = Literal["env", "reward", "simplify", "training", "rollouts", "rollouts_gpu", "training_gpu"]
-Shape = Literal["tiny", "3.7m", "31m", "smollm2", "qwen0.5b", "qwen3b"]  # model_shapes.toml
+Part = Literal["env", "reward", "simplify", "training", "rollouts", "rollouts_gpu", "training_gpu", "grpo_step"]
+Shape = Literal["tiny", "0.55m", "3.7m", "31m", "smollm2", "qwen0.5b", "qwen3b"]  # model_shapes.toml
 
 
 class Options(Record):

@@ -9,7 +9,7 @@ import torch
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Session
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig
 from train.checkpoints import CheckpointInfo
 from train.config import TinyModelConfig, TinyTokenizerConfig
@@ -17,7 +17,7 @@ from train.memory import PassShape
 from train.policy import Policy
 from train.session_tree import PackedTrees, enable_tree_attention
 from train.tiny import build_model, train_tokenizer
-from train.tokens import SessionTokens, tokenize_session
+from train.tokens import SessionTokens, fit_prompt, tokenize_session
 
 COMPACT = PromptConfig(style="compact")
 
@@ -96,3 +96,10 @@ def make_tiny() -> Tiny:
         trunk for session in sessions for trunk in tokenize_session(tokenizer, session, ContextConfig(), COMPACT, 4096)
     ]
     return Tiny(model, tokenizer, sessions, trunks)
+
+
+def prompt_tokens(tokenizer: Any, observation: Observation, prompt: PromptConfig) -> list[int]:
+    """The tokens of an observation's prompt, up to and including what the template puts before a reply."""
+    fitted = fit_prompt(tokenizer, observation, prompt, 10**9)
+    assert fitted is not None
+    return fitted.tokens

@@ -10,13 +10,13 @@ from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
 from shop_env.reward import RewardConfig
-from tests.train.conftest import COMPACT, Tiny
+from tests.train.conftest import COMPACT, Tiny, prompt_tokens
 from tests.train.qwen_tokenizer import load_qwen_tokenizer
 from tests.train.tiny_gguf import write_gguf
 from train.grpo.groups import rollout_metrics, score_group
 from train.models import load_tokenizer
 from train.rollouts.engine import SampledReply, StopReason
-from train.tokens import SessionTokens, decode_replies, prompt_tokens, reply_tokens, stop_token, tokenize_session
+from train.tokens import SessionTokens, decode_replies, reply_tokens, stop_token, tokenize_session
 
 # The shape of Qwen2.5's template, in our own words.
 CHATML = (

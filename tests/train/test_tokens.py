@@ -12,8 +12,8 @@ from replay_sessions.schema import Click, Session, reply_action
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply, parse_reply
-from tests.train.conftest import COMPACT, Tiny, checkpoint_info
-from train.tokens import prompt_tokens, rationale_tokens, tokenize_session
+from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompt_tokens
+from train.tokens import rationale_tokens, tokenize_session
 
 # The shape of Qwen2.5's template, in our own words: a header line, the text, an end mark and a new line.
 CHATML = (

@@ -3,6 +3,7 @@
 Models are Qwen2.5's shapes; sessions fill the context: 128 of them, with 7 steps each.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from tests.train.flight import qwen2_config
 from tests.train.test_long_pages import long_store
+from train.flops import FlopCounter
 from train.memory import build_on_meta
 from train.tokens import ReplySpan, SessionTokens
 
@@ -126,6 +128,36 @@ def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) ->
     assert shares[1][2] == 0 == shares[2][0]
     assert shares[2][2] == shares[1][0] > 0.1
     assert refused == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "figure"), [("3B", 32_768, "qwen3b.32k.tf32"), ("3B", 8192, "qwen3b.8k.all_kept")]
+)
+def test_hours_of_passes_are_those_that_a_gpu_took(model: str, tokens: int, figure: str) -> None:
+    (measured,) = recorded("training_pass_gpu", f"training_gpu.{figure}.seconds")
+    batch = [(trunk, trunk.replies) for trunk in sessions(tokens, 1)]
+    work = Work(1, [batch], branch_tokens=8 * 40)
+    estimated = 3600 * work.estimate_hours(FlopCounter(build_on_meta(qwen2_config(model), None)))
+    assert 1 / 1.5 < estimated / measured < 1.5
+
+
+@pytest.mark.parametrize(("model", "shape"), [("0.5B", "qwen0.5b"), ("3B", "qwen3b")])
+def test_hours_of_sampling_are_those_that_a_gpu_took(model: str, shape: str) -> None:
+    (tokens_per_s,) = recorded("rollouts_gpu", f"rollouts_gpu.{shape}.prompts.generate.tf32")
+    reply = ReplySpan(1, 8192, 8192 + REPLY, TYPES[0])
+    batch = [(SessionTokens(str(index), [0] * (8192 + REPLY), [reply]), [reply]) for index in range(64)]
+    flops = FlopCounter(build_on_meta(qwen2_config(model), None))
+    with_sampling, without = (
+        Work(1, [batch], branch_tokens=8 * 64, is_sampled=is_sampled).estimate_hours(flops)
+        for is_sampled in (True, False)
+    )
+    assert 1 / 1.5 < 3600 * (with_sampling - without) / (64 * 8 * 64 / tokens_per_s) < 1.5
+
+
+def recorded(record: str, name: str) -> list[float]:
+    """The figures of this name that were measured on an H200."""
+    figures = json.loads((DOCS.parent / f"benchmarks/results/speed/{record}.json").read_text())
+    return [figure["value"] for figure in figures if figure["name"] == name]
 
 
 def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:

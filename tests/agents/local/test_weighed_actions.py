@@ -10,11 +10,11 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, prompt_tokens
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy
 from train.rollouts.sampling import draw_uniforms
-from train.tokens import prompt_tokens, reply_tokens
+from train.tokens import reply_tokens
 
 
 def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:

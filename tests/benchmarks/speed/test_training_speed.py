@@ -108,3 +108,11 @@ def test_training_is_measured_beside_its_peers(tmp_path: Path) -> None:
     assert main(["training", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     names = [each.name for each in written(tmp_path / "speed.json")]
     assert names == [f"training.pass.tiny.{peer}" for peer in ("rows", "prefix", "trie")]
+
+
+def test_the_parts_of_a_grpo_step_add_up(tmp_path: Path) -> None:
+    assert main(["grpo_step", "--quick", "--runs", "2", "--json", str(tmp_path / "speed.json")]) == 0
+    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    parts = [found[f"grpo_step.tiny.{part}"] for part in ("sampling", "reference", "learning", "optimizer", "host")]
+    assert all(0 < part < 100 for part in parts) and sum(parts) == pytest.approx(100)
+    assert found["grpo_step.tiny.total"] > 0

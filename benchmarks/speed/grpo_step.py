@@ -1,0 +1,108 @@
+"""A whole GRPO step in its parts: sampling, the reference's pass, learning, the optimizer, and the rest (the host).
+
+    python -m benchmarks.speed grpo_step --runs 3
+    python -m benchmarks.speed grpo_step --shapes smollm2 qwen0.5b --json speed_gpu.json
+
+Random weights and tokens, 8 replies of 40 tokens to each prompt (30 for `0.55m`). 12 sessions of 6 scored steps, as
+long as the demo shop's: by the shape of the preset `tiny_cpu` (0.55m) and SmolLM2's. 16 separate prompts of 8,192
+tokens: by Qwen2.5-0.5B's. On a GPU products are in bfloat16, and parts end when the GPU has done them.
+
+    grpo_step.SHAPE.PART     percent of the step, in the mean of the runs
+    grpo_step.SHAPE.total    seconds
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from benchmarks.speed.measurement import Measurement, Options
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, find_device
+from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.schema import Click
+from shop_env.prompts import PromptConfig
+from shop_env.reward import reward_preset
+from train.attention.choice import choose_attention
+from train.config import OptimizerConfig, TinyTokenizerConfig
+from train.grpo.config import GrpoConfig
+from train.objectives.grpo import GrpoTrainer
+from train.policy import Policy
+from train.rollouts.engine import LocalEngine
+from train.tiny import train_tokenizer
+from train.tokens import ReplySpan, SessionTokens
+
+_PARTS = ("sampling", "reference", "learning", "optimizer")
+_DEMO = Size(120, steps=6)
+_SIZES = {"0.55m": Size(60, steps=6, reply=30), "qwen0.5b": Size(8192, steps=1)}
+_SESSIONS = {"qwen0.5b": 16}
+
+
+def measure(options: Options) -> Iterator[Measurement]:
+    """Measures a step of each shape."""
+    on_gpu = find_device() == "cuda"
+    for shape in options.choose_shapes(*(("smollm2", "qwen0.5b") if on_gpu else ("0.55m",))):
+        size = QUICK if options.quick else _SIZES.get(shape, _DEMO)
+        seconds: defaultdict[str, float] = defaultdict(float)
+        trainer = _build_trainer(shape, size, _SESSIONS.get(shape, 12), seconds)
+        step = _timed(trainer.step, seconds, "total")
+        step(0)  # kernels are compiled
+        seconds.clear()
+        for number in range(1, options.runs + 1):
+            step(number)
+        seconds["learning"] -= seconds["reference"]
+        seconds["host"] = seconds["total"] - sum(seconds[part] for part in _PARTS)
+        for part in (*_PARTS, "host"):
+            share = 100 * seconds[part] / seconds["total"]
+            yield Measurement(name=f"grpo_step.{shape}.{part}", value=share, unit="%", runs=options.runs)
+        total = seconds["total"] / options.runs
+        yield Measurement(name=f"grpo_step.{shape}.total", value=total, unit="s", runs=options.runs)
+
+
+def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[str, float]) -> Any:
+    """GRPO on random sessions, whose parts add to `seconds` as they run."""
+    autocast = torch.bfloat16 if find_device() == "cuda" else None
+    model = build_model(shape, find_device(), with_trees=True).train()
+    chosen = choose_attention(model, gradient_checkpointing=None, autocast=autocast, tokens=32_768)
+    policy = Policy(model, autocast=autocast, attention=chosen.attention, **chosen.passes._asdict())
+    config = GrpoConfig(
+        optimizer=OptimizerConfig(lr=1e-5), steps=1000, sessions_per_batch=sessions, tokens_per_batch=2**30,
+        num_generations=size.replies, max_new_tokens=size.reply, filter_zero_variance=False,
+    )  # fmt: skip
+    tokenizer = train_tokenizer(list(generate_sessions(20, seed=0)), TinyTokenizerConfig(), PromptConfig())
+    trunks = [_build_trunk(size, SHAPES[shape]["vocab_size"], seed) for seed in range(sessions)]
+    engine, reference = LocalEngine(policy), policy.frozen()
+    reward = reward_preset("shop_r1")
+    trainer: Any = GrpoTrainer(policy, reference, tokenizer, trunks, config, reward, seed=0, engine=engine)
+    for owner, name, part in (
+        (engine, "generate", "sampling"),
+        (reference, "log_probs", "reference"),
+        (trainer, "learn", "learning"),
+        (trainer.optimizer, "step", "optimizer"),
+    ):
+        setattr(owner, name, _timed(getattr(owner, name), seconds, part))
+    return trainer
+
+
+def _build_trunk(size: Size, vocabulary: int, seed: int) -> SessionTokens:
+    tree = build_session(size, vocabulary, seed=seed)
+    spans = [ReplySpan(step + 1, fork, fork + size.reply, Click(name="a")) for step, fork in enumerate(tree.forks)]
+    return SessionTokens(str(seed), [*tree.trunk, *tree.replies[-1][0]], spans)
+
+
+def _timed(call: Callable[..., Any], seconds: defaultdict[str, float], part: str) -> Callable[..., Any]:
+    def timed(*arguments: Any, **options: Any) -> Any:
+        _synchronize()
+        start = time.perf_counter()
+        result = call(*arguments, **options)
+        _synchronize()
+        seconds[part] += time.perf_counter() - start
+        return result
+
+    return timed
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
