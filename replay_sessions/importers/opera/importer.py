@@ -18,7 +18,6 @@ own. A null semantic_id becomes an empty name and a null page an empty page: the
 `check` warns of it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +45,6 @@ _COLUMNS = [
     "input_text",
 ]  # fmt: skip
 _TYPES = ("click", "input", "terminate")
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
 _PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
@@ -152,7 +150,7 @@ def _row(row: ActionRow, entry: OperaSession) -> Row:
         "user_id": entry.user_id,
         "split": entry.split,
         "type": event if event in _TYPES else None,
-        "event": _event_name(event),
+        "event": event,
         "page": row["simplified_html"],
         "name": name,
         "element_text": name,
@@ -160,11 +158,3 @@ def _row(row: ActionRow, entry: OperaSession) -> Row:
         "rationale": (row["rationale"] or "").strip(),
         **{column: row[column] or None for column in ("click_type", "url", "timestamp")},
     }
-
-
-def _event_name(action_type: str | None) -> str:
-    """
-    >>> _event_name("tabActivate"), _event_name("scroll"), _event_name(None)
-    ('tab_activate', 'scroll', 'without a type')
-    """
-    return _CAPITAL.sub("_", action_type).lower() if action_type else "without a type"

@@ -25,7 +25,7 @@ from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
 from replay_sessions.importers.sessions import build_session
 from replay_sessions.importers.sources.row_tables import Row
-from replay_sessions.simplify import Recipe, load_recipe
+from replay_sessions.simplify import load_recipe
 from replay_sessions.simplify.media import ViewportName
 from replay_sessions.store.manifest import Rejected
 
@@ -73,6 +73,11 @@ class RawOptions(Endings, frozen=True, kw_only=True):
     ignore_columns: str = ""
     keep_private_data: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.recipe is not None:
+            load_recipe(self.recipe)  # one of no such name is reported now
+
 
 class RawImporter(Importer):
     """Reads raw pages and a table of actions; see the module."""
@@ -92,7 +97,6 @@ class RawImporter(Importer):
         check_name(self._actions)
         self._table = read_actions(self._actions, frozenset(filter(None, options.ignore_columns.split(","))))
         self.size = len(self._table)
-        self._recipe = load_recipe(options.recipe) if options.recipe else None
         endings = changed_options(options, Endings)
         described = {
             "actions": self._actions.name,
@@ -117,14 +121,7 @@ class RawImporter(Importer):
 
     @cached_property
     def _pages(self) -> "PageFolder":
-        options = self.options
-        return PageFolder(
-            self._root,
-            self._recipe,
-            private_data=not options.keep_private_data,
-            purchase_selector=options.purchase_selector,
-            viewport=options.viewport,
-        )
+        return PageFolder(self._root, self.options)
 
     def split(self) -> Iterator[Part | Rejected]:
         yield from self._table.rejected
@@ -132,11 +129,7 @@ class RawImporter(Importer):
 
     def read(self, source: list[Row], options: RawOptions) -> Iterator[Imported]:
         for rows in ended_sessions(in_time_order(source, lambda row: row.get("timestamp")), options):
-            yield from build_session(
-                rows,
-                self._pages,
-                source=self.name,
-            )
+            yield from build_session(rows, self._pages, source=self.name)
 
 
 def _find_actions(folder: Path) -> Path:
@@ -150,37 +143,25 @@ def _find_actions(folder: Path) -> Path:
 
 
 class PageFolder(Pages):
-    """The pages of a raw log by the names of their files, the last few of them cached simplified.
+    """The pages of a raw log by the names of their files, the last few of them cached simplified."""
 
-    Args:
-        purchase_selector: A click on what this CSS selector matches buys.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        recipe: Recipe | None,
-        *,
-        private_data: bool,
-        purchase_selector: str | None,
-        viewport: ViewportName,
-    ) -> None:
-        self.removes_private_data = private_data
+    def __init__(self, folder: Path, options: RawOptions) -> None:
+        self.removes_private_data = not options.keep_private_data
         self._folder = folder
-        self._recipe = recipe
-        self._purchase_selector = purchase_selector
-        self._viewport = viewport
+        self._options = options
+        self._recipe = load_recipe(options.recipe) if options.recipe else None
         self._cached_page = lru_cache(CACHED_PAGES)(self._read_page)
 
     def page(self, row: Row) -> RawPage:
         return self._cached_page(row["page"] or "")
 
     def is_purchase(self, row: Row, page: RawPage, name: str) -> bool:
-        return self._purchase_selector is not None and page.is_among(self._purchase_selector, name)
+        selector = self._options.purchase_selector
+        return selector is not None and page.is_among(selector, name)
 
     def _read_page(self, file: str) -> RawPage:
-        content = read_saved_page(self._folder, file)
+        content, viewport = read_saved_page(self._folder, file), self._options.viewport
         try:
-            return RawPage(content, self._recipe, private_data=self.removes_private_data, viewport=self._viewport)
+            return RawPage(content, self._recipe, private_data=self.removes_private_data, viewport=viewport)
         except BadSession as error:
             raise Unresolved(f"page '{file}': {error}") from error
