@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Unit = Literal["text", "count", "percent", "difference", "points", "signed", "percent2", "ratio", "nats", "bits", "p"]
 MISSING = "–"
 HEADING_WIDTH = 6  # a longer heading of numbers is broken into lines
-LABEL_WIDTH = 10  # characters that a column of text keeps on a narrow terminal
+MAX_WORD_WIDTH = 20  # a column of text on a narrow terminal breaks only words that are longer
 
 # `percent`, `percent2` (two digits, as papers print) and `difference` hold shares and are shown times 100; `difference`
 # and `signed` always have a sign.
@@ -123,9 +123,8 @@ class Table(Record):
         if self.title:
             yield Text(plain_text(self.title), style="bold")
         texts = [_break_lines(column, cells) for column, *cells in zip(self.columns, *self.texts(), strict=True)]
-        widths = [max(len(line) for text in column for line in text.split("\n")) for column in texts]
         is_text = [column.unit == "text" for column in self.columns]
-        widths = [min(width, LABEL_WIDTH) if text else width for width, text in zip(widths, is_text, strict=True)]
+        widths = list(map(_needed_width, texts, is_text))
         for number, block in enumerate(_split_columns(widths, options.max_width)):
             if number:
                 yield ""
@@ -145,6 +144,13 @@ class Table(Record):
             yield grid
         for note in self.notes:
             yield Text(plain_text(note), style="dim")
+
+
+def _needed_width(texts: Sequence[str], is_text: bool) -> int:
+    """Returns the width that a column keeps on a narrow terminal: that of its lines, of text that of its words."""
+    if not is_text:
+        return max(len(line) for text in texts for line in text.split("\n"))
+    return min(MAX_WORD_WIDTH, max((len(word) for text in texts for word in text.split()), default=0))
 
 
 def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
