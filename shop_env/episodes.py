@@ -43,14 +43,7 @@ def open_source(store: str | Path | SessionSource) -> SessionSource:
     return store
 
 
-class StepCounts(Protocol):
-    """The part of a store that says which steps a session has."""
-
-    def step_count(self, session_id: str) -> int: ...
-    def inferred_steps(self, session_id: str) -> Sequence[int]: ...
-
-
-def scored_indices(store: StepCounts, session_id: str, *, first_action: bool, inferred: bool) -> list[int]:
+def scored_indices(store: SessionSource, session_id: str, *, first_action: bool, inferred: bool) -> list[int]:
     """Returns the steps of a session that are asked about and learnt from, counted from 0; the others are its history.
 
     Args:

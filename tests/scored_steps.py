@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import ReplyOrError, generate, plan_batches
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.scored_steps import AnySplit, ScoredStep, scored_keys, steps_at
+from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, steps_at
 from shop_env.observation import ContextConfig
 
 GOAL_SHOWN = ContextConfig(goal="shown")
@@ -15,7 +15,7 @@ def scored_steps(
     store: SessionStore, split: AnySplit, *, context: ContextConfig | None = None, max_sessions: int | None = None
 ) -> Iterator[ScoredStep]:
     """The scored steps with what an agent sees there."""
-    return steps_at(store, split, scored_keys(store, split, max_sessions=max_sessions), context)
+    return steps_at(store, split, EvaluationConfig(split=split, sessions=max_sessions).keys(store), context)
 
 
 def generate_replies(

@@ -38,7 +38,7 @@ from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.results import ResultRow, intervals_text, results_table, sorted_rows
 from shop_env.evaluation.sample import describe_sample
-from shop_env.evaluation.scored_steps import scored_keys
+from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.phase import PhaseResult
@@ -69,7 +69,7 @@ def evaluate_shared(
     **options: Any,
 ) -> list[StepRecord]:
     """The records of `evaluate`, with its options; all processes call it, and all have all records."""
-    keys = scored_keys(store, split, max_sessions=max_sessions, seed=seed, inferred=inferred)
+    keys = EvaluationConfig(split=split, sessions=max_sessions, seed=seed, inferred=inferred).keys(store)
     own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
     records = evaluate(agent, store, split, session_ids=own, seed=seed, inferred=inferred, **options) if own else []
     ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes

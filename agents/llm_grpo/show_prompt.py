@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.llm_grpo.config import TrainConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.scored_steps import scored_keys, steps_at
+from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.prompts import render_prompt
 
 
@@ -20,6 +20,6 @@ def show_prompt(config: TrainConfig, only: Sequence[str] = ()) -> Iterator[str]:
     """
     store = SessionStore.open(config.store)
     phase = config.phases[next(iter((*only, *config.phases)))]
-    for step in steps_at(store, "train", scored_keys(store, "train")[:1], phase.context):
+    for step in steps_at(store, "train", EvaluationConfig(split="train").keys(store)[:1], phase.context):
         for message in render_prompt(step.observation, config.prompt_of(phase, store), phase.context.pages):
             yield f"=== {message['role']}\n{message['content']}\n"

@@ -11,8 +11,8 @@ session is compared with its digest in the index, from which the fingerprint is 
 replaced while open raises an error or keeps to the former one.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Self
@@ -26,7 +26,6 @@ from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import (
     BadConfig,
     BadSession,
-    ShopR1Error,
     StoreNotFound,
     did_you_mean,
     first_line,
@@ -61,7 +60,8 @@ class SessionStore:
         for shard in self.manifest.shards:
             _check_size(path / shard.file, shard.size_bytes)
         self._rows = {row.session_id: row for row in read_index(path, self.manifest)}
-        self._shards: OrderedDict[int, ShardReader] = OrderedDict()
+        files = [path / shard.file for shard in self.manifest.shards]
+        self._shard = lru_cache(_OPEN_SHARDS)(lambda number: ShardReader(files[number]))
 
     @classmethod
     def open(cls, path_or_name: str | Path) -> Self:
@@ -121,7 +121,7 @@ class SessionStore:
         """
         store = cls(path)
         if store.fingerprint != fingerprint:
-            raise store._replaced()
+            raise BadSession(f"store '{path}' was replaced by another while it was open: open it again")
         return store
 
     def describe(self) -> dict[str, Any]:
@@ -228,28 +228,6 @@ class SessionStore:
                 )
             yield session
 
-    def _shard(self, number: int) -> "ShardReader":
-        if number not in self._shards:
-            try:
-                self._shards[number] = ShardReader(self.path / self.manifest.shards[number].file)
-            except BadSession:
-                if self._is_replaced():
-                    raise self._replaced() from None
-                raise
-            if len(self._shards) > _OPEN_SHARDS:
-                self._shards.popitem(last=False)
-        self._shards.move_to_end(number)
-        return self._shards[number]
-
-    def _is_replaced(self) -> bool:
-        try:
-            return read_manifest(self.path) != self.manifest
-        except ShopR1Error:
-            return False
-
-    def _replaced(self) -> BadSession:
-        return BadSession(f"store '{self.path}' was replaced by another while it was open: open it again")
-
 
 class ShardReader:
     """Reads sessions of one shard by row group; pages' checksums are verified."""
@@ -284,7 +262,10 @@ class ShardReader:
             raise ValueError(f"a session of {group.total_byte_size:,} bytes, or a dictionary")
 
     def _damaged(self, error: Exception) -> BadSession:
-        return BadSession(f"'{self.path}' is damaged ({first_line(error)}): copy the store again or write it anew")
+        return BadSession(
+            f"'{self.path}' is damaged or was replaced meanwhile ({first_line(error)}): open the store again, copy it "
+            "again or write it anew"
+        )
 
 
 def _check_size(shard: Path, size_bytes: int) -> None:

@@ -1,6 +1,6 @@
 """Which steps of a split are scored, what an agent sees at each, and how its replies become figures.
 
-    SessionStore ─► scored_keys (by the index alone) ─► steps_at ─► ScoredStep ─► shop_env/evaluation/generate.py
+    SessionStore ─► EvaluationConfig.keys (by the index alone) ─► steps_at ─► ScoredStep ─► generate.py
 
 The first action of a session is not scored unless asked for: every session begins on the home page, so the papers count
 one page-action pair as known (Shop-R1, section 4.1; OPeRA). Nor are inferred actions (shop_env.episodes).
@@ -41,46 +41,6 @@ class ScoredStep(NamedTuple):
     @property
     def logged(self) -> Action:
         return self.session.steps[self.step_index].action
-
-
-def scored_keys(
-    store: SessionStore,
-    split: AnySplit,
-    *,
-    skip_first_action: bool = True,
-    inferred: bool = False,
-    max_sessions: int | None = None,
-    seed: int = 0,
-    session_ids: Collection[str] | None = None,
-) -> list[StepKey]:
-    """The steps to evaluate on, in the order of the store.
-
-    Args:
-        inferred: Actions too that the log does not hold (`Step.is_inferred`).
-        max_sessions: Only so many sessions of the split, drawn at random.
-        seed: Draws them.
-        session_ids: Only these sessions.
-
-    Raises:
-        BadConfig: There is none.
-    """
-    chosen = draw_sessions(store.session_ids(split), max_sessions, seed)
-    if session_ids is not None:
-        wanted = set(session_ids)
-        chosen = [session_id for session_id in chosen if session_id in wanted]
-    if not chosen:
-        raise BadConfig(f"Split '{split}' of store '{store.path}' holds no session to evaluate")
-    keys = [
-        (one, index)
-        for one in chosen
-        for index in scored_indices(store, one, first_action=not skip_first_action, inferred=inferred)
-    ]
-    if not keys:
-        raise BadConfig(
-            f"Split '{split}' of store '{store.path}' has no step to score: its sessions have first and inferred "
-            "steps alone, which are scored only when asked for (--first-action, --inferred)"
-        )
-    return keys
 
 
 def draw_sessions(session_ids: Sequence[str], count: int | None, seed: int) -> list[str]:
@@ -178,13 +138,25 @@ class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         all_metrics(metric_preset(self.metrics))
 
     def keys(self, store: SessionStore, session_ids: Collection[str] | None = None) -> list[StepKey]:
-        """The steps to evaluate on, or those of some sessions, in the order of the store."""
-        return scored_keys(
-            store,
-            self.split,
-            skip_first_action=not self.first_action,
-            inferred=self.inferred,
-            max_sessions=self.sessions,
-            seed=self.seed,
-            session_ids=session_ids,
-        )
+        """Returns the steps to evaluate on, or those of some sessions, in the order of the store.
+
+        Raises:
+            BadConfig: There is none.
+        """
+        chosen = draw_sessions(store.session_ids(self.split), self.sessions, self.seed)
+        if session_ids is not None:
+            wanted = set(session_ids)
+            chosen = [session_id for session_id in chosen if session_id in wanted]
+        if not chosen:
+            raise BadConfig(f"Split '{self.split}' of store '{store.path}' holds no session to evaluate")
+        keys = [
+            (one, index)
+            for one in chosen
+            for index in scored_indices(store, one, first_action=self.first_action, inferred=self.inferred)
+        ]
+        if not keys:
+            raise BadConfig(
+                f"Split '{self.split}' of store '{store.path}' has no step to score: its sessions have first and "
+                "inferred steps alone, which are scored only when asked for (--first-action, --inferred)"
+            )
+        return keys

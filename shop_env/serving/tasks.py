@@ -11,9 +11,7 @@ never holds the logged action of its own step; `StepTasks.answer` gives it to th
 task of the next step shows it in its history lies in the nature of a replay: who can ask for any task can look it up.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -133,27 +131,23 @@ class StepTasks:
         self.extraction = extraction_of(self.store, extraction)
         self._choice = {"first_action": first_action, "inferred": inferred}
         self._personas = persona_texts(self.store, self.context)
-        self._counts: dict[str, tuple[list[tuple[str, list[int]]], list[int]]] = {}
+        self._keys: dict[str, list[tuple[str, int]]] = {}
         self._episodes = EpisodeCache(_KEPT_CHARACTERS)
         self._lock = Lock()  # neither stores nor caches are made for several threads
 
     def count(self, split: str) -> int:
         """Returns the number of tasks of a split."""
-        _, ends = self._task_counts(split)
-        return ends[-1] if ends else 0
+        return len(self._keys_of(split))
 
     def step_of(self, split: str, index: int) -> TaskKey:
         """Session, user and step of a task, by the store's index alone: no session is read."""
-        scored, ends = self._task_counts(split)
-        count = ends[-1] if ends else 0
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+        keys = self._keys_of(split)
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(keys):
             allowed = (
-                f"it must be a whole number from 0 to {count - 1}" if count else "the split has no step to ask about"
+                f"it must be a whole number from 0 to {len(keys) - 1}" if keys else "the split has no step to ask about"
             )
             raise BadConfig(f"index is {index!r} in split {split!r}; {allowed}.")
-        position = bisect_right(ends, index)
-        session_id, indices = scored[position]
-        step_index = indices[index - (ends[position - 1] if position else 0)]
+        session_id, step_index = keys[index]
         return TaskKey(
             task_id=f"{session_id}#{step_index}",
             split=split,
@@ -190,14 +184,15 @@ class StepTasks:
                 session_id, lambda: Episode(self.store.session(session_id), self.context, self.reward, self._personas)
             )
 
-    def _task_counts(self, split: str) -> tuple[list[tuple[str, list[int]]], list[int]]:
-        """The sessions of a split with the steps of each that are tasks, and how many there are up to its last."""
+    def _keys_of(self, split: str) -> list[tuple[str, int]]:
+        """Returns session and step of each task of a split."""
         if split not in SPLIT_CHOICES:
             raise BadConfig(f"unknown split {split!r}. {did_you_mean(str(split), SPLIT_CHOICES)}")
         with self._lock:
-            if split not in self._counts:
-                session_ids = self.store.session_ids(cast(SplitChoice, split))
-                steps = [(name, scored_indices(self.store, name, **self._choice)) for name in session_ids]
-                scored = [(name, indices) for name, indices in steps if indices]
-                self._counts[split] = scored, list(accumulate(len(indices) for _, indices in scored))
-            return self._counts[split]
+            if split not in self._keys:
+                self._keys[split] = [
+                    (name, index)
+                    for name in self.store.session_ids(cast(SplitChoice, split))
+                    for index in scored_indices(self.store, name, **self._choice)
+                ]
+            return self._keys[split]

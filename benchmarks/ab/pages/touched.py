@@ -21,7 +21,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.scored_steps import ScoredStep, StepKey, scored_keys, sessions_at
+from shop_env.evaluation.scored_steps import EvaluationConfig, ScoredStep, StepKey, sessions_at
 from shop_env.metrics.clustered_errors import Codes
 from shop_env.observation import ObservedSession, persona_texts
 
@@ -52,7 +52,7 @@ class TouchedSteps:
             "B": load_change(config.change),
             "placebo": load_change(config.placebo) if config.placebo else spaced,
         }
-        every = scored_keys(store, config.split, max_sessions=config.sessions, seed=config.seed)
+        every = EvaluationConfig(split=config.split, sessions=config.sessions, seed=config.seed).keys(store)
         self.step_count = len(every)
         touched, self.repriced = dict[StepKey, str](), 0
         pairs = zip(self.steps("A", every), self.steps("B", every), strict=True)
