@@ -15,7 +15,6 @@ never terminates is stopped after 20 replies (`gymnasium.make(…, max_episode_s
 
 What the reward means (`reward`):
     none        always 0: nothing is to be maximised (the default)
-    purchase    1 for the reply that buys, else 0: how well a policy sells to itself; it rewards no likeness to a person
     shopper     the probability that this very shopper, whose policy is known, would have done this here; 0 for a reply
                 that does nothing. Maximising it means acting like the shopper's likeliest self
 
@@ -45,7 +44,7 @@ from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 
-LiveReward = Literal["none", "purchase", "shopper"]
+LiveReward = Literal["none", "shopper"]
 VISIT_CONTEXT = ContextConfig(goal="shown")
 
 _VISIT_ID = re.compile(r"live-(\d+)-(\d{6,})")
@@ -141,7 +140,6 @@ class LiveEnv(TextEnv):
             if self._reward == "shopper":
                 reward = action_probabilities(visit.observation(VISIT_CONTEXT)).get(reply.action, 0.0)
             visit.act(reply)
-            reward += self._reward == "purchase" and visit.shop.outcome == "purchase"
             info["action"] = reply_action(reply.action)
         visit.replies += 1
         info["idle_replies"] = visit.replies - len(visit.steps)

@@ -85,7 +85,6 @@ def audit_store(
         warnings=(
             *(Finding("import", message) for message in manifest.warnings),
             *(finding for finding, is_fault in weighed_findings if not is_fault),
-            *_coincidences(find_exact_duplicates(fact for fact in readable if fact.may_coincide)),
             *_doubtful_steps(readable),
             *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
             *_endless(store),
@@ -173,12 +172,6 @@ def _duplicates(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
             f"{pluralize(len(pairs), 'repeated session')}, exactly as another, such as {copy!r} repeating {first!r}"
         )
         yield Finding("duplicates", message, tuple(copy for _, copy in pairs))
-
-
-def _coincidences(pairs: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    if pairs:
-        message = f"{pluralize(len(pairs), 'session')} of a few clicks as another, which people may well do by chance"
-        yield Finding("coincidences", message)
 
 
 def _shared_users(store: SessionStore) -> Iterator[Finding]:

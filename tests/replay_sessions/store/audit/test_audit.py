@@ -83,7 +83,6 @@ def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
 
     report = audit_store(make_store([wordless(0), wordless(1)]))
     assert codes(report) == []
-    assert "coincidences" in {finding.code for finding in report.warnings}
 
 
 def test_near_repetitions_across_splits_are_found(make_store: MakeStore) -> None:
