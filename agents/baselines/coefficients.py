@@ -9,7 +9,6 @@ shows. Intervals are clustered by user (sandwich).
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import msgspec
 import numpy as np
 
 from agents.adapted import Floats, TrainView
@@ -62,29 +61,16 @@ def coefficient_table(store: TrainView | str, *, max_steps: int | None = None) -
     budget = "the goal's budget" if has_budgets else "the store's median price"
     return Table(
         columns=columns("action", "change", nats=("log-odds",)),
-        rows=[(effect.role, effect.name.replace("BUDGET", budget), effect.estimate) for effect in effects],
+        rows=[(role, name.replace("BUDGET", budget), estimate) for role, name, estimate in effects],
         title="How the log-odds of an action change, all else equal, with 95% intervals over users",
         name="coefficients",
     )
 
 
-class LogOddsChange(msgspec.Struct, frozen=True):
-    """A change of the log-odds of a kind of action, with its standard error over users."""
-
-    role: str
-    name: str
-    log_odds: float
-    standard_error: float
-
-    @property
-    def estimate(self) -> Estimate:
-        """Returns the change with its 95% interval."""
-        half = NORMAL_95 * self.standard_error
-        return Estimate(self.log_odds, self.log_odds - half, self.log_odds + half)
-
-
-def estimate_changes(model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]) -> Iterator[LogOddsChange]:
-    """Estimates the effects that vary within the roles that are taken often.
+def estimate_changes(
+    model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]
+) -> Iterator[tuple[str, str, Estimate]]:
+    """Yields the effects that vary within the roles that are taken often: role, name, change with its 95% interval.
 
     The coefficients of these roles are taken together; those of personas, categories and other roles are held at the
     fit, so that intervals are somewhat too short where these say the same.
@@ -113,8 +99,8 @@ def estimate_changes(model: ChoiceModel, labelled: Sequence[Labelled], users: Se
         for name, units in EFFECTS.items():
             amounts = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
             if varies[amounts != 0].all():
-                error = float(np.sqrt(amounts @ spread[block, block] @ amounts))
-                yield LogOddsChange(role, name, float(amounts @ weights), error)
+                change, half = amounts @ weights, NORMAL_95 * np.sqrt(amounts @ spread[block, block] @ amounts)
+                yield role, name, Estimate(float(change), float(change - half), float(change + half))
 
 
 def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequence[int]) -> tuple[Floats, Floats]:
