@@ -6,14 +6,15 @@ with the name of its base. The training state (trained weights, optimizer moment
 bit for bit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from replay_sessions.foundation.durable_files import replace_json, sync_file, sync_folder, writing
@@ -167,7 +168,7 @@ def save_state(
 
 
 def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | None:
-    """The tensors, each read on access, and the progress that `save_state` wrote; None where there is no state.
+    """The tensors by name, and the progress that `save_state` wrote; None where there is no state.
 
     Raises:
         CheckpointMismatch: A file is damaged or missing.
@@ -175,7 +176,9 @@ def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | No
     try:
         if (state := _read_state(folder)) is None:
             return None
-        return _SavedTensors([folder / name for name in state.files]), state.progress
+        # Mapped into memory: a tensor is read as it is used.
+        tensors = (load_file(folder / name).items() for name in state.files)
+        return dict(chain.from_iterable(tensors)), state.progress
     except (SafetensorError, ValueError, OSError) as error:
         raise CheckpointMismatch(
             f"the training state '{folder / STATE_FILE}' is damaged ({error}); start the run again."
@@ -192,24 +195,6 @@ class _State(Config):
 def _read_state(folder: Path) -> _State | None:
     file = folder / STATE_FILE
     return msgspec.json.decode(file.read_bytes(), type=_State) if file.exists() else None
-
-
-class _SavedTensors(Mapping[str, Tensor]):
-    """The tensors of several files, read on access."""
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        opened: list[Any] = [safe_open(file, framework="pt") for file in files]
-        self._file_of = {name: file for file in opened for name in file.keys()}  # noqa: SIM118 - it is no dict
-
-    def __getitem__(self, name: str) -> Tensor:
-        tensor: Tensor = self._file_of[name].get_tensor(name)
-        return tensor
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._file_of)
-
-    def __len__(self) -> int:
-        return len(self._file_of)
 
 
 def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[dict[str, Tensor]]:

@@ -124,20 +124,16 @@ class LoraConfig(Config):
     Attributes:
         rank: Their inner width; more can learn more and costs more.
         alpha: What they add is scaled by alpha / rank.
-        dropout: The share of their inputs that is left out in training; a policy of GRPO then differs from itself.
         target_modules: Beside which layers they stand, such as q_proj; all-linear: all but the output.
     """
 
     rank: int = 16
     alpha: float = 32.0
-    dropout: float = 0.0
     target_modules: tuple[str, ...] = ("all-linear",)
 
     def __post_init__(self) -> None:
         if self.rank < 1:
             raise BadConfig(f"lora.rank is {self.rank}; it must be at least 1.")
-        if not 0 <= self.dropout < 1:
-            raise BadConfig(f"lora.dropout is {self.dropout}; it must lie between 0 and 1, and below 1.")
         if not self.target_modules or ("all-linear" in self.target_modules and len(self.target_modules) > 1):
             raise BadConfig(
                 f"lora.target_modules is {list(self.target_modules)}; give the names of layers, or all-linear alone."

@@ -65,7 +65,6 @@ def build_peft_config(config: LoraConfig) -> Any:
     return PeftConfig(
         r=config.rank,
         lora_alpha=config.alpha,
-        lora_dropout=config.dropout,
         target_modules="all-linear" if targets == ["all-linear"] else targets,
         task_type="CAUSAL_LM",
     )

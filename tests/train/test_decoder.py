@@ -96,7 +96,7 @@ def test_an_adapter_is_merged(tmp_path: Any) -> None:
     base.save_pretrained(tmp_path)
     enable_tree_attention(base)
     base.name_or_path = str(tmp_path)
-    model = add_adapter(base, LoraConfig(rank=4, alpha=8, dropout=0.0), seed=0)
+    model = add_adapter(base, LoraConfig(rank=4, alpha=8), seed=0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "lora_B" in name:

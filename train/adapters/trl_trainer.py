@@ -92,7 +92,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         """s(r) of each reply, by the policy itself at temperature 1; None for a malformed reply."""
         prompt_ids, _, _ = self._tokenize_prompts(prompts)
         was_training = self.model.training
-        self.model.eval()  # the dropout of adapters is no part of a policy, and layers need not be computed twice
+        self.model.eval()  # dropout is no part of a policy, and layers need not be computed twice
         rows = zip(map(list, prompt_ids), completions, replies, strict=True)
         certainties: list[float | None] = []
         size = self.args.per_device_train_batch_size

@@ -106,12 +106,6 @@ def attention_dtype(query: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
 
 
-def attend_causally(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """Causal attention of one sequence with itself, without gradient."""
-    dtype = attention_dtype(query)
-    return attend_part(query.to(dtype), key.to(dtype), value.to(dtype), scale, is_causal=True)[0]
-
-
 @dataclass(frozen=True)
 class _Batch:
     """Branches side by side: replies, and continuations behind a copy of the tokens of their reply that they see.

@@ -73,11 +73,6 @@ class GrpoConfig(Config):
         """The tokens of a reply in training: with the logged action behind it, where the reward is its likelihood."""
         return self.max_new_tokens * (2 if reward.kind == "log_likelihood" else 1)
 
-    @property
-    def needs_old(self) -> bool:
-        """True where a batch passes the policy once more before the first update on it."""
-        return self.num_iterations > 1
-
     def sampling(self, end_token: int) -> SamplingConfig:
         """The options by which the groups of a batch are sampled."""
         return SamplingConfig(

@@ -141,10 +141,11 @@ class GroupTrainer(ABC):
         tokens, row_tokens = map(self.ranks.all_reduce_sum, (packed.tokens, sum(each.row_tokens for each in packs)))
         if row_tokens:
             metrics["packed_share"] = tokens / row_tokens
-        old = self.statistics(batch) if config.needs_old else None
+        needs_old = config.num_iterations > 1
+        old = self.statistics(batch) if needs_old else None
         for update in range(config.num_iterations):
             metrics |= self.learn(batch, old) | self.optimizer.step(step * config.num_iterations + update)
-        passes = config.num_iterations * (1 + self.has_reference) + config.needs_old
+        passes = config.num_iterations * (1 + self.has_reference) + needs_old
         metrics["tokens"] = self.ranks.all_reduce_sum(sampled.tokens + passes * packed.tokens)
         flops = self._flops.forward(sampled) + self._flops.forward(packed) * (passes + 2 * config.num_iterations)
         metrics["flops"] = self.ranks.all_reduce_sum(flops)

@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from replay_sessions.foundation.errors import first_line
-from train.attention.structured import Structured, attend_causally
+from train.attention.partial import attend_part
+from train.attention.structured import Structured
 from train.fused import normalize, rotate
 from train.policy import Policy
 from train.session_tree import SessionTree, pack
@@ -97,7 +98,7 @@ def _find_fault(layers: Layers, policy: Policy) -> str | None:
 def attend_to_trunk(_layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
     """Attend, causally, of one trunk."""
     queries, keys, values = (each.transpose(0, 1)[None] for each in (query, key, value))
-    output = attend_causally(queries, keys, values, scale)
+    output, _ = attend_part(queries, keys, values, scale, is_causal=True)
     return output[0].transpose(0, 1).flatten(1)
 
 
