@@ -36,26 +36,19 @@ class TrainingData:
         """The sessions as the policy of a phase sees them; logs what did not fit."""
         key = phase.context, self._config.prompt_of(phase, self._store)
         if key not in self._trunks:
-            self._trunks[key] = self._read(tokenizer, *key)
+            self._trunks[key] = self._read(phase, tokenizer, key[1])
         return self._trunks[key]
 
-    def _read(self, tokenizer: Any, context: ContextConfig, prompt: PromptConfig) -> list[SessionTokens]:
-        limit = self._config.model.max_prompt_tokens
+    def _read(self, phase: PhaseConfig, tokenizer: Any, prompt: PromptConfig) -> list[SessionTokens]:
+        config, store = self._config, self._store
         # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
-        first = next(iter(self._store.sessions("train")), None)
+        first = next(iter(store.sessions("train")), None)
         instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
-        long_pages, inferred = self._config.model.long_pages, self._config.inferred
-        settings = (context, prompt, limit, long_pages, inferred, self._store.fingerprint)
+        limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
+        settings = (phase.context, prompt, limit, long_pages, config.inferred, store.fingerprint)
         key = cache_key(tokenizer.backend_tokenizer.to_str(), tokenizer.chat_template, instructions, settings)
-
-        def tokenize() -> Iterator[SessionTokens]:
-            personas = persona_texts(self._store, context)
-            for session in self._store.sessions("train"):
-                yield from tokenize_session(
-                    tokenizer, session, context, prompt, limit, personas, long_pages, inferred=inferred
-                )
-
-        trunks = cached_trunks(self._folder, key, tokenize)
+        sessions = store.sessions("train")
+        trunks = cached_trunks(self._folder, key, lambda: tokenize_sessions(config, phase, store, tokenizer, sessions))
         self._log_size(trunks)
         return trunks
 
@@ -71,6 +64,18 @@ class TrainingData:
         self._log(str(shares))
         if problem := shares.problem(self._config.model):
             raise BadConfig(problem)
+
+
+def tokenize_sessions(
+    config: TrainConfig, phase: PhaseConfig, store: SessionStore, tokenizer: Any, sessions: Iterable[Session]
+) -> Iterator[SessionTokens]:
+    """Sessions of a store as the policy of a phase sees them."""
+    model, context, prompt = config.model, phase.context, config.prompt_of(phase, store)
+    limit, long_pages, personas = model.max_prompt_tokens, model.long_pages, persona_texts(store, context)
+    for session in sessions:
+        yield from tokenize_session(
+            tokenizer, session, context, prompt, limit, personas, long_pages, inferred=config.inferred
+        )
 
 
 def target_counts(sessions: Iterable[Session], *, inferred: bool) -> dict[str, int]:

@@ -11,20 +11,18 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from transformers import AutoConfig, Qwen2Config
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import page_shares, rationale_coverage, target_counts
+from agents.llm_grpo.data import page_shares, rationale_coverage, target_counts, tokenize_sessions
 from agents.llm_grpo.options import MachineOptions
 from agents.llm_grpo.presets import SHAPES
 from replay_sessions.foundation.table import Cell, Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-from shop_env.observation import persona_texts
 from train.config import SftConfig, TinyTokenizerConfig
 from train.flops import FlopCounter, causal_pairs, estimate_seconds
 from train.flops import Work as Flops
@@ -37,7 +35,7 @@ from train.objectives import load_objective
 from train.policy import autocast_dtype
 from train.sampler import SessionPlan, SessionSteps
 from train.tiny import build_model, train_tokenizer
-from train.tokens import SessionTokens, tokenize_session
+from train.tokens import SessionTokens
 
 GIB = 2**30
 SAMPLED_STEPS = 200  # of whole sessions, from which tokens and shares are estimated
@@ -179,19 +177,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     for name, phase in config.phases.items():
         if phase.numbers is None:
             continue
-        personas = persona_texts(store, phase.context)
-        prompt = config.prompt_of(phase, store)
-        tokenize = partial(
-            tokenize_session,
-            tokenizer,
-            context=phase.context,
-            prompt=prompt,
-            personas=personas,
-            inferred=config.inferred,
-        )
-        limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
-        tokenized = (tokenize(session, max_prompt_tokens=limit, long_pages=long_pages) for session in sessions)
-        trunks = [trunk for of_session in tokenized for trunk in of_session]
+        trunks = [*tokenize_sessions(config, phase, store, tokenizer, sessions)]
         shares = page_shares(trunks, targets, is_sample=len(sessions) < len(ids))
         if problem := shares.problem(config.model):
             problems[f"A run would be refused: {problem}"] = None

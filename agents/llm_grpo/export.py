@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.data import TrainingData, tokenize_sessions
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Table
@@ -24,7 +24,6 @@ from train.adapters.verl import overrides
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
-from train.tokens import tokenize_session
 
 LAUNCH = """\
 #!/bin/sh
@@ -95,24 +94,15 @@ def _write_steps(
     """
     tokenizer = load_tokenizer(str(config.model.path))
     context, prompt = phase.context, config.prompt_of(phase, store)
-    limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
     lines: list[str] = []
     data = TrainingData(config, store, folder / "tokens", lines.append)
     splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
     yield from lines
     write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
-    personas = persona_texts(store, context)
     if validation:
         drawn = draw_sessions(store.session_ids("validation"), phase.validation.sessions, config.seed)
-        splits["validation"] = scored_trunks(
-            [
-                trunk
-                for session in map(store.session, drawn)
-                for trunk in tokenize_session(
-                    tokenizer, session, context, prompt, limit, personas, long_pages, inferred=config.inferred
-                )
-            ]
-        )
+        sessions = map(store.session, drawn)
+        splits["validation"] = scored_trunks([*tokenize_sessions(config, phase, store, tokenizer, sessions)])
     for split, trunks in splits.items():
         rows = step_rows(
             store.session,
@@ -122,9 +112,9 @@ def _write_steps(
             prompt,
             phase.get_reward(config.reward_config),
             split=split,
-            max_prompt_tokens=limit,
-            personas=personas,
-            long_pages=long_pages,
+            max_prompt_tokens=config.model.max_prompt_tokens,
+            personas=persona_texts(store, context),
+            long_pages=config.model.long_pages,
             extraction=extraction_of(store, "strict"),
         )
         count = sum(len(trunk.replies) for trunk in trunks)

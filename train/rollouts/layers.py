@@ -47,9 +47,7 @@ class Layers(Protocol):
     """
 
     can_be_captured: bool
-
-    @property
-    def device(self) -> torch.device: ...
+    device: torch.device
 
     def logits(self, tokens: Tensor, positions: Tensor, attend: Attend, rows: Tensor | None = None) -> Tensor:
         """(N,) tokens at (N,) positions -> (N, V) in float32; of some rows only, where these are given."""
@@ -57,27 +55,27 @@ class Layers(Protocol):
 
 def build_layers(policy: Policy) -> Layers:
     """The policy's layers with its weights of now, inside its `forward_context`."""
-    kinds: Sequence[_Kind] = ["compiled", "plain"] if policy.device.type == "cuda" else ["plain"]
-    if policy.model in _KINDS:
-        kinds = [_KINDS[policy.model]]
-    for kind in kinds:
-        if kind == "modules":
-            break
-        try:
-            layers = DecoderLayers(policy, compiled=kind == "compiled")
-            reason = None if policy.model in _KINDS else _find_fault(layers, policy)
-        except (AttributeError, RuntimeError, TypeError) as error:
-            reason = f"{type(error).__name__}: {first_line(error)}"
-        if reason is None:
-            _KINDS[policy.model] = kind
-            return layers
-        logger.info("sampling: layers that are %s are not used: %s", kind, reason)
-    _KINDS[policy.model] = "modules"
-    return ModelLayers(policy)
+    if policy.model not in _KINDS:
+        _KINDS[policy.model] = _choose_kind(policy)
+    kind = _KINDS[policy.model]
+    return ModelLayers(policy) if kind == "modules" else DecoderLayers(policy, compiled=kind == "compiled")
 
 
 _Kind = Literal["compiled", "plain", "modules"]
 _KINDS: WeakKeyDictionary[Any, _Kind] = WeakKeyDictionary()  # by model, what its trial left
+
+
+def _choose_kind(policy: Policy) -> _Kind:
+    kinds: Sequence[_Kind] = ["compiled", "plain"] if policy.device.type == "cuda" else ["plain"]
+    for kind in kinds:
+        try:
+            reason = _find_fault(DecoderLayers(policy, compiled=kind == "compiled"), policy)
+        except (AttributeError, RuntimeError, TypeError) as error:
+            reason = f"{type(error).__name__}: {first_line(error)}"
+        if reason is None:
+            return kind
+        logger.info("sampling: layers that are %s are not used: %s", kind, reason)
+    return "modules"
 
 
 @torch.no_grad()
@@ -108,11 +106,7 @@ class ModelLayers:
     can_be_captured = False  # autocast's casts of the weights would be captured too
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    @property
-    def device(self) -> torch.device:
-        return self._policy.device
+        self._policy, self.device = policy, policy.device
 
     def logits(self, tokens: Tensor, positions: Tensor, attend: Attend, rows: Tensor | None = None) -> Tensor:
         return self._policy.logits(tokens[None], positions[None], _AttentionOfModules(attend), rows)
@@ -169,7 +163,7 @@ class DecoderLayers:
     can_be_captured = True
 
     def __init__(self, policy: Policy, *, compiled: bool) -> None:
-        self._policy = policy
+        self._policy, self.device = policy, policy.device
         decoder, dtype = policy.model.get_decoder(), policy.compute_dtype
         first = decoder.layers[0].self_attn
         width = int(first.head_dim)
@@ -181,10 +175,6 @@ class DecoderLayers:
         self._dtype = dtype
         parts: tuple[Any, Any] = _compile_parts() if compiled else (_project, _finish)
         self._project, self._finish = parts
-
-    @property
-    def device(self) -> torch.device:
-        return self._policy.device
 
     def logits(self, tokens: Tensor, positions: Tensor, attend: Attend, rows: Tensor | None = None) -> Tensor:
         shape, states = self._shape, F.embedding(tokens, self._embedding).float()
