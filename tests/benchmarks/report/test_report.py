@@ -14,12 +14,10 @@ import msgspec
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import OUTCOMES, judge, read_evidence
 from benchmarks.report.session_data import SHOP_STYLE, page_view, session_data
-from benchmarks.report.step_figures import differences, leader
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
@@ -51,19 +49,6 @@ def test_the_first_screen_tells_who_says_mostly_one_type_of_action(report: Path)
     told = {row.text(deep=False).strip(): [small.text() for small in row.css("small")] for row in rows}
     assert told["majority"] == ["mostly terminates"]
     assert [label for label, of in told.items() if "mostly terminates" in of] == ["majority"]
-
-
-def test_paired_differences_are_those_of_the_leaderboards_compare(board: Path) -> None:
-    evidence = read_evidence(board)
-    found = {(one.first, one.metric): one for one in differences(evidence)}
-    best = leader(evidence)
-    assert best is not None
-    assert best.label == "copy_match"  # the oracle knows the policy and leads nobody's ranking
-    for label in ("random", "majority", "oracle?temperature=0.6"):
-        options = Compare(folder=board, first=label, second=best.label, metrics=("exact_accuracy", "type_f1_macro"))
-        for expected in compare(options):
-            one, other = found[label, expected.difference.metric], expected.difference
-            assert (one.estimate, one.p_value, one.clusters) == (other.estimate, other.p_value, other.clusters)
 
 
 def test_every_step_stands_in_the_viewer_with_each_agents_own_reply(

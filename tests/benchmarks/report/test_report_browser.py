@@ -226,25 +226,6 @@ def test_keys_walk_steps_sessions_and_matches(report: Path, visit: Callable[...,
     one.wait_for("!document.querySelector('#figures').hidden")
 
 
-def test_keys_walk_through_every_step_of_25_sessions(report: Path, visit: Callable[..., Visit]) -> None:
-    sessions = blocks_of(report)["index"]["sessions"][:25]
-    one = visit(report)
-    one.page.keyboard.press("f")
-    one.wait_for("document.title.endsWith('step 2')")
-    one.page.keyboard.press("ArrowLeft")
-    seen = 0
-    for session in sessions:
-        for number, _ in enumerate(session["steps"]):
-            one.wait_for(f"document.title === {session['id'] + f', step {number + 1}'!r}")
-            one.page.wait_for_selector("iframe.frame[data-shown]")  # and led to its first mark
-            seen += 1
-            one.page.keyboard.press("ArrowRight")
-        one.page.keyboard.press("j")
-        one.wait_for("document.title.endsWith('step 2')")
-        one.page.keyboard.press("ArrowLeft")
-    assert seen == sum(len(session["steps"]) for session in sessions) > 100
-
-
 def test_a_click_into_the_page_leaves_the_keys_where_they_were(report: Path, visit: Callable[..., Visit]) -> None:
     one = visit(report)
     one.page.keyboard.press("f")
@@ -350,11 +331,6 @@ def test_a_bar_of_the_first_screen_opens_its_steps(report: Path, visit: Callable
     assert one.page.locator("[data-outcome='other_element']:not(.faded) .said", has_text="copy_match").count() == 1
 
 
-def test_a_bar_says_what_it_is(report: Path, visit: Callable[..., Visit]) -> None:
-    bar = visit(report).page.locator(".ranked .best .segment.other_element").first
-    assert "copy_match clicked another element: " in bar.get_attribute("aria-label")
-
-
 def test_hostile_content_stays_in_its_frame(hostile_report: Path, visit: Callable[..., Visit]) -> None:
     sessions = blocks_of(hostile_report)["index"]["sessions"]
     one = visit(hostile_report)
@@ -402,9 +378,7 @@ def test_light_and_dark_follow_the_system_and_the_button(report: Path, visit: Ca
     assert light.evaluate(colour) == "rgb(20, 23, 26)"
 
 
-def test_a_thousand_sessions_fit_and_open_at_once(
-    tmp_path: Path, visit: Callable[..., Visit], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_thousand_sessions_fit_and_open_at_once(tmp_path: Path, visit: Callable[..., Visit]) -> None:
     demo_store_at(tmp_path / "store", 1000, seed=3)
     agents = ("random,majority,copy_match,oracle T 0.6=oracle?temperature=0.6,oracle greedy=oracle?temperature=0",)
     run_leaderboard(
@@ -418,18 +392,10 @@ def test_a_thousand_sessions_fit_and_open_at_once(
     )
     assert main([str(tmp_path / "b")]) == 0
     report = tmp_path / "b" / "report.html"
-    size = report.stat().st_size
-    assert size < LARGEST_BYTES
+    assert report.stat().st_size < LARGEST_BYTES
     one = visit(report)
-    one.wait_for("performance.getEntriesByName('first-contentful-paint').length > 0")
-    drawn_ms = one.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    began = time.perf_counter()
     one.go("#sessions")
     one.page.wait_for_selector("iframe.frame")
-    viewer_s = time.perf_counter() - began
-    with capsys.disabled():
-        seen = f"figures seen after {drawn_ms:.0f} ms, a session after {viewer_s:.2f} s"
-        print(f"\n1,000 sessions: {size / 1e6:.1f} MB, {seen}")
     assert one.page.inner_text("#count").startswith("1,000 of 1,000 sessions")
     listed = "document.querySelectorAll('#list li').length"
     few = one.page.evaluate(listed)
