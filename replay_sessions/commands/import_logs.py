@@ -26,6 +26,7 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
 from replay_sessions.importers.importer import Importer
+from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.ner import load_ner
@@ -67,6 +68,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
     Attributes:
         source: What to read.
         workers: So many processes; None: one for each core, where reading takes longer than starting them.
+        engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
         customers: A table (CSV, parquet) of what the shop knows of its users: user_id, and any columns. Each value is
             removed from the sessions of its user.
         ner: MODULE:FUNCTION that finds names in a line of a page; see replay_sessions.private_data.ner.
@@ -75,6 +77,7 @@ class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
     source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
     importer: Annotated[OptionsT, tyro.conf.arg(name="")]
     workers: int | None = None
+    engine: Engine = "processes"
     customers: Path | None = None
     ner: str | None = None
 
@@ -110,6 +113,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
                 splits=options.splits,
                 overwrite=options.overwrite,
                 workers=options.workers,
+                engine=options.engine,
                 removal=removal,
                 on_progress=advance,
             )

@@ -11,7 +11,7 @@ from typing import assert_never
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.customer_sessions import CustomerRemoval
 from replay_sessions.importers.importer import Imported, Importer, LeftOut, TrimmedText
-from replay_sessions.importers.running.batches import read_batches
+from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.importers.running.grounding import Grounding
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
@@ -26,6 +26,7 @@ def run_import(
     splits: SplitPlan | None = None,
     overwrite: bool = False,
     workers: int | None = 1,
+    engine: Engine = "processes",
     removal: CustomerRemoval | None = None,
     on_progress: Callable[[int], None] = lambda size: None,
 ) -> None:
@@ -34,6 +35,7 @@ def run_import(
     Args:
         workers: Processes that read; None: one for each core, for a source that takes longer than to start them.
         removal: Takes out what the shop knows of the users of sessions.
+        engine: "ray" reads the parts on a Ray cluster whose machines share the source's folder.
         on_progress: Called with how much of the source was read since the last call, in units of `Importer.size`.
 
     Raises:
@@ -43,7 +45,7 @@ def run_import(
     options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
     with StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer:
         count, reason, grounding = 0, "the source is empty", Grounding()
-        items = _read_items(importer, workers, on_progress)
+        items = _read_items(importer, workers, engine, on_progress)
         for item in removal.apply(items) if removal else items:
             grounding.add(item)
             rejected = _add(writer, item)
@@ -58,8 +60,10 @@ def run_import(
             raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")
 
 
-def _read_items(importer: Importer, workers: int | None, on_progress: Callable[[int], None]) -> Iterator[Imported]:
-    for batch, items in read_batches(importer, workers):
+def _read_items(
+    importer: Importer, workers: int | None, engine: Engine, on_progress: Callable[[int], None]
+) -> Iterator[Imported]:
+    for batch, items in read_batches(importer, workers=workers, engine=engine):
         yield from items
         on_progress(batch.size)
 

@@ -101,8 +101,8 @@ def test_a_killed_worker_ends_the_import_and_its_file_is_named(tmp_path: Path) -
 def test_processes_are_started_for_what_takes_longer_than_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starting_s: float, starts: bool
 ) -> None:
-    monkeypatch.setattr("replay_sessions.importers.running.batches.STARTING_S", starting_s)
-    monkeypatch.setattr("replay_sessions.importers.running.batches.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("replay_sessions.importers.running.engines.STARTING_S", starting_s)
+    monkeypatch.setattr("replay_sessions.importers.running.engines.os.cpu_count", lambda: 2)
     run_import(Processes(tmp_path), tmp_path / "store", workers=None)
     readers = {session.source for session in SessionStore.open(tmp_path / "store").sessions()}
     assert (len(readers) > 1) is starts

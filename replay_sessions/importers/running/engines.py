@@ -1,4 +1,4 @@
-"""Reads the parts of a source in this process or in several, and yields results in order.
+"""Reads the parts of a source in this process, in several, or as tasks of a Ray cluster, and yields results in order.
 
 At most one batch of parts more than there are workers is in flight, so memory does not grow with the source.
 """
@@ -9,16 +9,19 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing import connection, get_context, parent_process
+from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import ImportFailed
+from replay_sessions.foundation.errors import ImportFailed, first_line
+from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part
 from replay_sessions.store.manifest import Rejected
 
+Engine = Literal["processes", "ray"]
 STARTING_S = 1.0  # about how long processes take to start
 
 
@@ -37,9 +40,10 @@ class Batch(msgspec.Struct):
 
 
 Results = Iterator[tuple[Batch, Iterable[Imported]]]
+Submit = Callable[[Importer, Batch], Future[list[Imported]]]
 
 
-def read_batches(importer: Importer, workers: int | None) -> Results:
+def read_batches(importer: Importer, *, workers: int | None, engine: Engine = "processes") -> Results:
     """Yields the batches of a source and what is read of each, in order.
 
     Args:
@@ -50,12 +54,18 @@ def read_batches(importer: Importer, workers: int | None) -> Results:
         ImportFailed: A process that read a batch was killed.
     """
     batches = _gather(importer)
+    if engine == "ray":
+        with _ray_tasks() as (submit, count):
+            yield from _in_order(importer, batches, submit, count)
+        return
     start = time.monotonic()
     for batch in batches:
         yield batch, batch.read(importer)
         if workers != 1 and (workers or time.monotonic() - start > STARTING_S):
             break
-    yield from _read_in_processes(importer, batches, workers or os.cpu_count() or 1)
+    count = workers or os.cpu_count() or 1
+    with worker_processes(count) as pool:
+        yield from _in_order(importer, batches, lambda *job: pool.submit(_read, *job), count)
 
 
 def _gather(importer: Importer) -> Iterator[Batch]:
@@ -70,18 +80,17 @@ def _gather(importer: Importer) -> Iterator[Batch]:
         yield batch
 
 
-def _read_in_processes(importer: Importer, batches: Iterator[Batch], workers: int) -> Results:
+def _in_order(importer: Importer, batches: Iterator[Batch], submit: Submit, workers: int) -> Results:
     running: deque[tuple[Batch, Future[list[Imported]]]] = deque()
     try:
-        with _worker_processes(workers) as pool:
-            for batch in batches:
-                running.append((batch, pool.submit(_read, importer, batch)))
-                if len(running) > workers:
-                    yield running[0][0], running[0][1].result()
-                    running.popleft()
-            while running:
+        for batch in batches:
+            running.append((batch, submit(importer, batch)))
+            if len(running) > workers:
                 yield running[0][0], running[0][1].result()
                 running.popleft()
+        while running:
+            yield running[0][0], running[0][1].result()
+            running.popleft()
     except BrokenExecutor as error:  # whichever process was killed, all that is in flight is lost
         parts = (item for batch, _ in running for item in batch.items if isinstance(item, Part))
         names = dict.fromkeys((part.file or importer.source).name for part in parts)
@@ -96,7 +105,7 @@ def _read(importer: Importer, batch: Batch) -> list[Imported]:
 
 
 @contextlib.contextmanager
-def _worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes to hand work to, which end with this one, however it ends."""
     # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start) as pool:
@@ -117,3 +126,26 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
+
+
+@contextlib.contextmanager
+def _ray_tasks() -> Iterator[tuple[Submit, int]]:
+    """Returns the function that hands a batch to a Ray cluster, and how many it reads at once."""
+    with requires_extra("ray"):
+        import ray  # noqa: PLC0415 - the extra ray is optional
+    is_ours = not ray.is_initialized()
+    try:
+        if is_ours:  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
+            ray.init(logging_level="ERROR", log_to_driver=False)
+        task: Any = ray.remote(_read)
+        yield lambda *job: task.remote(*job).future(), int(ray.cluster_resources().get("CPU", 1))
+    except ray.exceptions.RayTaskError as error:  # holds what the task raised, and a traceback of many lines
+        raise error.cause from error
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        raise ImportFailed(
+            f"Ray failed ({first_line(error)}): see that its machines live, share the source's folder and have "
+            "shop-r1 installed"
+        ) from error
+    finally:
+        if is_ours:
+            ray.shutdown()
