@@ -111,6 +111,7 @@ GROUPS = {
         "boosted_choice",
     )
 }  # fmt: skip
+WITHOUT_PAGE = {"page_counts": "history_counts", "ngram": "history_ngram"}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at once; each has a thread
 

@@ -16,7 +16,7 @@ import tyro
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
-from agents.registry import AGENTS, GROUPS, format_spec, parse_spec
+from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, parse_spec
 from replay_sessions.foundation.config_errors import convert_fields, keyword_signature
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in
@@ -50,6 +50,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
         metrics_invalid: Whether a malformed reply is a miss or also a class of its own in macro-F1, likewise.
         metrics_mix: In which mix the types of action count, such as 690:677:512 (Shop-R1's test set: clicks, typed
             texts, ends), likewise.
+        no_page: Rank what page_counts and ngram learn without pages, history_counts and history_ngram, in their places.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
         fresh: Run all agents again, also at steps that they were run at.
         step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
@@ -62,6 +63,7 @@ class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unkn
     metrics_mean: Annotated[Mean | None, tyro.conf.arg(name="metrics.mean")] = None
     metrics_invalid: Annotated[Invalid | None, tyro.conf.arg(name="metrics.invalid")] = None
     metrics_mix: Annotated[str | None, tyro.conf.arg(name="metrics.mix")] = None
+    no_page: bool = False
     fresh: bool = False
     step_time_limit_s: float = STEP_LIMIT_S
 
@@ -105,13 +107,13 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     store = SessionStore.open(config.store)
     store.check_content()
     evaluation, folder = config.evaluation, config.folder
-    for spec in agent_specs(config.agents):
+    for spec in agent_specs(config.agents, no_page=config.no_page):
         if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):
             check_model(path)
     evaluation.check_functions()
     agents = [
         agent_to_evaluate(spec, config, store, reply_identity(spec, config.context, store, config.seed))
-        for spec in agent_specs(config.agents)
+        for spec in agent_specs(config.agents, no_page=config.no_page)
     ]
     keys, entries = evaluation.keys(store), []
     with working_alone_in(folder):
@@ -147,9 +149,9 @@ def agent_to_evaluate(
     )
 
 
-def agent_specs(texts: tuple[str, ...]) -> list[AgentSpec]:
+def agent_specs(texts: tuple[str, ...], *, no_page: bool = False) -> list[AgentSpec]:
     """The agents of `--agents`, each with a label of its own."""
-    specs = list(map(parse_spec, agent_texts(texts)))
+    specs = [parse_spec(WITHOUT_PAGE.get(name, name) if no_page else name) for name in agent_texts(texts)]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     check_labels(specs)
