@@ -236,12 +236,6 @@ def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.Capt
     assert shown.count("significantly better") == 4
 
 
-def test_an_agent_compared_with_itself_differs_by_nothing(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_main("compare", finished, "oracle", "oracle") == 0
-    shown = capsys.readouterr().out
-    assert shown.count("not significant") == 4 and "is detected" not in shown
-
-
 def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Path) -> None:
     for arm in ("matched", "shuffled", "generic", "none"):
         asked = ("--agents", "oracle", "--split", "all", "--context.persona", arm)
@@ -356,16 +350,6 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
 @pytest.mark.parametrize("flags", [("--sessions", "0"), ("--context.scope", "half"), ("--splt", "test")])
 def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str], tmp_path: Path) -> None:
     assert run_main("--agents", "random", "--out", tmp_path / "out", *flags) == 2
-
-
-def test_help_teaches_by_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "shop-r1 rank --agents random my.py:MyAgent --out runs/m" in shown
-    assert "`verify`" in shown
-    assert main(["--help-all"]) == 0
-    shown = capsys.readouterr().out
-    assert "verify runs/first" in shown
 
 
 def test_a_label_is_no_markup_no_emoji_and_no_second_line(

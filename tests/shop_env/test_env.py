@@ -53,10 +53,6 @@ def odd_text_store() -> MemoryStore:
     return MemoryStore(sessions, "odd")
 
 
-def test_check_env_passes_on_the_demo_shop(demo_store: Path) -> None:
-    check_env(make(store=str(demo_store), split="all").unwrapped)
-
-
 def test_check_env_passes_on_any_unicode() -> None:
     check_env(ReplayEnv(odd_text_store(), "all"), skip_render_check=True)
 

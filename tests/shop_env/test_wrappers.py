@@ -5,7 +5,6 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,13 +66,6 @@ def test_candidates_do_not_depend_on_the_logged_action(kettle_session: Session) 
 
 
 # Gymnasium's checker would rather see the env below the wrapper; here the wrapper is what is checked.
-@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
-@pytest.mark.parametrize("view", ["flat", "dict"])
-def test_check_env_passes(demo_store: Path, view: str) -> None:
-    env = gymnasium.make("ShopR1-v0", store=str(demo_store), split="all")
-    check_env(DiscreteActions(env.unwrapped, max_candidates=32, view=view), skip_render_check=True)
-
-
 def test_choosing_the_logged_candidate_earns_the_best_reward(demo_store: Path) -> None:
     env = DiscreteActions(
         gymnasium.make("ShopR1-v0", store=str(demo_store), split="all", reward="binary", context=GOAL_SHOWN)

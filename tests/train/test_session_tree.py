@@ -78,26 +78,6 @@ def test_a_continuation_follows_the_first_tokens_of_its_reply_and_sees_none_of_t
         assert torch.allclose(found, wanted, atol=TOLERANCE)
 
 
-def test_the_trunks_last_place_predicts_the_first_token_of_every_reply(tiny: Tiny) -> None:
-    trunk = tiny.trunks[1]
-    forks = [reply.start for reply in trunk.replies]
-    draw = random.Random(0)
-    # Replies of one token, of several, and two that begin alike.
-    firsts = [[draw.randrange(len(tiny.tokenizer)) for _ in range(3)] for _ in forks]
-    replies = [[[first], [second, 5, 6], [third, 7], [second, 8]] for first, second, third in firsts]
-    tree = SessionTree(trunk.tokens[: forks[-1]], forks, replies)
-    packed = pack([SessionTree(trunk.tokens[:9], [9], [[[3, 4]]]), tree])
-    lengths = packed.reply_lengths
-    beginnings = [sum(lengths[:number]) for number in range(1, len(lengths))]  # behind the first tree's only reply
-    assert packed.predicted_from[beginnings].tolist() == [11 + fork - 1 for fork in forks for _ in range(4)]
-    with torch.no_grad():
-        log_probs = Policy(tiny.model).log_probs(packed)[beginnings].view(len(forks), 4)
-        logits = tiny.plain_model()(torch.tensor([trunk.tokens[: forks[-1]]])).logits[0]
-    for fork, (first, second, third), found in zip(forks, firsts, log_probs, strict=True):
-        wanted = torch.log_softmax(logits[fork - 1], dim=-1)[[first, second, third, second]]
-        assert torch.allclose(found, wanted, atol=TOLERANCE)
-
-
 def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Tiny) -> None:
     trunk = tiny.trunks[1]
     fork = trunk.replies[0].start

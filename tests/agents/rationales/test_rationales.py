@@ -196,22 +196,6 @@ def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_ha
         assert set(Counter(map(digest, server.completed)).values()) == {1}
 
 
-def test_no_key_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    make_store(tmp_path / "store", 2)
-    with ScriptedServer(completion(json.dumps({"rationale": f"I like {KEY}."}))) as server:
-        assert main(words(server, tmp_path)) == 0
-        assert {received.key for received in server.received} == {f"Bearer {KEY}"}
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
-    assert all(
-        KEY not in (step.rationale or "")
-        for one in SessionStore.open(tmp_path / "told").sessions()
-        for step in one.steps
-    )
-    printed = capfd.readouterr()
-    assert KEY not in printed.out + printed.err
-
-
 @pytest.mark.parametrize(
     ("more", "told"),
     [

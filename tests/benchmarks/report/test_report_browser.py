@@ -269,7 +269,7 @@ def test_marks_cover_no_neighbour(report: Path, visit: Callable[..., Visit]) -> 
 
 def test_every_filter_leaves_the_steps_that_it_names(report: Path, visit: Callable[..., Visit]) -> None:
     blocks = blocks_of(report)
-    index, people = blocks["index"], blocks["people"]
+    index = blocks["index"]
     codes = [outcome["code"] for outcome in index["outcomes"]]
     one = visit(report)
     one.go("#sessions")
@@ -305,19 +305,12 @@ def test_every_filter_leaves_the_steps_that_it_names(report: Path, visit: Callab
     expect(lambda s, listed, step: len(set(listed[2])) >= 2, disagree=True)
     user = index["sessions"][9]["user"]
     expect(lambda s, listed, step: s["user"] == user, shopper=user)
-    trait = next(iter(people[user]["traits"].items()))
-    expect(
-        lambda s, listed, step: dict([trait]).items() <= people[s["user"]]["traits"].items(), shopper=" ".join(trait)
-    )
     sought = "pagination.next"
     expect(
         lambda s, listed, step: (
             sought in step["logged"].get("name", "") or any(sought in a["reply"] for a in step["answers"])
         ),
         search=sought.upper(),
-    )
-    expect(
-        lambda s, listed, step: listed[0] == 0 and codes[listed[1][1]] != "right", type="0", agent="1", answer="wrong"
     )
 
 

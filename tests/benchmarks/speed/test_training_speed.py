@@ -103,13 +103,6 @@ def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
     assert FlopCounter(model).forward(packed_work([packed])) == by_hand
 
 
-@pytest.mark.slow
-def test_training_is_measured_beside_its_peers(tmp_path: Path) -> None:
-    assert main(["training", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
-    names = [each.name for each in written(tmp_path / "speed.json")]
-    assert names == [f"training.pass.tiny.{peer}" for peer in ("rows", "prefix", "trie")]
-
-
 def test_the_parts_of_a_grpo_step_add_up(tmp_path: Path) -> None:
     assert main(["grpo_step", "--quick", "--runs", "2", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}

@@ -28,7 +28,7 @@ from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store import StoreWriter
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.events.test_events import PURCHASE
-from tests.replay_sessions.importers.mapped.test_jsonl import autowebbench_line, miniwob_line
+from tests.replay_sessions.importers.mapped.test_jsonl import miniwob_line
 from tests.replay_sessions.importers.mapped.test_shopcart import actions_of, line, write_lines
 from tests.replay_sessions.importers.mutations import spoiled
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
@@ -48,22 +48,6 @@ def _jsonl(mapping: str | None, *lines: Any, name: str = "log.jsonl") -> Callabl
 def _own_lines() -> list[Any]:
     persona = {"text": "Frugal.", "traits": {"age": "31"}}
     return [{**msgspec.to_builtins(make_session(number)), "persona": persona} for number in range(3)]
-
-
-def _autowebbench_lines() -> list[Any]:
-    actions = [(0, "click"), (1, "hover"), (3, "terminate")]
-    return [autowebbench_line(*actions, session_id=name) for name in ("a1", "a2")]
-
-
-def _webshop_line(number: int) -> dict[str, Any]:
-    page = "[Back to Search]\ncolor [red][blue]\nKettle [2-Pack] steel\n[Buy Now]"
-    steps = [
-        {"observation": "WebShop [SEP] Instruction\n[Search]", "action": {"type": "type_and_submit", "name": "search",
-         "text": "kettle"}, "rationale": None, "raw_action": "search[kettle]", "valid": True},
-        {"observation": page, "action": {"type": "click", "name": "Buy Now", "text": ""}, "rationale": "Good.",
-         "raw_action": "click[Buy Now]", "target_in_page": True},
-    ]  # fmt: skip
-    return {"session_id": f"w{number}", "source": "webshop", "instruction": "a kettle", "score": 1.0, "steps": steps}
 
 
 def _shopcart_steps() -> list[Any]:
@@ -132,11 +116,8 @@ def _hub(folder: Path) -> Callable[[], Importer]:
 
 SOURCES: dict[str, Callable[[Path], Callable[[], Importer]]] = {
     "jsonl": _jsonl("shop_r1", *_own_lines()),
-    "jsonl_guessed": _jsonl(None, *_own_lines()),
     "jsonl_gz": _jsonl(None, *_own_lines(), name="log.jsonl.gz"),
     "miniwob": _jsonl("miniwob", miniwob_line(1), miniwob_line(2)),
-    "autowebbench": _jsonl("autowebbench", *_autowebbench_lines()),
-    "webshop": _jsonl("webshop", _webshop_line(1), _webshop_line(2)),
     "shopcart": _shopcart([line(number) for number in range(3)], "log.jsonl"),
     "shopcart_steps": _shopcart(_shopcart_steps(), "log.jsonl"),
     "shopcart_parquet": _shopcart([line(number) for number in range(3)], "train.parquet"),
@@ -144,7 +125,6 @@ SOURCES: dict[str, Callable[[Path], Callable[[], Importer]]] = {
     "opera_filtered": _opera("filtered"),
     "opera_full": _opera("full"),
     "raw_csv": _raw("actions.csv"),
-    "raw_tsv": _raw("actions.tsv"),
     "raw_jsonl": _raw("actions.jsonl"),
     "events": _events,
     "hub": _hub,

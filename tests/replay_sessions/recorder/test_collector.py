@@ -134,17 +134,6 @@ def test_a_last_line_that_a_kill_cut_off_is_taken_away_and_the_rest_imports(coll
     assert [line["number"] for line in lines_of(tmp_path)] == [0, 1, 2]
 
 
-def test_200_browsers_at_once_are_all_acknowledged(collecting: Collecting, tmp_path: Path) -> None:
-
-    def shop(number: int) -> list[int]:
-        return [collecting.post(posted)[0] for posted in batches_of_a_visit(3, session=f"s{number}")]
-
-    with ThreadPoolExecutor(200) as shoppers:
-        statuses = list(shoppers.map(shop, range(200)))
-    assert statuses == [[200] * 3] * 200
-    assert all(len(lines_of(tmp_path, f"s{number}")) == 3 for number in range(200))
-
-
 def test_a_full_disk_is_507_and_nothing_is_acknowledged_or_left_behind(collect: Collect, tmp_path: Path) -> None:
     collecting = collect(RLIMIT_FSIZE=3_000)
     small, large = batch([EVENT]), batch([{**EVENT, "data": "x" * 2_900}], 1)
