@@ -363,7 +363,7 @@ def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:
 
 
 MODEL_LIBRARIES = ("torch", "transformers", "peft", "rouge_score", "sklearn")
-OTHERS = ("selectolax", "tinycss2", "phonenumbers", "stdnum", "faker", "scipy", "tyro", "rich", "pandas")
+OTHERS = ("selectolax", "tinycss2", "phonenumbers", "stdnum", "scipy", "tyro", "rich", "pandas")
 
 
 @pytest.mark.parametrize(

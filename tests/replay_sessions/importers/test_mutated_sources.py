@@ -93,7 +93,7 @@ def _raw(name: str) -> Callable[[Path], Callable[[], Importer]]:
         else:
             names = list(dict.fromkeys(key for entry in rows for key in entry))
             with (folder / name).open("w", newline="") as file:
-                writer = csv.DictWriter(file, names, delimiter="\t" if name.endswith(".tsv") else ",")
+                writer = csv.DictWriter(file, names)
                 writer.writeheader()
                 writer.writerows(rows)
         return lambda: RawImporter(folder)
