@@ -406,7 +406,7 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
     words = ["--store", str(store), "--model.tiny.layers", "1", "--grpo.steps", "3"]
     assert main([*words, "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert re.search(r"^shop_r1 +grpo +all kept +3 +[\d,]+ +[\d,]+ +0.0 +0.0 +0.0 +[\d.]+$", told, re.MULTILINE)
+    assert re.search(r"^shop_r1 +grpo +all kept +3 +[\d,]+ +[\d,]+ +0.0 +0.0 +0.0 +[\d.]+ +–$", told, re.MULTILINE)
     assert not list(tmp_path.iterdir())
 
 
