@@ -227,10 +227,12 @@ class Visit:
                 self._screen = replace(screen, cart=rest)
 
     def _buy(self, event: Event) -> None:
-        self.actions[PURCHASE, True] += 1
-        if self._order or event.order_id in self._order_ids:
+        if event.order_id in self._order_ids or (self._order and _is_same_order(self._entry, self._order)):
             self._leave_out(event, "of the same order")
             return
+        self.actions[PURCHASE, True] += 1
+        if self._order:
+            self._begin()
         if self._screen is _NOWHERE:
             self._screen = self._first_screen(event)
         kind = self._screen.kind

@@ -223,6 +223,13 @@ def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else
     assert any("1 price" in line and "1 position" in line for line in importer.report)
 
 
+def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path: Path) -> None:
+    orders = [ga4("purchase", "/thanks", 9 + n, [KETTLE], transaction_id=order) for n, order in enumerate("AABA")]
+    store = imported(tmp_path, [*PURCHASE[:-1], *orders])
+    assert [session.steps[-1].action.name for session in store.sessions()] == [PLACE_ORDER.name] * 2
+    assert store.manifest.left_out_steps["purchase of the same order after the purchase"] == 2
+
+
 def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
     events = [*PURCHASE, {**ga4("scroll", "/red", 10), "batch_page_id": "first"}]
     store = imported(tmp_path, events)
@@ -452,7 +459,7 @@ def test_product_clicks_of_the_merchandise_store_are_on_the_page(tmp_path: Path)
         "follow_link: 88 of 88 became actions (100.0%)",
         "add_to_cart: 257 of 257 became actions (100.0%)",
         "remove_from_cart: 31 of 31 became actions (100.0%)",
-        "purchase: 54 of 54 became actions (100.0%)",
+        "purchase: 27 of 27 became actions (100.0%)",
         "search: 51 of 51 became actions (100.0%)",
     ]
     bought = [session for session in store.sessions() if session.steps[-1].action == PLACE_ORDER]
