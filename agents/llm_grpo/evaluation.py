@@ -168,8 +168,9 @@ def evaluate_run(
     title = f"{store.path.name}, {log.config.split} split: {log.sample.text}, {users}"
     print_results(_table(log, title), *_summary(log))
     write_log(folder, log, markdown(log))
-    report = f"Every session, step by step: shop-r1 report {shlex.quote(str(folder))}"
-    print_results(f"Written: {folder}/results.md, results.json", report)
+    own = log.config.named_functions
+    report = shlex.join(["shop-r1", "report", str(folder), *(["--trust", *own] if own else [])])
+    print_results(f"Written: {folder}/results.md, results.json", f"Every session, step by step: {report}")
 
 
 def users_are_held_out(store: SessionStore) -> bool:

@@ -108,7 +108,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
     differing = differing_settings(log, other_log)
     rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(
-        title=f"{options.first} less {second}" + (f" in {other}" if options.second_folder else ""),
+        title=f"{options.first} minus {second}" + (f" in {other}" if options.second_folder else ""),
         columns=[
             *columns("metric", count=(options.first, second, "difference"), p=("p", "Holm p")),
             Column("verdict"),

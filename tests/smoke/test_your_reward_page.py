@@ -1,6 +1,7 @@
 """The examples of docs/your_reward.md run as they stand there."""
 
 import re
+import shlex
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def test_the_study_of_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[
     assert "60 Session('" in printed
     assert "copy_match" in printed and "Shop-R1" in printed
     assert (folder / "runs" / "mine" / "sft").is_dir()
+    assert main(shlex.split(printed.partition("step by step: shop-r1 ")[2].splitlines()[0])) == 0
 
 
 def test_the_reward_of_the_page_pays_what_it_says(folder: Path) -> None:
