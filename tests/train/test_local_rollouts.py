@@ -38,14 +38,6 @@ def test_greedy_replies_equal_those_of_the_models_own_generate(tiny: Tiny) -> No
         assert reply.tokens == expected[0, len(prompt) :].tolist()
 
 
-def test_order_of_prompts_and_batch_size_do_not_change_a_greedy_reply(tiny: Tiny) -> None:
-    prompts = prompts_of(tiny, 6)
-    config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)
-    small = SamplingConfig(temperature=0, max_new_tokens=6, end_token=config.end_token, max_batch_tokens=100)
-    backwards = generate(Policy(tiny.model), prompts[::-1], config)[::-1]
-    assert generate(Policy(tiny.model), prompts, small) == generate(Policy(tiny.model), prompts, config) == backwards
-
-
 def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = prompts_of(tiny, 6)
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=tiny.tokenizer.eos_token_id)

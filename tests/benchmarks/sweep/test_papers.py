@@ -143,10 +143,6 @@ def test_what_is_printed_as_percent_is_read_as_shares() -> None:
     assert [row.share("3B", index) for index in range(3)] == pytest.approx([0.2863, 0.3630, 0.3025])
 
 
-def test_the_model_with_most_rows_stands_first() -> None:
-    assert load_sweep("shop_r1_table2").models == ["3B", "1.5B", "0.5B"]
-
-
 def test_every_row_is_a_phase_that_exists(table: Sweep) -> None:
     for run in table.run:
         phases = {row.phase for row in table.rows_of(run)}
