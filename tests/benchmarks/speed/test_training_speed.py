@@ -57,6 +57,7 @@ def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
     assert groups.ratio == pytest.approx(groups.value / (groups.peer_value or 0))
 
 
+@pytest.mark.long
 def test_sampling_on_a_gpu_is_measured_on_any_device_with_a_tiny_shape(tmp_path: Path) -> None:
     assert main(["rollouts_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}
