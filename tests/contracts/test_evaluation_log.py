@@ -106,7 +106,7 @@ def test_compare_and_report_pass(kind: str, folders: dict[str, Path], tmp_path: 
 
 def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert leaderboard(["compare", str(run), "SFT, greedy", "majority", "--second-folder", str(board)]) == 0
-    assert "SFT, greedy less majority" in capsys.readouterr().out
+    assert "SFT, greedy minus majority" in capsys.readouterr().out
 
 
 def _set_temperature(results: dict[str, Any]) -> None:
