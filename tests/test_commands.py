@@ -114,7 +114,7 @@ def test_every_command_of_shop_r1_says_its_own_name(name: str, capsys: pytest.Ca
 
 
 def positional_words(command: tuple[Main, list[str]]) -> list[str]:
-    """What may stand before a flag; the parts of the speed benchmark are choices, of which "x" is none."""
+    """Returns what may stand before a flag; the parts of the speed benchmark are choices, of which "x" is none."""
     return ["x", "x", "x"] if command in COMMANDS and command[0] is not speed else []
 
 

@@ -1,4 +1,4 @@
-"""What a store holds, in a few lines: after it was made, and at the head of `show`."""
+"""Describes a store in a few lines, after it was made and at the head of `show`."""
 
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import REJECTED_FILE, format_counts
