@@ -13,7 +13,13 @@ from tests.demo_stores import demo_store_at
 NEED_MORE = {"sb3", "local", "prompting"}
 
 
-@pytest.mark.parametrize("name", sorted(set(AGENTS) - NEED_MORE))
+TRAINED = {"demo_sft", "demo_shop_r1"}
+NAMES = [
+    pytest.param(name, marks=pytest.mark.long if name in TRAINED else ()) for name in sorted(set(AGENTS) - NEED_MORE)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_registered_agent_keeps_the_contract(name: str, tmp_path: Path) -> None:
     demo_store_at(tmp_path / "store", 12, seed=0)
     report = check_agent(make_agent(name, store=SessionStore.open(tmp_path / "store")))

@@ -42,7 +42,9 @@ def check_against_rows(model: Any, plain: Any, prompts: list[list[int]], config:
     return len({len(reply.tokens) for replies in found for reply in replies})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["qwen2", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS if kind != "qwen2")]
+)
 def test_replies_are_those_of_passes_over_whole_rows(kind: str) -> None:
     model, plain = model_of(kind, **SMALL), model_of(kind, **SMALL)
     for bias in (name for name, _ in model.named_parameters() if name.endswith("bias")):
@@ -56,6 +58,7 @@ def test_replies_are_those_of_passes_over_whole_rows(kind: str) -> None:
         assert check_against_rows(model, plain, build_prompts(), config) == 1
 
 
+@pytest.mark.long
 def test_replies_that_end_early_at_once_and_all_together_leave_the_others_as_they_are() -> None:
     model, plain = model_of("llama", **SMALL), model_of("llama", **SMALL)
     enable_tree_attention(model)

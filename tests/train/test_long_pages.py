@@ -166,6 +166,7 @@ def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: A
     assert seen[0] == seen[1] and len(seen[0]) == 2
 
 
+@pytest.mark.long
 def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
     store = long_store(tmp_path / "store", 12, median=1000)
     rows = {}

@@ -81,6 +81,7 @@ def test_what_a_prediction_is_worth() -> None:
     assert prediction(effect(0.01, 0.05, 0.09), effect(-0.01, 0.0, 0.01)).right_direction is None
 
 
+@pytest.mark.long
 def test_the_interval_holds_what_refits_would_have_bought_without_their_walking() -> None:
     """Visits buy with one probability in A, another in B; each refit has others, which its visits' likelihood tells."""
     random, visits, refits = np.random.default_rng(0), 40_000, 400

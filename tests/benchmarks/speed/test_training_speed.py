@@ -50,6 +50,7 @@ def test_figures_of_a_gpu_are_not_measured_without_one(capsys: pytest.CaptureFix
     assert "training_gpu needs a CUDA device, and torch finds none here" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
     assert main(["rollouts", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     groups, singles = written(tmp_path / "speed.json")
