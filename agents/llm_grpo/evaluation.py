@@ -33,10 +33,10 @@ from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.results import ResultRow, intervals_text, results_table, sorted_rows
+from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, write_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import StepRecord

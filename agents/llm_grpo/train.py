@@ -30,7 +30,7 @@ from agents.llm_grpo.show_prompt import show_prompt
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.config_errors import keyword_signature
 from replay_sessions.foundation.plugins import requires_extra
-from shop_env.evaluation.log import EvaluationLog, read_log
+from shop_env.evaluation.results_file import EvaluationLog, read_log
 from train.machine import get_world_size
 
 

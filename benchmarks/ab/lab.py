@@ -23,8 +23,8 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import folder_name
 from shop_env.evaluation.protocol import Agent
+from shop_env.evaluation.results_file import folder_name
 from shop_env.live import VISIT_CONTEXT
 
 SHOPPERS, NO_EFFECT = "the shoppers", "no effect"

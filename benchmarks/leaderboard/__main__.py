@@ -46,8 +46,8 @@ from replay_sessions.foundation.command_line import parse_options, program_of
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import EvaluationLog, read_log
 from shop_env.evaluation.results import intervals_text, results_table
+from shop_env.evaluation.results_file import EvaluationLog, read_log
 
 PROGRAM = "shop-r1 rank"
 MISMATCHES_SHOWN = 10

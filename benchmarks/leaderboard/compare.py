@@ -19,8 +19,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Column, Table, columns, format_cell
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records
 from shop_env.evaluation.results import difference_unit, errors_as_misses, metric_column
+from shop_env.evaluation.results_file import EvaluationLog, open_store, read_log, read_records
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.reward.score import describe_scale
 

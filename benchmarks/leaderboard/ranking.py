@@ -25,8 +25,8 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, remarks_of, run_agent
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import EvaluationLog, folder_name, write_log
 from shop_env.evaluation.results import intervals_text, results_table
+from shop_env.evaluation.results_file import EvaluationLog, folder_name, write_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import Identity

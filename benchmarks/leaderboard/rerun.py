@@ -15,7 +15,7 @@ from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.generate import AgentSpec, generate, plan_batches
-from shop_env.evaluation.log import Entry, read_steps
+from shop_env.evaluation.results_file import Entry, read_steps
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile
 

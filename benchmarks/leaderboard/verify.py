@@ -31,8 +31,8 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
 from shop_env.evaluation.results import MOSTLY_ONE
+from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_record import StepRecord

@@ -22,8 +22,8 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.entries import build_row
-from shop_env.evaluation.log import EvaluationLog, open_store, read_log, read_records, read_steps
 from shop_env.evaluation.results import ResultRow
+from shop_env.evaluation.results_file import EvaluationLog, open_store, read_log, read_records, read_steps
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord
 from shop_env.metrics.exact_match import exact_steps

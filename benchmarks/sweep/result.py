@@ -20,8 +20,8 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.log import VERSIONS, Entry, EvaluationLog, read_log, read_records, steps_file
 from shop_env.evaluation.results import CALIBRATION_COLUMNS, intervals_text
+from shop_env.evaluation.results_file import VERSIONS, Entry, EvaluationLog, read_log, read_records, steps_file
 from shop_env.metrics import StepRecord
 
 ORACLE = "oracle"

@@ -34,7 +34,7 @@ from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import digest_file, read_log, steps_file
+from shop_env.evaluation.results_file import digest_file, read_log, steps_file
 
 
 class SweepOptions(Record):

@@ -1,6 +1,6 @@
 """An agent of an evaluation: its missing steps are run, and its row is computed from its file of steps and the store.
 
-AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry (log.py)
+AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry (results_file.py)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent, build_records, run_missing
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, EvaluationLog, digest_file, steps_file
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import ResultRow, dominant_type, summarise
+from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_file, steps_file
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics.calibration import calibration_of, top1_calibration

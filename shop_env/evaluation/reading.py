@@ -10,7 +10,7 @@ of another seed. `PhaseConfig.several_seeds` holds what several seeds of a prese
 from collections.abc import Iterator
 from itertools import groupby
 
-from shop_env.evaluation.log import EvaluationLog
+from shop_env.evaluation.results_file import EvaluationLog
 
 COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
 

@@ -13,7 +13,7 @@ from benchmarks.leaderboard.__main__ import main
 from replay_sessions.foundation.errors import AgentFailed, UnknownAgent
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from shop_env.observation import ContextConfig
 
 AGENTS = """

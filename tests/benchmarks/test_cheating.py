@@ -12,7 +12,7 @@ from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from shop_env.prompts import read_instructions
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.benchmarks.test_verify import each, edit_lines, steps_file

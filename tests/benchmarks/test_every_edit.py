@@ -19,7 +19,7 @@ from benchmarks.leaderboard.__main__ import main
 from benchmarks.leaderboard.verify import UNPROVEN, verify
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import LOG_FILE, EvaluationLog, read_log
+from shop_env.evaluation.results_file import LOG_FILE, EvaluationLog, read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 THEIRS = """\

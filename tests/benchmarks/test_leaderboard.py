@@ -15,7 +15,7 @@ from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.verify import verify
 from replay_sessions.foundation.table import format_cell
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import read_log, read_records
+from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import step_metrics
 
 ROOT = Path(__file__).resolve().parents[2]

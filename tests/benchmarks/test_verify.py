@@ -16,7 +16,7 @@ from benchmarks.leaderboard.verify import verify
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from shop_env.replies import format_reply
 
 AGENTS = ("--agents", "majority,random,oracle", "--likelihood")

@@ -18,7 +18,7 @@ from benchmarks.leaderboard.ranking import WHOLE_FOLDER as FOLDER
 from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from tests.smoke.test_train_command import small_run
 from tests.smoke.test_train_command import store as store
 

@@ -16,8 +16,8 @@ from benchmarks.report.step_figures import differences
 from benchmarks.sweep.__main__ import main as sweep
 from benchmarks.sweep.pooling import Measured
 from replay_sessions.foundation.table import Estimate, format_cell
-from shop_env.evaluation.log import read_log, read_records
 from shop_env.evaluation.results import WITH_INTERVAL, results_table, summarise
+from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import StepRecord, estimate_metric, paired_test
 from tests.demo_stores import demo_store_at
 

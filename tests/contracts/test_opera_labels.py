@@ -15,7 +15,7 @@ import pytest
 from benchmarks.leaderboard.__main__ import main
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.splits import SplitPlan
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from shop_env.metrics import METRIC_PRESETS, step_metrics
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.clustered_errors import t_interval

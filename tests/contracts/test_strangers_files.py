@@ -21,7 +21,7 @@ from replay_sessions.foundation.errors import BadConfig, BadSession, CheckpointM
 from replay_sessions.foundation.guard import MOST_BYTES, Guard
 from replay_sessions.importers.sources.record_files import read_records
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.evaluation.log import read_log
+from shop_env.evaluation.results_file import read_log
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import Tiny, checkpoint_info, make_tiny
 from train.checkpoints import CHECKPOINT_FILE, PROMPT_FILE, load_checkpoint, save_checkpoint

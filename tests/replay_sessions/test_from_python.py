@@ -12,7 +12,7 @@ from agents.llm_grpo.train import train
 from benchmarks.leaderboard import rank
 from replay_sessions import Click, Session, SessionStore, Step, Terminate
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
-from shop_env.evaluation.log import EvaluationLog, read_log
+from shop_env.evaluation.results_file import EvaluationLog, read_log
 from tests.demo_stores import demo_store_at
 
 

@@ -13,7 +13,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.schema import Session
 from shop_env.env import ReplayEnv
-from shop_env.evaluation.log import read_log, read_records
+from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import metric_preset, step_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply

@@ -32,7 +32,7 @@ from benchmarks.report.step_figures import differences
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import TRAINING_LOCK, working_alone_in
 from replay_sessions.store import SessionStore, StoreWriter
-from shop_env.evaluation.log import folder_name
+from shop_env.evaluation.results_file import folder_name
 from shop_env.metrics import paired_test
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation

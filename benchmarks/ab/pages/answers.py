@@ -25,7 +25,7 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent, run_missing
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import folder_name
+from shop_env.evaluation.results_file import folder_name
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 from shop_env.metrics.clustered_errors import Floats

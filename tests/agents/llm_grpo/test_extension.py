@@ -14,7 +14,7 @@ from agents.llm_grpo.run_folder import extend_config, read_config, record_extens
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.log import steps_file
+from shop_env.evaluation.results_file import steps_file
 from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at

@@ -23,7 +23,7 @@ from replay_sessions.foundation.table import format_cell
 from replay_sessions.simplify.page_view import page_document
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import read_log, read_records
+from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
 

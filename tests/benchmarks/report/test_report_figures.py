@@ -16,8 +16,8 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.generate import AgentSpec
-from shop_env.evaluation.log import Entry, read_log
 from shop_env.evaluation.results import WITH_INTERVAL, ResultRow
+from shop_env.evaluation.results_file import Entry, read_log
 from shop_env.metrics import StepRecord
 from shop_env.reward.score import reward_preset, score_action
 
