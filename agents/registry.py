@@ -82,8 +82,10 @@ AGENTS = {
         "sklearn",
         "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling.",
     ),
-    "demo_sft": Own("agents.policies:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT."),
-    "demo_shop_r1": Own("agents.policies:DemoShopR1", "train", "torch", "A tiny policy of the demo shop, after GRPO."),
+    "demo_sft": Own("agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT."),
+    "demo_shop_r1": Own(
+        "agents.policies.demo:DemoShopR1", "train", "torch", "A tiny policy of the demo shop, after GRPO."
+    ),
     "sb3": Own(
         "agents.sb3.saved:Sb3Agent",
         "sb3",

@@ -5,52 +5,11 @@
 They are `sft` and `shop_r1` of a run of `make train` (preset tiny_cpu, seed 0), in bfloat16. To make them anew:
 
     python -m agents.policies runs/demo
+
+demo.py   the two as agents
 """
 
-import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
-
-from agents.local.policy_agent import Decode, PolicyAgent
 
 FOLDER = Path(__file__).parent
-
-
-class DemoSft(PolicyAgent):
-    """A tiny policy of the demo shop, after SFT.
-
-    The options are those of a checkpoint (agents/local/policy_agent.py).
-    """
-
-    name: ClassVar[str] = "sft"
-
-    def __init__(
-        self,
-        *,
-        temperature: float | None = None,
-        max_new_tokens: int | None = None,
-        device: str | None = None,
-        decode: Decode = "tokens",
-        rationales: int = 16,
-    ) -> None:
-        super().__init__(
-            str(FOLDER / self.name),
-            temperature=temperature,
-            max_new_tokens=max_new_tokens,
-            device=device,
-            decode=decode,
-            rationales=rationales,
-        )
-
-    @classmethod
-    def deciding_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what decides its replies: its arguments and its weights."""
-        digest = hashlib.sha256((FOLDER / cls.name / "model.safetensors").read_bytes()).hexdigest()
-        return {**arguments, "weights": digest}
-
-
-class DemoShopR1(DemoSft):
-    """A tiny policy of the demo shop, after GRPO."""
-
-    name: ClassVar[str] = "shop_r1"
+NAMES = ("sft", "shop_r1")

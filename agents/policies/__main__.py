@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import tyro
-from safetensors.torch import load_file, save_file
 
-from agents.policies import FOLDER, DemoSft, DemoShopR1
+from agents.policies import FOLDER, NAMES
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from shop_env.evaluation.generate import CHECKPOINT_MARKER
 
@@ -30,10 +29,13 @@ class Policies(Record):
 
 
 def _run(options: Policies) -> None:
-    sources = [options.run / policy.name for policy in (DemoSft, DemoShopR1)]
+    sources = [options.run / name for name in NAMES]
     for source in sources:
         if not (source / CHECKPOINT_MARKER).is_file():
             raise BadConfig(f"'{source}' is no checkpoint: give the --out of a finished run of the preset tiny_cpu")
+    with requires_extra("train"):
+        import torch  # noqa: PLC0415 - an extra that may be missing
+        from safetensors.torch import load_file, save_file  # noqa: PLC0415 - the same
     for source in sources:
         target = FOLDER / source.name
         shutil.copytree(source, target, dirs_exist_ok=True)
