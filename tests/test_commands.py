@@ -16,6 +16,7 @@ import pytest
 
 from agents.__main__ import main as agents
 from agents.llm_grpo.train import main as llm_grpo_train
+from agents.policies.__main__ import main as policies
 from agents.rationales.__main__ import main as rationales
 from agents.sb3.train import main as sb3_train
 from benchmarks.ab.__main__ import main as ab
@@ -24,12 +25,16 @@ from benchmarks.console import PROGRAMS
 from benchmarks.console import main as shop_r1
 from benchmarks.docs_site.__main__ import main as docs_site
 from benchmarks.leaderboard.__main__ import main as leaderboard
+from benchmarks.report.__main__ import main as report
 from benchmarks.speed.__main__ import main as speed
 from benchmarks.sweep.__main__ import main as sweep
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving
+from train.adapters.trl_train import main as trl_train
+from train.curves import main as curves
+from train.merge import main as merge
 
 pytestmark = pytest.mark.long
 
@@ -47,16 +52,8 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["submit"])),
-    *((main, []) for main in (sweep, docs_site, ab, ab_pages)),
-    *(
-        (main, [])
-        for main in (
-            llm_grpo_train,
-            rationales,
-            sb3_train,
-            speed,
-        )
-    ),
+    *((main, []) for main in (sweep, docs_site, ab, ab_pages, report, curves, policies)),
+    *((main, []) for main in (llm_grpo_train, rationales, sb3_train, speed, trl_train, merge)),
 ]
 
 
@@ -113,25 +110,6 @@ def test_every_command_of_shop_r1_says_its_own_name(name: str, capsys: pytest.Ca
     assert f"python -m {PROGRAMS[name][0]}" not in told
 
 
-def positional_words(command: tuple[Main, list[str]]) -> list[str]:
-    """Returns what may stand before a flag; the parts of the speed benchmark are choices, of which "x" is none."""
-    return ["x", "x", "x"] if command in COMMANDS and command[0] is not speed else []
-
-
-@pytest.mark.parametrize("command", LISTS + COMMANDS, ids=map(named, LISTS + COMMANDS))
-def test_a_misspelt_flag_is_named_with_exit_code_2(
-    command: tuple[Main, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    main, words = command
-    positional = positional_words(command)
-    assert main([*words, *positional, "--no-such-flag"]) == 2
-    error = capsys.readouterr().err
-    assert "--no-such-flag" in error
-    assert "--help" in error
-    assert "Traceback" not in error
-    assert "Unrecognized options:" in error or (error.startswith("error: ") and error.count("\n") == 1)
-
-
 # What is not installed, what is called (STORE is a small store), and the extra that brings it.
 MISSING: list[tuple[list[str], list[str], str]] = [
     (["torch"], ["agents.llm_grpo.train"], "train"),
@@ -143,6 +121,8 @@ MISSING: list[tuple[list[str], list[str], str]] = [
     (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
     (["torch"], ["benchmarks.sweep", "shop_r1_table2", "--out", "x"], "train"),
     (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
+    (["trl"], ["train.adapters.trl_train", "x"], "trl"),
+    (["torch"], ["train.merge", "x", "--out", "y"], "train"),
     (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
     (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
     (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
@@ -184,16 +164,17 @@ def call_where_packages_are_missing() -> None:
 
 
 def tell_help_and_mistakes() -> None:
-    """Asks all commands for their help, and calls them wrongly; prints those that did not tell it."""
+    """Asks all commands for their help, and misspells a flag of each; prints those that did not tell of both."""
     sys.meta_path.insert(0, Absent(HEAVY))  # type: ignore[arg-type]
     for main, words in LISTS + COMMANDS:
-        positional = positional_words((main, words))
-        for last, expected in ((["--help"], 0), ([*positional, "--no-such-flag"], 2)):
-            told = io.StringIO()
-            with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
-                code = main([*words, *last])
-            if code != expected or (code and last[-1] not in told.getvalue()):
-                print(named((main, words)), last[-1], code, told.getvalue())
+        positional = [] if main is speed or (main, words) in LISTS else ["x"] * 3  # speed's are choices
+        calls = [["--help"], [*positional, "--no-such-flag"]]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as told:
+            codes = [main([*words, *call]) for call in calls]
+        error = told.getvalue()
+        is_known = "Unrecognized options:" in error or (error.startswith("error: ") and error.count("\n") == 1)
+        if codes != [0, 2] or not is_known or "--no-such-flag" not in error or "--help" not in error:
+            print(named((main, words)), codes, error)
 
 
 def in_a_process(do: Callable[[], None], folder: Path) -> str:

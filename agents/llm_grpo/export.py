@@ -56,7 +56,7 @@ def export_phase(
         yield from _write_steps(config, store, phase, grpo, folder)
         replace_json(folder / RUN_FILE, run)
         yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
-        yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_trainer {folder}"
+        yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_train {folder}"
     else:
         folder = folder.resolve()  # Ray's workers run in another folder
         words = overrides(grpo, model, folder, seed=seed)

@@ -1,12 +1,5 @@
-"""TRL's GRPOTrainer on rows that `shop-r1 train … --for-trl PHASE` wrote; only TRL loads this module.
+"""TRL's GRPOTrainer on rows that `shop-r1 train … --for-trl PHASE` wrote: the extra trl (trl_train.py runs it)."""
 
-    accelerate launch -m train.adapters.trl_trainer trl/opera
-    accelerate launch -m train.adapters.trl_trainer trl/opera per_device_train_batch_size=4 use_vllm=true
-
-KEY=VALUE words override the arguments of trl.GRPOConfig. The same call resumes a stopped run from its last checkpoint.
-"""
-
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +13,6 @@ from transformers import AutoModelForCausalLM
 from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig, GRPOTrainer
 
-from replay_sessions.foundation.command_line import run_command
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.replies import parse_reply
 from shop_env.reward.score import SelfCertainty
@@ -184,22 +176,9 @@ def distribute_rows(run: TrlRun, words: Sequence[str], *, processes: int) -> dic
     return {"gradient_accumulation_steps": run.rows // rows_per_pass, **arguments}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line: 0 done, 2 the call or its input was wrong."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(f"{__doc__}")
-        return 0 if words else 2
-    return run_command(lambda: _train(Path(words[0]), words[1:]))
-
-
-def _train(folder: Path, words: Sequence[str]) -> int:
+def train_folder(folder: Path, words: Sequence[str]) -> None:
+    """Trains what was written into `folder`, from the last checkpoint if there is one; writes `model` into it."""
     trainer = make_trainer(folder, words)
     output = Path(trainer.args.output_dir)
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)) if output.exists() else None)
     trainer.save_model(str(folder / "model"))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -290,7 +290,7 @@ def test_wrong_words_are_told(written: Path, words: list[str], message: str) -> 
 def test_the_command_leaves_a_model_and_a_stopped_run_goes_on_from_its_last_checkpoint(
     written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from train.adapters.trl_trainer import main as train  # noqa: PLC0415 - of the extra trl
+    from train.adapters.trl_train import main as train  # noqa: PLC0415 - beside what needs the extra trl
 
     folder = shutil.copytree(written, tmp_path / "run")
     words = ["use_cpu=true", "per_device_train_batch_size=4", "save_steps=1", f"output_dir={tmp_path / 'checkpoints'}"]
