@@ -58,7 +58,8 @@ def read_runs(folders: Sequence[Path]) -> dict[str, list[Row]]:
         file = folder / METRICS_FILE
         rows = read_metrics(file)[0] if file.is_file() else []
         if not rows:
-            raise BadConfig(f"'{folder}' has no {METRICS_FILE} with a step to draw.")
+            problem = f"no step in its {METRICS_FILE} yet" if file.is_file() else f"no {METRICS_FILE} there"
+            raise BadConfig(f"nothing to draw of '{folder}': {problem}. Give the --out of `shop-r1 train`.")
         runs[str(folder) if folder.resolve().name in runs else folder.resolve().name] = rows
     return runs
 

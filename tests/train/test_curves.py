@@ -8,7 +8,6 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from replay_sessions.foundation.errors import BadConfig
 from train.curves import draw_curves, main, read_runs
 
 
@@ -47,7 +46,9 @@ def test_the_command_writes_a_png_in_the_first_run_s_folder(tmp_path: Path, caps
     assert np.ptp(matplotlib.image.imread(run / "curves.png")[..., :3]) > 0.5
 
 
-def test_a_folder_without_a_step_is_refused(tmp_path: Path) -> None:
+def test_what_has_no_step_is_refused_with_what_to_give(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "metrics.jsonl").write_text("")
-    with pytest.raises(BadConfig):
-        read_runs([tmp_path])
+    for folder in (tmp_path, tmp_path / "none"):
+        assert main([str(folder)]) == 2
+        told = capsys.readouterr().err
+        assert f"'{folder}'" in told and "shop-r1 train" in told and told.count("\n") == 1
