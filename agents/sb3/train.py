@@ -7,8 +7,9 @@
 Logged pages do not depend on what the policy does, so a step is a bandit's: gamma is 0, and the reward is that of the
 preset `binary`, 1 where the whole action is what the shopper did. Only the train split is seen.
 
-OUT holds the policy (agents/sb3/saved.py), metrics.jsonl (one line per rollout: the share of steps answered exactly as
-logged, while exploring) and run.json. Exit codes: 0 done, 2 the call or its input was wrong.
+OUT holds the policy (agents/sb3/saved.py), run.json and metrics.jsonl: for each rollout a line with mean_reward, while
+exploring, and best_reward, the mean of what the logged actions would have earned. Exit codes: 0 done, 2 the call or its
+input was wrong.
 """
 
 import sys

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import gymnasium
@@ -84,6 +85,7 @@ class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no typ
         super().__init__()
         self._path = path
         self._rewards: list[float] = []
+        self._best: list[float] = []
         self._started = time.monotonic()
 
     def _on_training_start(self) -> None:
@@ -91,6 +93,7 @@ class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no typ
 
     def _on_step(self) -> bool:
         self._rewards.extend(self.locals["rewards"].tolist())
+        self._best.extend(info["best_reward"] for info in self.locals["infos"])
         return True
 
     def _on_rollout_end(self) -> None:
@@ -98,9 +101,10 @@ class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no typ
             return
         line = {
             "timesteps": self.num_timesteps,
-            "mean_reward": round(sum(self._rewards) / len(self._rewards), 4),
+            "mean_reward": round(fmean(self._rewards), 4),
+            "best_reward": round(fmean(self._best), 4),
             "time_s": round(time.monotonic() - self._started, 1),
         }
-        self._rewards = []
+        self._rewards, self._best = [], []
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
