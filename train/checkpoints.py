@@ -90,12 +90,7 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
         CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
     """
     folder = Path(path)
-    try:
-        info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
-        base = adapter_base(folder)
-    except (OSError, LookupError, TypeError, msgspec.DecodeError) as error:
-        raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
-    info = _find_prompt_file(folder, info)
+    info, base = read_info(folder)
     tokenizer = load_tokenizer(str(folder), own_tokenizer=info.own_tokenizer)
     if base is None:
         return load_weights(str(folder), max_tokens=info.max_tokens, device=device), tokenizer, info
@@ -104,6 +99,20 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
     except CheckpointMismatch as error:
         raise CheckpointMismatch(f"the adapter in '{folder}' belongs to the model '{base}': {error}") from error
     return load_adapter(model, folder), tokenizer, info
+
+
+def read_info(folder: Path) -> tuple[CheckpointInfo, str | None]:
+    """The info of a checkpoint folder, and the base model of its adapter, if it holds one.
+
+    Raises:
+        CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
+    """
+    try:
+        info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
+        base = adapter_base(folder)
+    except (OSError, LookupError, TypeError, msgspec.DecodeError) as error:
+        raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error
+    return _find_prompt_file(folder, info), base
 
 
 def _with_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:

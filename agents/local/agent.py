@@ -5,19 +5,22 @@
 shop-r1 rank --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
 shop-r1 rank --agents "local?path=org/name&adapter=adapters/mine" --out runs/zero_shot
 
-It reads the prompt that training teaches (shop_env/prompts.py), and its prompts share their pages as a checkpoint's do.
+It reads the prompt that training teaches (shop_env/prompts.py), or the own prompt of a checkpoint of ours, and its
+prompts share their pages as a checkpoint's do.
 A model that vLLM serves is the agent `prompting`.
 """
 
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agents.adapted import TrainView
 from agents.local.policy_agent import Decode, PolicyAgent, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, Style, prompt_of
-from train.checkpoints import CheckpointInfo
+from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, read_info
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision
 from train.models import load_model
@@ -33,7 +36,7 @@ def local(
     max_tokens: int = 4096,
     precision: Precision = "float32",
     device: str | None = None,
-    style: Style = "full",
+    style: Style | None = None,
     system_file: str | None = None,
     own_tokenizer: bool = False,
     decode: Decode = "tokens",
@@ -48,7 +51,8 @@ def local(
         temperature: 0 is greedy.
         max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
         precision: `bfloat16` computes in bfloat16 autocast.
-        style, system_file: The format of prompts (shop_env.prompts.PromptConfig).
+        style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None: that which a checkpoint of ours
+            was trained with, or the usual one.
         own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
         decode, rationales: How a reply is chosen, and of how many draws (agents.local.policy_agent).
 
@@ -61,11 +65,17 @@ def local(
             f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: expected 1 or more, and more."
         )
     model_path = _base(path, adapter)
+    context, prompt = ContextConfig(), PromptConfig()
+    if (Path(model_path) / CHECKPOINT_FILE).exists():
+        recorded, _ = read_info(Path(model_path))
+        context, prompt = recorded.context, recorded.prompt
+        own_tokenizer = own_tokenizer or recorded.own_tokenizer
+    given = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
         store_fingerprint="",
-        context=ContextConfig(),
-        prompt=prompt_of(store and TrainView.of(store), PromptConfig(style=style, system_file=system_file)),
+        context=context,
+        prompt=prompt_of(store and TrainView.of(store), msgspec.structs.replace(prompt, **given)),
         temperature=temperature,
         max_new_tokens=max_new_tokens,
         max_tokens=max_tokens,

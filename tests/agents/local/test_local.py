@@ -48,12 +48,13 @@ def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
 ) -> None:
     info = checkpoint_info(max_new_tokens=6, temperature=0.7)
     save_checkpoint(tmp_path / "checkpoint", tiny.plain_model(), tiny.tokenizer, info)
-    specs = (f"local?path={folder}&temperature=0.7&{ASKED}", str(tmp_path / "checkpoint"))
-    replies = [
+    checkpoint, as_trained = tmp_path / "checkpoint", "temperature=0.7&max_new_tokens=6"
+    specs = (str(checkpoint), f"local?path={folder}&temperature=0.7&{ASKED}", f"local?path={checkpoint}&{as_trained}")
+    expected, *others = [
         [record.reply for record in evaluate(make_agent(spec), demo_store, "test", max_sessions=2)] for spec in specs
     ]
-    assert replies[0] == replies[1]
-    assert len(set(replies[0])) > 1
+    assert others == [expected, expected]
+    assert len(set(expected)) > 1
 
 
 def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter: Path, tiny: Tiny) -> None:
