@@ -207,7 +207,7 @@ def _table(log: EvaluationLog, title: str = "") -> Table:
     """The rows in the order of the run, and last the best of the baselines, which policies must beat."""
     baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
     rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
-    return results_table(rows, title=title, notes=[intervals_text(log.config.reward_config)], sample=log.sample)
+    return results_table(rows, title=title, notes=[intervals_text(rows, log.config.reward_config)], sample=log.sample)
 
 
 def _summary(log: EvaluationLog) -> Iterator[str]:

@@ -188,9 +188,15 @@ def agent_texts(texts: tuple[str, ...]) -> list[str]:
 
 
 def notes_of(log: EvaluationLog) -> list[str]:
-    """Lists notes for a table's reader: what stands behind a label, and the remarks."""
-    texts = [(entry.label, format_spec(entry.spec)) for entry in log.entries]
-    return [*(f"{label} is {text}" for label, text in texts if label != text), *remarks_of(log)]
+    """Lists notes for a table's reader: what stands behind a label, whose replies cannot be read, and the remarks."""
+    texts = {entry.label: format_spec(entry.spec) for entry in log.entries}
+    malformed = [
+        f"{entry.label}: no reply can be read, and each is a miss. `shop-r1 agents check '{texts[entry.label]}'` says "
+        "why; a model may need --extraction lenient, or the instructions it was trained with (style=compact)"
+        for entry in log.entries
+        if (invalid := entry.row.figures.get("invalid_rate")) and invalid.value == 1.0
+    ]
+    return [*(f"{label} is {text}" for label, text in texts.items() if label != text), *malformed, *remarks_of(log)]
 
 
 def markdown(log: EvaluationLog) -> str:
@@ -203,9 +209,9 @@ def markdown(log: EvaluationLog) -> str:
     table = results_table(log.rows, notes=notes_of(log), sample=log.sample)
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
-        f"{intervals_text(config.reward_config, f'{config.cluster}s')} Exact accuracy and its parts by logged type, "
-        f"{first}; metrics `{config.metrics}`, reward `{config.reward}`, replies read `{config.extraction}`. "
-        f"{INCOMPLETE}\n\n"
+        f"{intervals_text(log.rows, config.reward_config, f'{config.cluster}s')} Exact accuracy and its parts by "
+        f"logged type, {first}; metrics `{config.metrics}`, reward `{config.reward}`, replies read "
+        f"`{config.extraction}`. {INCOMPLETE}\n\n"
         f"Store `{store['name']}` ({store['source']}, fingerprint `{store['fingerprint']}`), split `{config.split}`, "
         f"{log.sample.text}, seed {config.seed}. Versions: {versions}. Made at {log.provenance['time']} by "
         f"{format_commit(log.provenance)}, Python {log.provenance['python']}.\n"

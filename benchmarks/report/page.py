@@ -64,7 +64,7 @@ NEAR = 0.15  # a difference that an axis of differences reaches out to
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
-    notes = [intervals_text(evidence.config.reward_config, f"{evidence.config.cluster}s")]
+    notes = [intervals_text(evidence.rows, evidence.config.reward_config, f"{evidence.config.cluster}s")]
     ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:

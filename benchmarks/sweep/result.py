@@ -127,7 +127,7 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         columns=[column.heading for column in sweep.column],
         models=sweep.models,
         metrics=sweep.metrics,
-        intervals=intervals_text(every[0].log.config.reward_config, "users and seeds"),
+        intervals=intervals_text(every[0].log.rows, every[0].log.config.reward_config, "users and seeds"),
         notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
         tested=next(iter(measured.values())).tested(),
         views=[

@@ -213,11 +213,14 @@ def metric_column(name: str) -> Column:
     return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
 
 
-def intervals_text(reward: RewardConfig, over: str = "users") -> str:
-    """Returns the sentences on the figures of a table with intervals over users or sessions."""
+def intervals_text(rows: Sequence[ResultRow], reward: RewardConfig, over: str = "users") -> str:
+    """Returns the sentences on the figures of a table, and on their intervals over users or sessions if it has any."""
+    units = f"Percent; reward: {describe_scale(reward)}"
+    if all(estimate.low is None for row in rows for estimate in row.figures.values()):
+        return f"{units}."
     return (
-        f"Percent; reward: {describe_scale(reward)}; in brackets 95% intervals over {over}. Their coverage was "
-        "measured for differences, and for single values where long sessions are more predictable (docs/metrics.md)."
+        f"{units}; in brackets 95% intervals over {over}. Their coverage was measured for differences, and for single "
+        "values where long sessions are more predictable (docs/metrics.md)."
     )
 
 

@@ -150,13 +150,19 @@ def test_what_was_answered_is_not_asked_again(
     assert all(entry["new_steps"] == entry["row"]["steps"] for entry in by_label(copied).values())
 
 
-def test_who_says_mostly_one_type_of_action_is_told_of(
+def test_who_says_mostly_one_type_of_action_or_nothing_readable_is_told_of(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_main("--agents", "majority,oracle", "--store", store_path, "--out", tmp_path) == 0
+    (tmp_path / "my.py").write_text("def talk(observation):\n    return 'I leave.'\n", encoding="utf-8")
+    call = ("--agents", f"majority,oracle,talk={tmp_path}/my.py:talk", "--store", store_path, "--out", tmp_path)
+    assert run_main(*call) == 0
     told = capsys.readouterr().out
     assert "majority: mostly one answer: terminate in 100% of its replies" in told
     assert "oracle: mostly" not in told
+    assert "talk: no reply can be read" in told and told.count("shop-r1 agents check") == 1
+    assert "95% intervals over users" in told
+    assert run_main(*call, "--sessions", "1") == 0
+    assert "95% intervals" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -203,15 +209,8 @@ def test_a_run_of_errors_alone_is_no_success(
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
-    call = (
-        "--agents",
-        f"flaky={tmp_path}/flaky.py:Flaky,majority",
-        "--store",
-        store_path,
-        "--out",
-        tmp_path / "out",
-    )
-    assert run_main(*call) == 1
+    agents = f"flaky={tmp_path}/flaky.py:Flaky,majority"
+    assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
 
@@ -334,17 +333,10 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
     long = "x" * 300
     agents = f'random,{tmp_path}/said.py:Said?words=["a%2Cb"%2C"c"]&more={long},majority'
     assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 0
-    entries = by_label(tmp_path / "out")
-    assert [entry["spec"]["target"] for entry in entries.values()] == ["random", f"{tmp_path}/said.py:Said", "majority"]
-    replies = [
-        json.loads(line)["reply"]
-        for line in next(
-            (tmp_path / "out" / entry["steps"]).read_text(encoding="utf-8").splitlines()[1:]
-            for entry in entries.values()
-            if "said" in entry["spec"]["target"]
-        )
-    ]
-    assert set(replies) == {f"a,b c{long}"}
+    _, said, _ = by_label(tmp_path / "out").values()
+    assert said["spec"]["target"] == f"{tmp_path}/said.py:Said"
+    lines = (tmp_path / "out" / said["steps"]).read_text(encoding="utf-8").splitlines()[1:]
+    assert {json.loads(line)["reply"] for line in lines} == {f"a,b c{long}"}
 
 
 @pytest.mark.parametrize("flags", [("--sessions", "0"), ("--context.scope", "half"), ("--splt", "test")])
@@ -352,14 +344,11 @@ def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str]
     assert run_main("--agents", "random", "--out", tmp_path / "out", *flags) == 2
 
 
-def test_a_label_is_no_markup_no_emoji_and_no_second_line(
+def test_a_label_is_no_markup_and_no_second_line(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """FINDINGS A18."""
-    label = "<img src=x onerror=alert(1)>|\n# Heading :robot: \x1b[31m [bold]"
-    assert (
-        run_main("--agents", f"{label}=majority".replace(":robot: ", ""), "--store", store_path, "--out", tmp_path) == 0
-    )
+    label = "<img src=x onerror=alert(1)>|\n# Heading \x1b[31m [bold]"
+    assert run_main("--agents", f"{label}=majority", "--store", store_path, "--out", tmp_path) == 0
     text = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     assert "<img" not in text and "\n# Heading" not in text and "\x1b" not in text
     assert run_main("verify", tmp_path, "--store", store_path) == 0
