@@ -241,7 +241,7 @@ class _CoClick(Draws):
 
 
 def test_what_is_in_a_batch_does_not_follow_from_its_size(demo_store: SessionStore) -> None:
-    """FINDINGS A1: 39.6% of an agent's clicks were right at batch size 64, and 10.1% at 1."""
+    """Once 39.6% of an agent's clicks were right at batch size 64, and 10.1% at 1."""
     records = [evaluate(_CoClick(), demo_store, "test", batch_size=size) for size in (1, 3, 64)]
     assert records[0] == records[1] == records[2]
     assert len({record.reply for record in records[0]}) > 2  # it does see what the others in its batch clicked

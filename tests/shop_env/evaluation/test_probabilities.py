@@ -161,7 +161,7 @@ def test_naming_one_action_gains_no_rank(planted_store: SessionStore) -> None:
 
 
 def test_an_agent_gains_nothing_by_failing_where_it_is_wrong(planted_store: SessionStore) -> None:
-    """FINDINGS A10: with errors counted as misses, a silent agent gained reward, because an error had none."""
+    """With errors counted as misses, a silent agent gained reward, because an error had none."""
     complete, silent = Planted({RED: 0.5, BLUE: 0.5}), Planted({RED: 0.5, BLUE: 0.5}, fails_at=(2, 3))
     counted = step_metrics(errors_as_misses(evaluate(silent, planted_store, "test", likelihood=True)))
     full = step_metrics(evaluate(complete, planted_store, "test", likelihood=True))
