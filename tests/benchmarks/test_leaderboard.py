@@ -339,9 +339,9 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
     assert {json.loads(line)["reply"] for line in lines} == {f"a,b c{long}"}
 
 
-@pytest.mark.parametrize("flags", [("--sessions", "0"), ("--context.scope", "half"), ("--splt", "test")])
-def test_flags_that_do_not_fit_are_met_with_exit_code_two(flags: tuple[str, str], tmp_path: Path) -> None:
-    assert run_main("--agents", "random", "--out", tmp_path / "out", *flags) == 2
+def test_flags_that_do_not_fit_are_met_with_exit_code_two(tmp_path: Path) -> None:
+    for flags in ("--sessions 0", "--context.scope half", "--splt test"):
+        assert run_main("--agents", "random", "--out", tmp_path / "out", *flags.split()) == 2
 
 
 def test_a_label_is_no_markup_and_no_second_line(
