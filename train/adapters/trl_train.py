@@ -22,7 +22,7 @@ class TrlTraining(Record):
 
     Attributes:
         folder: The --out of `shop-r1 train … --for-trl PHASE`.
-        words: Arguments of trl.GRPOConfig as KEY=VALUE, over those of the folder.
+        words: KEY=VALUE arguments of trl.GRPOConfig, over the folder's.
     """
 
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
