@@ -1,22 +1,37 @@
 """Writes a store in another form.
 
 shop-r1 export hub stores/mine --out mine_for_the_hub
+shop-r1 export minari stores/mine --out datasets
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.foundation.command_line import choose, parse_options
-from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
+from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 
 
-class HubExport(Record):
+class _Export(Record):
+    """The options of every exporter.
+
+    Attributes:
+        store: A store's folder, or 'demo'.
+        out: The folder that is written.
+        overwrite: Replace an earlier export that is there.
+    """
+
+    store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
+    out: Path
+    overwrite: bool = False
+
+
+class HubExport(_Export):
     """Writes a folder of parquet files and a data set card, ready for the Hugging Face hub.
 
       shop-r1 export hub stores/mine --out mine_for_the_hub
@@ -25,30 +40,42 @@ class HubExport(Record):
         --private
 
     Attributes:
-        store: A store's folder, or 'demo'.
-        out: The folder that is written.
-        overwrite: Replace an earlier export that is there.
         licence: The hub's word for the data's licence, such as cc-by-4.0; other leaves it to be stated.
     """
 
-    store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
-    out: Path
-    overwrite: bool = False
     licence: str = "other"
+
+
+class MinariExport(_Export):
+    """Writes a folder with a Minari data set of episodes that replay in ShopR1-v0 and earn the most.
+
+      shop-r1 export minari stores/mine --out datasets
+      MINARI_DATASETS_PATH=datasets python -c \\
+        "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
+
+    Attributes:
+        split: Which sessions are written.
+    """
+
+    split: Split | Literal["all"] = "all"
 
 
 def run(words: Sequence[str]) -> int:
     """Runs `export` with the words after it."""
     program = "shop-r1 export"
     name, rest = choose("exporter", EXPORTERS, words, program=program, text=__doc__)
-    options = parse_options(HubExport, rest, program=f"{program} {name}")
-    from replay_sessions.exporters.hub import export_for_hub  # noqa: PLC0415 - start-up time
+    forms: dict[str, Any] = {"hub": HubExport, "minari": MinariExport}
+    options: HubExport | MinariExport = parse_options(forms[name], rest, program=f"{program} {name}")
+    store, out, overwrite = SessionStore.open(options.store), options.out, options.overwrite
+    if isinstance(options, HubExport):
+        from replay_sessions.exporters.hub import export_for_hub  # noqa: PLC0415 - start-up time
 
-    store = SessionStore.open(options.store)
-    with progress_bar("exporting", len(store)) as advance:
-        export_for_hub(store, options.out, overwrite=options.overwrite, licence=options.licence, on_progress=advance)
-    print(
-        f"{options.out}: {len(store):,} sessions, {store.manifest.steps:,} rows; read its README.md before sharing it"
-    )
-    print(f"  shop-r1 import hub {options.out} --split-by official --out STORE")
+        export_for_hub(store, out, overwrite=overwrite, licence=options.licence)
+        print(f"{out}: {len(store):,} sessions, {store.manifest.steps:,} rows; read its README.md before sharing it")
+        print(f"  shop-r1 import hub {out} --split-by official --out STORE")
+    else:
+        from replay_sessions.exporters.minari import export_for_minari  # noqa: PLC0415 - likewise
+
+        name = export_for_minari(store, out, store_name=options.store, split=options.split, overwrite=overwrite)
+        print(f"{out}: the data set {name}\n  MINARI_DATASETS_PATH={out} minari show {name}")
     return 0

@@ -8,7 +8,7 @@ One row a step (importers/hub), so that the hub's viewer and `datasets.load_data
 Nothing is uploaded.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.importers.hub.importer import DATA_FOLDER
 from replay_sessions.schema import Session, action_type
 from replay_sessions.store import SessionStore
@@ -35,29 +36,25 @@ _ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 _FILE_CHARACTERS = 100_000_000
 
 
-def export_for_hub(
-    store: SessionStore,
-    out: Path,
-    *,
-    overwrite: bool = False,
-    licence: str = "other",
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> None:
+def export_for_hub(store: SessionStore, out: Path, *, overwrite: bool = False, licence: str = "other") -> None:
     """Writes a folder for the hub, whole or not at all.
 
     Args:
         overwrite: Replace an earlier export that is there.
         licence: The hub's word for the data's licence.
-        on_progress: Called with the number of sessions that were written since the last call.
     """
-    with WorkFolder(out, overwrite=overwrite, marker=ABOUT_FILE) as work, writing(out):
+    with (
+        WorkFolder(out, overwrite=overwrite, marker=ABOUT_FILE) as work,
+        writing(out),
+        progress_bar("exporting", len(store)) as advance,
+    ):
         (work.new / DATA_FOLDER).mkdir()
         for split in SPLITS:
             for number, sessions in enumerate(_of_one_file(store.sessions(split))):
                 rows = [row for session in sessions for row in rows_of(session)]
                 path = work.new / DATA_FOLDER / f"{split}-{number:05}.parquet"
                 pq.write_table(pa.Table.from_pylist(rows, schema=_ROW_SCHEMA), path, compression="zstd")
-                on_progress(len(sessions))
+                advance(len(sessions))
         (work.new / "README.md").write_text(card(store, licence), encoding="utf-8")
         about = {"store": store.path.name, "fingerprint": store.fingerprint}
         (work.new / ABOUT_FILE).write_bytes(msgspec.json.encode(about))

@@ -1,0 +1,124 @@
+"""Exporter `minari`: a store as a Minari data set, the form in which offline RL passes its episodes around.
+
+    shop-r1 export minari stores/mine --out datasets
+    MINARI_DATASETS_PATH=datasets python -c "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
+
+One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
+have given; rewards are those that ShopR1-v0 paid for it while the episode was recorded. An observation is page, goal,
+persona and step; the history is left out, because it is the episode so far. Each episode's metadata hold the options
+that reset the recovered env to its session:
+
+    env = dataset.recover_environment()
+    for episode, about in zip(dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(len(dataset)))):
+        env.reset(seed=about["seed"], options=about["options"])      # then step through episode.actions
+"""
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium
+from gymnasium import spaces
+
+from replay_sessions.foundation.durable_files import writing
+from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.progress import track
+from replay_sessions.schema import Session, Split, Step, written_action
+from replay_sessions.store import SessionStore
+from replay_sessions.store.work_folder import WorkFolder
+
+_PATH_VARIABLE = "MINARI_DATASETS_PATH"
+_MARKER = "shopr1/namespace_metadata.json"  # which Minari writes
+_KEYS = ("page", "goal", "persona", "step")
+
+
+def export_for_minari(
+    store: SessionStore,
+    out: Path,
+    *,
+    store_name: str,
+    split: Split | Literal["all"] = "all",
+    overwrite: bool = False,
+) -> str:
+    """Writes a folder with one Minari data set, whole or not at all, and returns the data set's id.
+
+    Args:
+        store_name: `demo` or the path by which the recovered env opens the store; it also names the data set.
+        overwrite: Replace an earlier export that is there.
+    """
+    with requires_extra("minari"):
+        import minari.data_collector  # noqa: PLC0415 - an extra that may be missing
+        import PIL  # noqa: F401, PLC0415 - Minari's parquet files need it, and its own extras do not bring it
+    dataset_id = f"shopr1/{re.sub(r'[^a-zA-Z0-9]+', '_', Path(store_name).name)}/human-v0"
+    # Named, not imported: the env stands on the store and not the other way round. Gymnasium imports it.
+    options: dict[str, Any] = {"store": store_name, "split": split, "skip_first_action": False, "inferred": True}
+    env: Any = gymnasium.make("shop_env:ShopR1-v0", **options)
+    session_ids = env.unwrapped.session_ids
+    episodes = (_replay(env, store.session(session_id)) for session_id in track(session_ids, "exporting"))
+    observation_space, action_space = _build_spaces(store)
+    with WorkFolder(out, overwrite=overwrite, marker=_MARKER) as work, writing(out), _datasets_path(work.new):
+        dataset = minari.create_dataset_from_buffers(
+            dataset_id,
+            (minari.data_collector.EpisodeBuffer(id=number, **one) for number, one in enumerate(episodes)),
+            env=env,
+            observation_space=observation_space,
+            action_space=action_space,
+            description=f"Sessions of {store.manifest.source}, store fingerprint {store.fingerprint}",
+            data_format="parquet",
+        )
+        about = [{"user_id": store.user_id(one), "split": store.split_of(one)} for one in session_ids]
+        dataset.storage.update_episode_metadata(about)
+        work.commit()
+    return dataset_id
+
+
+@contextmanager
+def _datasets_path(folder: Path) -> Iterator[None]:
+    """Sets the folder of Minari's data sets, which it takes from the environment alone, and keeps its warnings off."""
+    before = os.environ.get(_PATH_VARIABLE)
+    os.environ[_PATH_VARIABLE] = str(folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # one for each thing that only a publisher can say of a data set
+            yield
+    finally:
+        del os.environ[_PATH_VARIABLE]
+        if before is not None:
+            os.environ[_PATH_VARIABLE] = before
+
+
+def _build_spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
+    """Builds spaces that Minari knows: Gymnasium's text space must know all characters and the longest text."""
+    characters, longest = {" "}, 1
+    for session in store.sessions():
+        texts = [session.goal or "", session.persona.text if session.persona else ""]
+        for text in texts + [text for step in session.steps for text in (step.page, _format_reply(step))]:
+            characters.update(text)
+            longest = max(longest, len(text))
+    text_space = spaces.Text(longest, min_length=0, charset="".join(sorted(characters)))
+    return spaces.Dict(dict.fromkeys(_KEYS, text_space) | {"step": spaces.Discrete(2**31 - 1)}), text_space
+
+
+def _format_reply(step: Step) -> str:
+    """Formats the reply that repeats the log, as `shop_env.format_reply` does."""
+    return json.dumps({"rationale": step.rationale or "", "action": written_action(step.action)}, ensure_ascii=False)
+
+
+def _replay(env: Any, session: Session) -> dict[str, Any]:
+    """Plays a session with its logged actions, and returns the fields of its EpisodeBuffer."""
+    start = {"seed": 0, "options": {"session_id": session.session_id}}
+    first, _ = env.reset(**start)
+    actions = [_format_reply(step) for step in session.steps]
+    observations, *outcomes, _ = map(list, zip(*map(env.step, actions), strict=True))
+    return start | {
+        "observations": {key: [observation[key] for observation in (first, *observations)] for key in _KEYS},
+        "actions": actions,
+        **dict(zip(("rewards", "terminations", "truncations"), outcomes, strict=True)),
+    }
