@@ -19,7 +19,6 @@ from rich.markup import escape
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
-from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
@@ -49,12 +48,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check(options: Check) -> int:
     store = SessionStore.open(options.store)
-    report = _audit(store)
+    report = audit_store(store)
     if options.repair and report.faults:
-        with progress_bar("repairing", len(store)) as advance:
-            removed = repair_store(store, report, on_progress=advance)
+        removed = repair_store(store, report)
         Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
-        report = _audit(SessionStore.open(options.store))
+        report = audit_store(SessionStore.open(options.store))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
@@ -70,11 +68,6 @@ def _account_areas(store: SessionStore, count: int) -> Iterator[str]:
     for session_id in ids[:: max(1, len(ids) // count)][:count]:
         lines = dict.fromkeys(line for step in store.session(session_id).steps for line in account_lines(step.page))
         yield f"{session_id}: {' | '.join(lines) or 'nothing'}"
-
-
-def _audit(store: SessionStore) -> AuditReport:
-    with progress_bar("checking", len(store)) as advance:
-        return audit_store(store, on_progress=advance)
 
 
 run = command(Check, _check, program="shop-r1 check")

@@ -18,7 +18,6 @@ import tyro
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.importers.customer_sessions import read_customers
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.private_data.customers import Customers
@@ -94,8 +93,7 @@ def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
         return session
 
     forgotten = ids | set(map(get_file_name, ids))
-    with progress_bar("erasing", len(store)) as advance:
-        rewrite_store(store, erased, forgotten=forgotten, change=change, on_progress=advance)
+    rewrite_store(store, erased, forgotten=forgotten, change=change)
     return len(mine)
 
 

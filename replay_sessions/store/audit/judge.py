@@ -9,7 +9,7 @@ Grounding: the share of logged targets whose name stands on the page shown. A lo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import (
@@ -43,20 +43,14 @@ from replay_sessions.store.splits import SPLITS
 _CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
 
 
-def audit_store(
-    store: SessionStore,
-    *,
-    private_pages: int = PRIVATE_PAGES,
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> AuditReport:
+def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> AuditReport:
     """Reads every session of a store and reports on it.
 
     Args:
         private_pages: About how many pages are searched for private data, spread over the store.
-        on_progress: Called with the number of sessions that were read since the last call.
     """
     manifest = store.manifest
-    facts = list(scan_store(store, private_pages=private_pages, on_progress=on_progress))
+    facts = list(scan_store(store, private_pages=private_pages))
     readable = [fact for fact in facts if fact.problem is None]
     pairs = find_exact_duplicates(fact for fact in readable if not fact.may_coincide)
     copies = {copy for _, copy in pairs}
@@ -64,27 +58,23 @@ def audit_store(
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
     numbers = predict_by_number(readable)
-    weighed = [  # each with whether it is a fault
+    faults = [*_unreadable(facts), *_ungrounded(readable, grounding), *_shifted(shares)]
+    warnings = [Finding("import", message) for message in manifest.warnings]
+    for findings, is_fault in (
         (_duplicates(pairs), len(pairs) > MOST_REPEATS * len(store)),
         (_shared_users(store), manifest.split_plan.by == "user"),  # else the plan allows it
         (_leaks(leaks, held_out), len(leaks) > MOST_LEAKAGE * held_out),
-    ]
-    weighed_findings = [(finding, is_fault) for findings, is_fault in weighed for finding in findings]
+    ):
+        (faults if is_fault else warnings).extend(findings)
     return AuditReport(
         store=str(store.path),
         fingerprint=store.fingerprint,
         sessions=len(store),
         users=manifest.users,
         steps=manifest.steps,
-        faults=(
-            *_unreadable(facts),
-            *_ungrounded(readable, grounding),
-            *_shifted(shares),
-            *(finding for finding, is_fault in weighed_findings if is_fault),
-        ),
+        faults=tuple(faults),
         warnings=(
-            *(Finding("import", message) for message in manifest.warnings),
-            *(finding for finding, is_fault in weighed_findings if not is_fault),
+            *warnings,
             *_doubtful_steps(readable),
             *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
             *_endless(store),
@@ -94,9 +84,9 @@ def audit_store(
         ),
         grounding=grounding,
         grounding_by_offset={f"{offset:+d}": share for offset, share in shares.items()},
-        action_counts=dict(sorted(_total(fact.action_counts for fact in readable).items())),
+        action_counts=dict(sorted(sum((Counter(fact.action_counts) for fact in readable), Counter[str]()).items())),
         split_sessions=manifest.split_sessions,
-        session_steps=_spread([fact.steps for fact in readable]),
+        session_steps=_spread([len(fact.page_characters) for fact in readable]),
         step_numbers=numbers,
         page_characters=_spread([length for fact in readable for length in fact.page_characters]),
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
@@ -236,7 +226,7 @@ def _over_context(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
 
 
 def _private(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
-    if kinds := _total(fact.private for fact in facts):
+    if kinds := sum((Counter(fact.private) for fact in facts), Counter[str]()):
         sessions = tuple(fact.session_id for fact in facts if fact.private)
         pages = pluralize(sum(fact.searched_pages for fact in facts), "page")
         message = (
@@ -249,13 +239,6 @@ def _private(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
 def _empty_splits(store: SessionStore) -> Iterator[Finding]:
     if empty := [split for split in SPLITS if not store.session_ids(split)]:
         yield Finding("empty_split", f"no session is in {' and '.join(empty)}")
-
-
-def _total(counts: Iterable[dict[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for count in counts:
-        total.update(count)
-    return total
 
 
 def _spread(values: list[int]) -> Spread | None:

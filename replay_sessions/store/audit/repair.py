@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditReport
@@ -16,9 +17,7 @@ _REASONS = {
 }
 
 
-def repair_store(
-    store: SessionStore, report: AuditReport, *, on_progress: Callable[[int], None] = lambda _: None
-) -> int:
+def repair_store(store: SessionStore, report: AuditReport) -> int:
     """Replaces a store by its sound sessions; each that is left out is rejected with its reason.
 
     Until the sound ones are written, the old store stays as it is.
@@ -40,7 +39,7 @@ def repair_store(
     }
     if len(reasons) == len(store):
         raise BadConfig(f"'{store.path}' cannot be repaired: every session is at fault; import it again")
-    rewrite_store(store, reasons, on_progress=on_progress)
+    rewrite_store(store, reasons)
     return len(reasons)
 
 
@@ -50,7 +49,6 @@ def rewrite_store(
     *,
     forgotten: Collection[str] = (),
     change: Callable[[Session], Session] = lambda session: session,
-    on_progress: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Replaces a store by itself without some sessions.
 
@@ -64,9 +62,8 @@ def rewrite_store(
         store.path, source=manifest.source, splits=manifest.split_plan, options=manifest.options, overwrite=True
     ) as writer:
         writer.carry_over(store.path, manifest, without=forgotten)
-        for session_id in store.session_ids():
+        for session_id in track(store.session_ids(), "writing the store anew"):
             if session_id in reasons:
                 writer.reject("a session" if session_id in forgotten else session_id, reasons[session_id])
             else:
                 writer.write(change(store.session(session_id)))
-            on_progress(1)

@@ -6,7 +6,7 @@ is the same. Sessions with fewer than three distinct actions are too short to co
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from hashlib import blake2b
 from itertools import pairwise
@@ -17,6 +17,7 @@ import msgspec
 
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type, reply_action
@@ -49,7 +50,6 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     goal: str | None = None
     problem: str | None = None
-    steps: int = 0
     page_characters: tuple[int, ...] = ()
     action_counts: dict[str, int] = {}
     matches: dict[tuple[str, int], tuple[int, int]] = {}
@@ -63,9 +63,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     private: dict[str, int] = {}
 
 
-def scan_store(
-    store: SessionStore, *, private_pages: int = 0, on_progress: Callable[[int], None] = lambda _: None
-) -> Iterator[SessionFacts]:
+def scan_store(store: SessionStore, *, private_pages: int) -> Iterator[SessionFacts]:
     """Yields the facts of every session, in storage order.
 
     Args:
@@ -73,14 +71,13 @@ def scan_store(
     """
     rows = store.index()
     every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
-    for number, row in enumerate(rows):
+    for number, row in enumerate(track(rows, "checking")):
         try:
             session = store.session(row.session_id)
         except BadSession as error:
             yield SessionFacts(session_id=row.session_id, split=row.split, problem=str(error))
         else:
             yield _facts(session, row.split, search=private_pages > 0 and number % every == 0)
-        on_progress(1)
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
@@ -90,7 +87,6 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         split=split,
         source=session.source,
         goal=session.goal,
-        steps=len(session.steps),
         page_characters=tuple(len(step.page) for step in session.steps),
         action_counts=Counter(action_type(step.action) for step in session.steps),
         matches=count_matches(session),
