@@ -27,7 +27,7 @@ MAPPING = 'description = "x"\nsource = "y"\ntypes = {}\n'
         (load_mapping, MAPPING + "[page]\nqqqq = 3", "unknown key 'page.qqqq'."),
         (load_preset, 'seed = "three"', "preset '{}': Expected `int`, got `str` - at `$.seed`"),
         (load_mapping, MAPPING + "[step]\nnmae = 'a'", "'{}': unknown key 'step.nmae'. Did you mean 'name'?"),
-        (load_recipe, "[[rule]]\nselct = 'a'", "{}: unknown key 'rule[0].selct'. Did you mean 'select'?"),
+        (load_recipe, "[[rule]]\nselct = 'a'", "'{}': unknown key 'rule[0].selct'. Did you mean 'select'?"),
     ],
 )  # fmt: skip
 def test_a_misspelt_key_is_told_with_its_place_and_the_near_one(

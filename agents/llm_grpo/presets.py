@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig, numbers_table
-from replay_sessions.foundation.config_errors import convert_fields
+from replay_sessions.foundation.config_errors import convert_fields, load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
@@ -30,14 +30,14 @@ SHARED = (*NUMBERS, "context")  # tables of a run that its phases have too
 Tables = dict[str, Any]
 
 
-def preset_names(folder: Any = PRESETS) -> list[str]:
+def preset_names() -> list[str]:
     """The presets that come with the package."""
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    return toml_names(PRESETS)
 
 
 def rows_names() -> list[str]:
     """The rows of papers' tables that come with the package."""
-    return preset_names(PRESETS / "rows")
+    return toml_names(PRESETS / "rows")
 
 
 def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()) -> TrainConfig:
@@ -61,7 +61,7 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
     tables = _with_base(preset)
     if rows is None:
         return tables
-    own = _read("rows", rows, PRESETS / "rows")
+    own = load_toml(Tables, "rows", rows, PRESETS / "rows")
     learner = tables.get("phases", {})
     phases = {
         name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
@@ -120,7 +120,7 @@ def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
     """A preset's tables over those of its base."""
     if preset in derived:
         raise BadConfig(f"the presets {' -> '.join([*derived, preset])} are each other's base; give one of them none.")
-    own = _read("preset", preset, PRESETS)
+    own = load_toml(Tables, "preset", preset, PRESETS)
     base = own.pop("base", None)
     if base is None:
         return own
@@ -135,17 +135,3 @@ def merge(table: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
     """`table` with the values of `over` in their places; tables within are merged, lists replaced."""
     both = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
     return {**table, **over, **{key: merge(table[key], over[key]) for key in both}}
-
-
-def _read(kind: str, name: str, folder: Any) -> Tables:
-    """The tables of a file that comes with the package, or of the user's own."""
-    is_file = name.endswith(".toml")
-    if not is_file and name not in preset_names(folder):
-        hint = did_you_mean(name, preset_names(folder))
-        raise BadConfig(f"Unknown {kind} '{name}'. {hint} Or give the path of a .toml file.")
-    try:
-        return tomllib.loads((Path(name) if is_file else folder / f"{name}.toml").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadConfig(f"the {kind} file '{name}' cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadConfig(f"the {kind} file '{name}' is no valid TOML: {error}.") from error

@@ -20,13 +20,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from benchmarks.sweep.type_shares import FINE_KINDS
-from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
 
@@ -162,7 +161,7 @@ class Sweep(Config):
 
 def paper_names() -> list[str]:
     """The papers' tables."""
-    return sorted(file.name.removesuffix(".toml") for file in PAPERS.iterdir())
+    return toml_names(PAPERS)
 
 
 def load_sweep(name: str) -> Sweep:
@@ -171,17 +170,8 @@ def load_sweep(name: str) -> Sweep:
     Raises:
         BadConfig: There is none, or it does not read as one.
     """
-    if not name.endswith(".toml") and name not in paper_names():
-        hint = did_you_mean(name, paper_names())
-        raise BadConfig(f"Unknown sweep '{name}'. {hint} Or give a .toml FILE of your own.")
-    source = Path(name) if name.endswith(".toml") else PAPERS / f"{name}.toml"
-    try:
-        sweep = msgspec.toml.decode(source.read_bytes(), type=Sweep)
-        return msgspec.structs.replace(sweep, row=tuple(_rows_of_kinds(sweep.row)))
-    except OSError as error:
-        raise BadConfig(f"'{name}' cannot be read: {error.strerror}") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise BadConfig(f"'{name}': {what_is_wrong(error, Sweep)}") from error
+    sweep = load_toml(Sweep, "sweep", name, PAPERS)
+    return msgspec.structs.replace(sweep, row=tuple(_rows_of_kinds(sweep.row)))
 
 
 def _rows_of_kinds(rows: Sequence[RowSpec]) -> Iterator[RowSpec]:

@@ -2,7 +2,7 @@
 
     "Object contains unknown field `step` - at `$.grpo`"  ─►  "unknown key 'grpo.step'. Did you mean 'steps'?"
 
-For the files that people write by hand: presets, field mappings, recipes.
+For the files that people write by hand: presets, field mappings, recipes, sweeps, changes of a page.
 """
 
 import re

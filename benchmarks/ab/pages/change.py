@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from replay_sessions.foundation.config_errors import what_is_wrong
+from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.foundation.records import Config
@@ -95,7 +94,7 @@ def load_change(source: str) -> PageChange:
         BadConfig: There is none, or it does not read as one.
     """
     if source.endswith(".toml"):
-        return partial(_apply_rules, _read_rules(Path(source)))
+        return partial(_apply_rules, load_toml(_ChangeFile, "change", source, Path()).rule)
     try:
         function = load_own(source)
     except (ImportError, AttributeError, FileNotFoundError, ValueError) as error:
@@ -129,15 +128,6 @@ def find_prices(page: str) -> set[str]:
 def spaced(page: str) -> str:
     """The placebo: a blank line more at each end of the page and wherever a line ends; what it says stays."""
     return "\n" + page.replace("\n", "\n\n") + "\n"
-
-
-def _read_rules(path: Path) -> tuple[Rule, ...]:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=_ChangeFile).rule
-    except OSError as error:
-        raise BadConfig(f"change '{path}' cannot be read: {error.strerror}") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise BadConfig(f"change '{path}': {what_is_wrong(error, _ChangeFile)}") from None
 
 
 def _apply_rules(rules: tuple[Rule, ...], page: str) -> str:

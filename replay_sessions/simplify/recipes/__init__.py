@@ -6,7 +6,6 @@ before those of the recipe that it extends.
 """
 
 import functools
-import tomllib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Literal
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from replay_sessions.foundation.config_errors import what_is_wrong
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.config_errors import load_toml, toml_names
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.simplify.names import slug
 
+_FOLDER = resources.files("replay_sessions.simplify.recipes")
 PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
 
@@ -114,42 +114,24 @@ def load_recipe(name_or_file: str | Path) -> Recipe:
     Raises:
         BadConfig: there is no such recipe, or it does not read as one.
     """
-    if isinstance(name_or_file, str) and name_or_file in _built_in():
-        return _load_built_in(name_or_file)
-    path = Path(name_or_file)
-    if not path.is_file():
-        raise BadConfig(
-            f"no recipe named {str(name_or_file)!r} and no such file. {did_you_mean(str(name_or_file), _built_in())}"
-        )
-    return _read(path.stem, path.read_bytes(), str(path))
+    return _built_in().get(str(name_or_file)) or _read(str(name_or_file))
 
 
 def find_recipe(raw_html: bytes) -> Recipe:
     """The built-in recipe of the site that a page comes from, or the generic one."""
-    recipes = map(_load_built_in, _built_in())
-    likely = (recipe for recipe in recipes if recipe.detect and all(text in raw_html for text in recipe.detect))
-    return next(likely, _load_built_in("generic"))
+    recipes = _built_in()
+    likely = (own for own in recipes.values() if own.detect and all(text in raw_html for text in own.detect))
+    return next(likely, recipes["generic"])
 
 
 @functools.cache
-def _built_in() -> tuple[str, ...]:
-    folder = resources.files("replay_sessions.simplify.recipes")
-    return tuple(sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")))
+def _built_in() -> dict[str, Recipe]:
+    return {name: _read(name) for name in toml_names(_FOLDER)}
 
 
-@functools.cache
-def _load_built_in(name: str) -> Recipe:
-    file = resources.files("replay_sessions.simplify.recipes") / f"{name}.toml"
-    return _read(name, file.read_bytes(), f"recipe {name!r}")
-
-
-def _read(name: str, content: bytes, where: str) -> Recipe:
-    try:
-        written = msgspec.toml.decode(content, type=_RecipeFile)
-    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadConfig(
-            f"{where}: {what_is_wrong(error, _RecipeFile)} (docs/recipes.md lists what a recipe may say)"
-        ) from None
+def _read(name_or_file: str) -> Recipe:
+    written = load_toml(_RecipeFile, "recipe", name_or_file, _FOLDER)
+    name, where = Path(name_or_file).stem, f"recipe '{name_or_file}'"
     rules = written.rule
     for number, rule in enumerate(rules, 1):
         for field, word in (("scope", rule.scope), ("card", rule.card), ("name", rule.name)):
@@ -159,5 +141,5 @@ def _read(name: str, content: bytes, where: str) -> Recipe:
                     f"write {slug(word) or 'a word'!r} (lower case, letters and digits, _ between words)"
                 )
     if written.extends and written.extends != name:
-        rules += load_recipe(written.extends).rules
+        rules += _read(written.extends).rules
     return Recipe(name, rules, written.detect)

@@ -161,7 +161,7 @@ def test_what_raw_pages_need_is_refused_for_simplified_ones(tmp_path: Path) -> N
         load_mapping(write_mapping(tmp_path, ""))
     with pytest.raises(BadConfig, match="has no name"):
         load_mapping(write_mapping(tmp_path, "", ""))
-    with pytest.raises(BadConfig, match="no recipe named 'amazn'"):
+    with pytest.raises(BadConfig, match="unknown recipe 'amazn'"):
         load_mapping(write_mapping(tmp_path, 'pages = "raw"\nrecipe = "amazn"'))
 
 

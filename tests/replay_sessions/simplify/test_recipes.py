@@ -94,7 +94,6 @@ def test_a_recipe_takes_back_what_the_recipe_below_says(tmp_path: Path) -> None:
         ('[[rule]]\nselect = "a"\nprivate = "age"', "private"),
         ('[[rule]]\nselect = "a"\nscope = "My Shop"', "write 'my_shop'"),
         ('extends = "amazn"', "Did you mean 'amazon'"),
-        ("[[rule", "recipes.md"),
     ],
 )
 def test_a_recipe_that_does_not_read_is_told_why(rules: str, said: str, tmp_path: Path) -> None:
