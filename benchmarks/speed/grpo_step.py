@@ -11,15 +11,14 @@ tokens: by Qwen2.5-0.5B's. On a GPU products are in bfloat16, and parts end when
     grpo_step.SHAPE.total    seconds
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from benchmarks.speed.measurement import Measurement, Options
-from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, find_device
+from benchmarks.speed.measurement import Measurement, Options, name_figures
+from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, find_device, read_clock
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Click
 from shop_env.prompts import PromptConfig
@@ -53,11 +52,9 @@ def measure(options: Options) -> Iterator[Measurement]:
             step(number)
         seconds["learning"] -= seconds["reference"]
         seconds["host"] = seconds["total"] - sum(seconds[part] for part in _PARTS)
-        for part in (*_PARTS, "host"):
-            share = 100 * seconds[part] / seconds["total"]
-            yield Measurement(name=f"grpo_step.{shape}.{part}", value=share, unit="%", runs=options.runs)
-        total = seconds["total"] / options.runs
-        yield Measurement(name=f"grpo_step.{shape}.total", value=total, unit="s", runs=options.runs)
+        figures = [(part, 100 * seconds[part] / seconds["total"], "%") for part in (*_PARTS, "host")]
+        figures.append(("total", seconds["total"] / options.runs, "s"))
+        yield from name_figures(f"grpo_step.{shape}", figures, options.runs)
 
 
 def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[str, float]) -> Any:
@@ -93,16 +90,9 @@ def _build_trunk(size: Size, vocabulary: int, seed: int) -> SessionTokens:
 
 def _timed(call: Callable[..., Any], seconds: defaultdict[str, float], part: str) -> Callable[..., Any]:
     def timed(*arguments: Any, **options: Any) -> Any:
-        _synchronize()
-        start = time.perf_counter()
+        start = read_clock()
         result = call(*arguments, **options)
-        _synchronize()
-        seconds[part] += time.perf_counter() - start
+        seconds[part] += read_clock() - start
         return result
 
     return timed
-
-
-def _synchronize() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()

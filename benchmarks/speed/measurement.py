@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +55,15 @@ class Measurement(Record):
     peer: str | None = None
     peer_value: float | None = None
     ratio: float | None = None
+
+
+Figure = tuple[str, float, str]  # the last part of its name, value, unit
+
+
+def name_figures(name: str, figures: Iterable[Figure], runs: int) -> Iterator[Measurement]:
+    """Yields figures under a name that they share, without a peer."""
+    for figure, value, unit in figures:
+        yield Measurement(name=f"{name}.{figure}", value=value, unit=unit, runs=runs)
 
 
 def compare(

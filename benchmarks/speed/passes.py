@@ -3,6 +3,7 @@
 The session: 7 steps, pages of a given length, and at each step a logged reply and 8 sampled ones of 40 tokens.
 """
 
+import time
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from benchmarks.speed.measurement import Options
+from benchmarks.speed.measurement import Figure, Options
 from replay_sessions.foundation.errors import BadConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
@@ -72,6 +73,22 @@ def check_gpu(part: str, options: Options) -> None:
 def find_device() -> str:
     """A GPU where there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def read_clock() -> float:
+    """Seconds of wall time, once a GPU has done what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def take_peak_memory() -> list[Figure]:
+    """The most memory that a GPU held since the last call; nothing without a GPU."""
+    if not torch.cuda.is_available():
+        return []
+    most = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return [("memory", most / 2**20, "MiB")]
 
 
 def build_ways(shape: str) -> dict[str, Way]:

@@ -14,16 +14,14 @@ share nothing. HEAD is the precision of the head's product, float32 or tf32:
 With --quick a tiny shape, on any device.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 
-from benchmarks.speed.measurement import Measurement, Options, median_times
-from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device
+from benchmarks.speed.measurement import Figure, Measurement, Options, median_times, name_figures
+from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device, read_clock, take_peak_memory
 from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
@@ -47,9 +45,8 @@ def measure(options: Options) -> Iterator[Measurement]:
         for case, prompts in _build_prompts(SHAPES[shape]["vocab_size"], length, quick=options.quick).items():
             for precision in _HEADS:
                 policy = Policy(model, autocast=torch.bfloat16, head_precision=precision)
-                for figure, value, unit in _measure_case(policy, prompts, options.runs):
-                    name = f"rollouts_gpu.{shape}.{case}.{precision}.{figure}"
-                    yield Measurement(name=name, value=value, unit=unit, runs=options.runs)
+                figures = _measure_case(policy, prompts, options.runs)
+                yield from name_figures(f"rollouts_gpu.{shape}.{case}.{precision}", figures, options.runs)
 
 
 def _build_prompts(vocabulary: int, length: int, *, quick: bool) -> dict[str, list[list[int]]]:
@@ -59,32 +56,21 @@ def _build_prompts(vocabulary: int, length: int, *, quick: bool) -> dict[str, li
     return {"session": session, "prompts": prompts}
 
 
-def _measure_case(policy: Policy, prompts: list[list[int]], runs: int) -> Iterator[tuple[str, float, str]]:
-    """(figure, value, unit) of one case."""
-    cuda = policy.device.type == "cuda"
+def _measure_case(policy: Policy, prompts: list[list[int]], runs: int) -> Iterator[Figure]:
+    """The figures of one case."""
     config = SamplingConfig(temperature=1.0, max_new_tokens=_NEW_TOKENS, end_token=-1, num_generations=_REPLIES)
-    ways: dict[str, Callable[[], Any]] = {
-        "all": partial(_sample, policy, prompts, config),
-        "first": partial(_sample, policy, prompts, replace(config, max_new_tokens=1)),
-    }
-    if cuda:
-        torch.cuda.reset_peak_memory_stats()
+    sample = partial(LocalEngine(policy).generate, prompts, seed=0)
+    configs = {"all": config, "first": replace(config, max_new_tokens=1)}
+    ways = {name: partial(sample, config=each) for name, each in configs.items()}
+    take_peak_memory()
     replies = ways["all"]()  # kernels are compiled
-    seconds = median_times(ways, runs, clock=time.perf_counter)
+    seconds = median_times(ways, runs, clock=read_clock)
     rows = len(prompts) * _REPLIES
     yield "generate", rows * _NEW_TOKENS / seconds["all"], "tokens/s"
     yield "decoding", rows * (_NEW_TOKENS - 1) / (seconds["all"] - seconds["first"]), "tokens/s"
-    if cuda:
-        yield "memory", torch.cuda.max_memory_allocated() / 2**20, "MiB"
+    yield from take_peak_memory()
     packed = pack([SessionTree(prompts[0], [len(prompts[0])], [[reply.tokens for reply in replies[0]]])])
     drawn = [log_prob for reply in replies[0] for log_prob in reply.log_probs]
     with torch.no_grad():
         seen = policy.log_probs(packed.to(policy.device)).cpu()
     yield "gap", (seen - torch.tensor(drawn)).abs().mean().item(), "nats"
-
-
-def _sample(policy: Policy, prompts: list[list[int]], config: SamplingConfig) -> Any:
-    replies = LocalEngine(policy).generate(prompts, config, seed=0)
-    if policy.device.type == "cuda":
-        torch.cuda.synchronize()
-    return replies

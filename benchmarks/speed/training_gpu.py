@@ -20,14 +20,13 @@ What does not fit is named on stderr and left out. With --quick a tiny shape, on
 """
 
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import torch
 
-from benchmarks.speed.measurement import Measurement, Options, median_times
+from benchmarks.speed.measurement import Figure, Measurement, Options, median_times, name_figures
 from benchmarks.speed.passes import (
     SHAPES,
     Size,
@@ -36,7 +35,9 @@ from benchmarks.speed.passes import (
     check_gpu,
     find_device,
     pack_prompts,
+    read_clock,
     run_packs,
+    take_peak_memory,
 )
 from train.attention.choice import choose_attention, find_fault, find_kernels, get_shape
 from train.attention.structured import Structured
@@ -74,9 +75,7 @@ def measure(options: Options) -> Iterator[Measurement]:
                     torch.cuda.empty_cache()
                     sys.stderr.write(f"training_gpu: {shape} {name} {way} does not fit this GPU's memory\n")
                     continue
-                for figure, value, unit in figures:
-                    full = f"training_gpu.{shape}.{name}.{way}.{figure}"
-                    yield Measurement(name=full, value=value, unit=unit, runs=options.runs)
+                yield from name_figures(f"training_gpu.{shape}.{name}.{way}", figures, options.runs)
 
 
 def _get_size(trunk: int) -> Size:
@@ -99,30 +98,18 @@ def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
     return {**ways, "rows": {"gradient_checkpointing": True}}
 
 
-def _measure_way(
-    model: Any, options: dict[str, Any], packs: list[PackedTrees], runs: int
-) -> list[tuple[str, float, str]]:
-    """(figure, value, unit) of one way over one session."""
+def _measure_way(model: Any, options: dict[str, Any], packs: list[PackedTrees], runs: int) -> list[Figure]:
+    """The figures of one way over one session."""
     model.gradient_checkpointing_disable()  # of the way before
     policy = Policy(model, autocast=torch.bfloat16, **options)
     packs = [packed.to(model.device) for packed in packs]
-    cuda = model.device.type == "cuda"
-    if cuda:
-        torch.cuda.reset_peak_memory_stats()
-
-    def run() -> None:
-        run_packs(policy, packs)
-        if cuda:
-            torch.cuda.synchronize()
-
-    seconds = median_times({"way": run}, runs, clock=time.perf_counter)["way"]
+    take_peak_memory()
+    seconds = median_times({"way": lambda: run_packs(policy, packs)}, runs, clock=read_clock)["way"]
     tokens = sum(packed.input_ids.numel() for packed in packs)
     rows = sum(packed.row_tokens for packed in packs)
-    figures = [("tokens", tokens / seconds, "tokens/s"), ("rows", rows / seconds, "tokens/s")]
-    if cuda:
-        name = torch.cuda.get_device_name(model.device)
-        for peak in (peak for part, peak in _PEAKS.items() if part in name):
-            needed = 3 * FlopCounter(model).forward(packed_work(packs))
-            figures.append(("mfu", 100 * needed / seconds / peak, "%"))
-        figures.append(("memory", torch.cuda.max_memory_allocated() / 2**20, "MiB"))
+    figures = [("tokens", tokens / seconds, "tokens/s"), ("rows", rows / seconds, "tokens/s"), *take_peak_memory()]
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    for peak in (peak for part, peak in _PEAKS.items() if part in device):
+        needed = 3 * FlopCounter(model).forward(packed_work(packs))
+        figures.append(("mfu", 100 * needed / seconds / peak, "%"))
     return figures
