@@ -48,7 +48,7 @@ from shop_env.observation import ContextConfig, Observation, persona_texts
 from shop_env.rendering import StepView, render_ansi
 from shop_env.replies import Extraction, MalformedReply, extraction_of, parse_reply
 from shop_env.reward.score import RewardConfig, reward_preset, score_reply
-from shop_env.spaces import observation_space, reply_space
+from shop_env.spaces import UnicodeText, observation_space
 
 SessionOrder = Literal["shuffled", "storage"]
 
@@ -82,7 +82,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.context = context_of(context)
         self.render_mode = render_mode
         self.observation_space = observation_space()
-        self.action_space = reply_space()
+        self.action_space = UnicodeText()
         self._extraction = extraction
         self._answered: tuple[str, float, float | None] | None = None  # reply, reward, the most that it could earn
 

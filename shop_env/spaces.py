@@ -102,11 +102,6 @@ def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> N
     return np.array(list(items), dtype=np.int64)
 
 
-def reply_space() -> UnicodeText:
-    """The space of replies: any text."""
-    return UnicodeText()
-
-
 def observation_space() -> spaces.Space[Observation]:
     """The space of `shop_env.observation.Observation`."""
     fields: dict[str, spaces.Space[Any]] = {

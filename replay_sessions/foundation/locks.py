@@ -13,11 +13,8 @@ TRAINING_LOCK = ".training.lock"  # of the training itself: who starts it may ho
 
 
 @contextmanager
-def working_alone_in(folder: Path, file: str = ".lock", *, remedy: str = "give another --out") -> Iterator[None]:
+def working_alone_in(folder: Path, file: str = ".lock") -> Iterator[None]:
     """Makes a folder if need be, and keeps other processes out of it that ask for the same.
-
-    Args:
-        remedy: What the user of another process may do besides waiting.
 
     Raises:
         BadConfig: Another process is at work there.
@@ -30,4 +27,4 @@ def working_alone_in(folder: Path, file: str = ".lock", *, remedy: str = "give a
         with FileLock(folder / file, blocking=False, thread_local=False):
             yield
     except Timeout as error:
-        raise BadConfig(f"another process is at work in '{folder}': wait for its end, or {remedy}") from error
+        raise BadConfig(f"another process is at work in '{folder}': wait for its end, or give another --out") from error

@@ -12,7 +12,6 @@ Beside the metrics of shop_env/metrics a row of an agent with errors has
 | `exact_accuracy_errors_as_misses` | `exact_accuracy` where a step without a reply counts as a miss |
 """
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS
 from shop_env.metrics.f1 import MIN_RIGHT
 from shop_env.metrics.intervals import Cluster, estimate_metrics
+from shop_env.metrics.step_record import with_worst_likelihood
 from shop_env.reward.score import RewardConfig, describe_scale
 
 # Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
@@ -139,12 +139,10 @@ def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
     An error has the worst probabilities: whoever fails where it is unsure must not gain by it.
     """
     misses: dict[str, Any] = {"error": None, "reward": 0.0}
-    if any(record.logged_probability is not None for record in records):
-        misses |= {"logged_probability": 0.0, "logged_rank": sys.maxsize}
+    if all(record.logged_probability is None for record in records):
+        misses |= {"logged_probability": None, "logged_rank": None}
     return [
-        msgspec.structs.replace(record, **misses, terminate_probability=float(record.logged["type"] != "terminate"))
-        if record.error
-        else record
+        msgspec.structs.replace(with_worst_likelihood(record), **misses) if record.error else record
         for record in records
     ]
 
