@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from replay_sessions.store.splits import SplitPlan
 from tests.demo_stores import demo_store_at
+from tests.stores import store_at
 
 SEARCH = '<input name="search" type="text"/>'
 RESULTS = '<a name="results.red">red</a><a name="results.blue">blue</a>'
@@ -32,16 +33,14 @@ def planted_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
         ("three", "cleo", [typed, blue, blue]),
     ]
     splits = {"one": "test", "two": "test", "three": "train"}
-    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
-        for session_id, user_id, actions in plans:
-            steps = tuple(Step(page=SEARCH + RESULTS, action=action) for action in actions)
-            writer.write(
-                Session(
-                    session_id=session_id,
-                    user_id=user_id,
-                    steps=steps,
-                    source="planted",
-                    official_split=splits[session_id],  # type: ignore[arg-type]
-                )
-            )
-    return SessionStore.open(Path(path))
+    sessions = [
+        Session(
+            session_id=session_id,
+            user_id=user_id,
+            steps=tuple(Step(page=SEARCH + RESULTS, action=action) for action in actions),
+            source="planted",
+            official_split=splits[session_id],  # type: ignore[arg-type]
+        )
+        for session_id, user_id, actions in plans
+    ]
+    return store_at(Path(path), sessions, splits=SplitPlan(by="official"))

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from replay_sessions.schema import ACTION_CLASSES, Action, ActionType, Session, Step, describe_action
-from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.candidates import candidate_actions
 from shop_env.metrics import step_metrics
 from shop_env.metrics.step_record import record_step
@@ -19,6 +18,7 @@ from shop_env.prompts import STYLES
 from shop_env.replies import Reply, format_reply, parse_reply
 from shop_env.reward import best_breakdown, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
+from tests.stores import store_at
 
 ROOT = Path(__file__).parents[2]
 PAGE = '<html><body><input name="field" type="text"/><a name="link">cart</a></body></html>'
@@ -71,9 +71,7 @@ def test_it_is_described_asked_for_offered_and_stored(kind: ActionType, tmp_path
     *_, observation = observe_session(session)
     offered = {type(action) for action in candidate_actions({**observation, "goal": "a kettle"})}
     assert ACTION_CLASSES[kind] in offered
-    with StoreWriter(tmp_path / "store", source="example") as writer:
-        writer.write(session)
-    (read,) = SessionStore.open(tmp_path / "store").sessions("all")
+    (read,) = store_at(tmp_path / "store", [session]).sessions("all")
     assert read.steps == session.steps
 
 

@@ -3,13 +3,12 @@
 from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 
 from agents.adapted import TrainView
 from agents.baselines.choices import Reader
 from agents.baselines.rules import MajorityAgent
-from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
+from replay_sessions import Click, Session, SessionStore, Step
 from replay_sessions.store.splits import SplitPlan
 from shop_env.env import ReplayEnv
 from shop_env.evaluation.scored_steps import EvaluationConfig
@@ -17,6 +16,7 @@ from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from shop_env.serving.tasks import StepTasks
+from tests.stores import store_at
 from train.config import TinyTokenizerConfig
 from train.tiny import train_tokenizer
 from train.tokens import tokenize_session
@@ -42,10 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
     flags = [[random.random() < 0.5 for _ in range(random.randint(1, 6))] for _ in range(40)]
     flags += [[False, True, True], [True, True, False], [True], [False]]
     path = tmp_path_factory.mktemp("stores") / "store"
-    with StoreWriter(path, source="test", splits=SplitPlan(validation=0, test=0)) as writer:
-        for number, inferred in enumerate(flags):
-            writer.write(session(number, inferred))
-    return SessionStore.open(path)
+    return store_at(path, map(session, range(len(flags)), flags), splits=SplitPlan(validation=0, test=0))
 
 
 def asked_by_env(store: SessionStore, *, first_action: bool, inferred: bool) -> Keys:
@@ -112,6 +109,4 @@ def test_the_index_knows_them(store: SessionStore, tmp_path: Path) -> None:
     for row in store.index():
         flags = [step.is_inferred for step in store.session(row.session_id).steps]
         assert list(row.inferred) == [index for index, flag in enumerate(flags) if flag]
-    with StoreWriter(tmp_path / "none", source="test") as writer:
-        writer.write(msgspec.structs.replace(session(1, [False, False])))
-    assert SessionStore.open(tmp_path / "none").inferred_steps("s1") == ()
+    assert store_at(tmp_path / "none", [session(1, [False, False])]).inferred_steps("s1") == ()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from replay_sessions import Click, Persona, Session, SessionStore, Step, StoreWriter, Terminate, TypeAndSubmit
+from replay_sessions import Click, Persona, Session, SessionStore, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.splits import SplitPlan
+from tests.stores import store_at
 
 PAGE = '<form><input name="search_input" aria-label="Search"/></form><a name="nav_bar.cart">Cart</a>'
 
@@ -29,10 +30,7 @@ def make_store(tmp_path: Path) -> Callable[..., SessionStore]:
     """Writes sessions into a store of the test's own folder and opens it."""
 
     def write(sessions: list[Session], name: str = "store", splits: SplitPlan | None = None) -> SessionStore:
-        with StoreWriter(tmp_path / name, source="test", splits=splits) as writer:
-            for session in sessions:
-                writer.write(session)
-        return SessionStore.open(tmp_path / name)
+        return store_at(tmp_path / name, sessions, splits=splits)
 
     return write
 

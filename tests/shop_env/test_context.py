@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
-from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Persona, Session, Step
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.observation import (
     GENERIC_PERSONA,
     ContextConfig,
@@ -25,6 +24,7 @@ from shop_env.observation import (
     shuffle_personas,
 )
 from shop_env.page_budget import shorten_page
+from tests.demo_stores import demo_store_at
 
 
 def links(count: int) -> str:
@@ -147,11 +147,7 @@ def test_shuffled_personas_are_those_of_other_users(personas: dict[str, str], se
 
 @pytest.fixture(scope="module")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
-    path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source="demo") as writer:
-        for session in generate_sessions(80, seed=3):
-            writer.write(session)
-    return SessionStore.open(path)
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 80, seed=3)
 
 
 def test_persona_arms_in_the_env(demo_store: SessionStore) -> None:

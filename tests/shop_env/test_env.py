@@ -16,25 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shop_env
-from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.env import ReplayEnv
 from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
 from shop_env.reward import REWARD_PRESETS, RewardConfig, best_breakdown, score_reply
+from tests.demo_stores import demo_store_at
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
 
 
 @pytest.fixture(scope="module")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source="demo") as writer:
-        for session in generate_sessions(40, seed=3):
-            writer.write(session)
-    return path
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 
 
 def make(**options: Any) -> gymnasium.Env:

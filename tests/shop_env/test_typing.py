@@ -7,11 +7,12 @@ import pytest
 
 from agents.baselines.rules import CopyMatchAgent
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit, Typing
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.env import ReplayEnv
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.prompts import PromptConfig, prompt_of, render_prompt
 from shop_env.replies import format_reply
+from tests.stores import store_at
 
 PAGE = '<input name="search"/><a name="cart">Cart</a>'
 
@@ -21,9 +22,7 @@ def store_of(path: Path, *submitted: bool) -> SessionStore:
     typed: list[Action] = [TypeAndSubmit(name="search", text="kettle", submitted=each) for each in submitted]
     actions = [Click(name="cart"), *typed, Terminate()]
     steps = tuple(Step(page=PAGE, action=action, rationale="I need it.") for action in actions)
-    with StoreWriter(path, source="test") as writer:
-        writer.write(Session(session_id="s", user_id="u", source="test", steps=steps))
-    return SessionStore.open(path)
+    return store_at(path, [Session(session_id="s", user_id="u", source="test", steps=steps)])
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,15 @@ import numpy as np
 import pytest
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
-from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Terminate
-from replay_sessions.store import StoreWriter
 from shop_env.replies import format_reply
 from shop_env.wrappers import DiscreteActions
+from tests.demo_stores import demo_store_at
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source="demo") as writer:
-        for session in generate_sessions(12, seed=4):
-            writer.write(session)
-    return path
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 12, seed=4).path
 
 
 def _plain(value: Any) -> Any:

@@ -9,25 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shop_env  # noqa: F401 - registers ShopR1-v0
-from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
-from replay_sessions.store import StoreWriter
 from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.observation import Observation, observe
 from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
+from tests.demo_stores import demo_store_at
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
 
 
 @pytest.fixture(scope="module")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("stores") / "demo"
-    with StoreWriter(path, source="demo") as writer:
-        for session in generate_sessions(40, seed=3):
-            writer.write(session)
-    return path
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 
 
 def see(page: str, goal: str = "") -> Observation:

@@ -21,13 +21,13 @@ from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, PromptTooLong
 from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from replay_sessions.store import SessionStore, StoreWriter
-from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.page_changes import PageForm
 from shop_env.prompts import PromptConfig, render_prompt
+from tests.stores import store_at
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.flight import qwen2_config
 from tests.train.qwen_tokenizer import load_qwen_tokenizer
@@ -77,10 +77,7 @@ def _offers(rng: random.Random, name: str, length: int) -> str:
 
 
 def long_store(folder: Path, number: int, **options: int) -> SessionStore:
-    with StoreWriter(folder, source="opera_like", splits=SplitPlan(by="user")) as writer:
-        for session in opera_like(number, seed=1, **options):
-            writer.write(session)
-    return SessionStore.open(folder)
+    return store_at(folder, opera_like(number, seed=1, **options))
 
 
 def limits(tiny: Tiny, session: Session, prompt: PromptConfig = COMPACT) -> tuple[int, int]:

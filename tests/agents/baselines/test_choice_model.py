@@ -14,11 +14,12 @@ from agents.baselines.choice_model import ChoiceModel, sample_page
 from agents.baselines.facts import FEATURES
 from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from replay_sessions.store.splits import SplitPlan
 from shop_env.observation import Observation, observe_session
 from shop_env.replies import parse_reply
 from tests.scored_steps import GOAL_SHOWN
+from tests.stores import store_at
 
 GOAL = "Find a kettle for at most $100."
 PRICE, RATING = -4.0, 1.5  # planted: of a price relative to the budget, and of a star
@@ -54,10 +55,8 @@ def planted_session(number: int, steps: tuple[Step, ...], goal: str | None = GOA
 
 
 def fit_to(path: Path, sessions: Iterable[Session]) -> ChoiceModel:
-    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
-        for session in sessions:
-            writer.write(session)
-    return ChoiceModel(TrainView(SessionStore.open(path), GOAL_SHOWN), skip_first_action=False)
+    store = store_at(path, sessions, splits=SplitPlan(by="official"))
+    return ChoiceModel(TrainView(store, GOAL_SHOWN), skip_first_action=False)
 
 
 @pytest.fixture(scope="module")

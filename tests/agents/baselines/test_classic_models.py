@@ -18,7 +18,7 @@ from agents.registry import GROUPS, make_agent
 from benchmarks.leaderboard.ranking import agent_specs
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.schema import Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit, reply_action
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from replay_sessions.store.splits import SplitPlan
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution, step_metrics
@@ -26,16 +26,14 @@ from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
 from tests.scored_steps import GOAL_SHOWN, scored_steps
+from tests.stores import store_at
 
 BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
 PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'
 
 
 def store_of(path: Path, sessions: list[Session]) -> SessionStore:
-    with StoreWriter(path, source="planted", splits=SplitPlan(by="official")) as writer:
-        for session in sessions:
-            writer.write(session)
-    return SessionStore.open(path)
+    return store_at(path, sessions, splits=SplitPlan(by="official"))
 
 
 def sessions_of(split: Split, users: int) -> Iterator[Session]:

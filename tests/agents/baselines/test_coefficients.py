@@ -7,9 +7,9 @@ import pytest
 
 from agents.baselines.coefficients import coefficient_table
 from replay_sessions.foundation.table import Estimate
-from replay_sessions.store import StoreWriter
 from replay_sessions.store.splits import SplitPlan
 from tests.agents.baselines.test_choice_model import GOAL, PRICE, RATING, planted_sessions
+from tests.stores import store_at
 
 
 @pytest.mark.long
@@ -18,9 +18,8 @@ from tests.agents.baselines.test_choice_model import GOAL, PRICE, RATING, plante
     [(GOAL, "the goal's budget", 100), ("a kettle", "the store's median price", 54.5)],
 )
 def test_planted_effects_lie_in_their_intervals(goal: str, budget: str, amount: float, tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store", source="planted", splits=SplitPlan(by="official")) as writer:
-        for session in planted_sessions(1500):
-            writer.write(msgspec.structs.replace(session, goal=goal))
+    sessions = (msgspec.structs.replace(session, goal=goal) for session in planted_sessions(1500))
+    store_at(tmp_path / "store", sessions, splits=SplitPlan(by="official"))
     table = coefficient_table(str(tmp_path / "store"))
     estimates = {change: estimate for _, change, estimate in table.rows}
     for change, planted in ((f"price up by 10% of {budget}", PRICE * amount / 1000), ("one star more", RATING)):

@@ -22,6 +22,7 @@ from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, digest, error
+from tests.stores import store_at
 
 KEY = "sk-planted-4711-Zx9"
 
@@ -118,8 +119,7 @@ def test_a_model_sees_page_and_past_actions_and_nothing_of_later_or_of_the_perso
     session = Session(
         session_id="s", user_id="u", steps=steps, source="x", persona=Persona(text="SECRET"), goal="SECRET"
     )
-    with StoreWriter(tmp_path / "store", source="x") as writer:
-        writer.write(session)
+    store_at(tmp_path / "store", [session])
     with ScriptedServer(thought) as server:
         assert main(words(server, tmp_path, "--concurrency", "1")) == 0
     for number, received in enumerate(server.received):

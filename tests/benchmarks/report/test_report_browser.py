@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
-from replay_sessions.store import StoreWriter
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of
 from tests.demo_stores import demo_store_at
 from tests.oracles.browser import chromium
+from tests.stores import store_at
 
 pytestmark = pytest.mark.browser
 
@@ -177,9 +177,10 @@ def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("long")
     page = "<html><body>" + "<p>line</p>" * 200 + "<a name='far'>far</a>" + "<p>line</p>" * 200 + "</body></html>"
     step = Step(page=page, action=Click(name="far"))
-    with StoreWriter(folder / "store", source="test") as writer:
-        for number in range(3):
-            writer.write(Session(session_id=f"s{number}", user_id=f"u{number}", steps=(step, step), source="test"))
+    sessions = (
+        Session(session_id=f"s{number}", user_id=f"u{number}", steps=(step, step), source="test") for number in range(3)
+    )
+    store_at(folder / "store", sessions)
     run_leaderboard(
         LeaderboardConfig(agents=("random",), out=str(folder / "b"), store=str(folder / "store"), split="all")
     )

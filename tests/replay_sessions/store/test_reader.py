@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay_sessions import Click, Session, SessionStore, Step, StoreWriter
+from replay_sessions import Click, Session, SessionStore, Step
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
 from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session, sessions
+from tests.stores import store_at
 
 MakeStore = Callable[..., SessionStore]
 
@@ -23,10 +24,7 @@ MakeStore = Callable[..., SessionStore]
 @given(st.lists(sessions, min_size=1, max_size=4, unique_by=lambda session: session.session_id))
 def test_any_sessions_come_back_as_they_went_in(tmp_path_factory: pytest.TempPathFactory, given: list[Session]) -> None:
     path = tmp_path_factory.mktemp("stores") / "store"
-    with StoreWriter(path, source="test") as writer:
-        for session in given:
-            writer.write(session)
-    store = SessionStore.open(path)
+    store = store_at(path, given)
     assert list(store.sessions()) == given
     assert [store.session(session.session_id) for session in given] == given
 

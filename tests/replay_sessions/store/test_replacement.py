@@ -14,6 +14,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store import work_folder
 from tests.replay_sessions.conftest import make_session
+from tests.stores import store_at
 
 pytestmark = pytest.mark.long
 
@@ -23,9 +24,7 @@ OLD, NEW = [make_session(1)], [make_session(2)]
 
 
 def replace(path: Path, sessions: list[Session] = NEW) -> None:
-    with StoreWriter(path, source="test", overwrite=True) as writer:
-        for session in sessions:
-            writer.write(session)
+    store_at(path, sessions, overwrite=True)
 
 
 def held(path: Path) -> list[Session]:
@@ -55,8 +54,7 @@ def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_ref
     def while_another_finishes(folder: Path) -> None:
         monkeypatch.setattr(work_folder, "sync_tree", sync)
         sync(folder)
-        with StoreWriter(path, source="test") as quicker:
-            quicker.write(OLD[0])
+        store_at(path, OLD)
 
     monkeypatch.setattr(work_folder, "sync_tree", while_another_finishes)  # after the target was seen to be free
     with pytest.raises(WriteFailed), StoreWriter(path, source="test") as slower:

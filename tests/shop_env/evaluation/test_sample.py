@@ -6,21 +6,22 @@ import msgspec
 import pytest
 
 from replay_sessions.schema import Terminate
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.evaluation.results import results_table, summarise
 from shop_env.evaluation.sample import Sample, describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from tests.shop_env.planted import answer, random_sessions
+from tests.stores import store_at
 
 
 def store_of(path: Path, *, dated: bool) -> SessionStore:
     """Thirty sessions, one on each day of June; that of the 30th is the first in the store."""
-    with StoreWriter(path, source="planted") as writer:
-        for day, session in zip(range(30, 0, -1), random_sessions(30, 1), strict=True):
-            time = f"2008-06-{day:02}T12:00:00+00:00" if dated else None
-            steps = tuple(msgspec.structs.replace(step, timestamp=time) for step in session.steps)
-            writer.write(msgspec.structs.replace(session, steps=steps))
-    return SessionStore.open(path)
+    sessions = []
+    for day, session in zip(range(30, 0, -1), random_sessions(30, 1), strict=True):
+        time = f"2008-06-{day:02}T12:00:00+00:00" if dated else None
+        steps = tuple(msgspec.structs.replace(step, timestamp=time) for step in session.steps)
+        sessions.append(msgspec.structs.replace(session, steps=steps))
+    return store_at(path, sessions)
 
 
 def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
@@ -46,12 +47,12 @@ def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warni
 
 
 def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store", source="planted") as writer:
-        for number, session in enumerate(random_sessions(30, 1)):
-            first, second, *others = session.steps
-            marked = msgspec.structs.replace(second, is_inferred=number % 2 == 0)
-            writer.write(msgspec.structs.replace(session, steps=(first, marked, *others)))
-    store = SessionStore.open(tmp_path / "store")
+    sessions = []
+    for number, session in enumerate(random_sessions(30, 1)):
+        first, second, *others = session.steps
+        marked = msgspec.structs.replace(second, is_inferred=number % 2 == 0)
+        sessions.append(msgspec.structs.replace(session, steps=(first, marked, *others)))
+    store = store_at(tmp_path / "store", sessions)
     scored = sum(map(store.step_count, store.session_ids())) - 30
     shares = [
         describe_sample(store, EvaluationConfig(split="all", inferred=inferred)).inferred for inferred in (True, False)

@@ -12,10 +12,11 @@ import pytest
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
-from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
 from tests.shop_env.serving.contract import HARD_REPLIES, KINDS, paid_by_gym, reply_of_kind
 from tests.shop_env.serving.scripted_model import scripted_model
+from tests.stores import store_at
 
 inspect_ai = pytest.importorskip("inspect_ai", reason="`make test-serving` brings it")
 pytestmark = [
@@ -108,8 +109,7 @@ def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str
 
 def test_what_the_log_does_not_know_is_unscored_and_counted(tmp_path: Path) -> None:
     steps = tuple(Step(page="<p>x</p>", action=Click(name=name)) for name in ("a", "b", ""))
-    with StoreWriter(tmp_path / "store", source="test") as writer:
-        writer.write(Session(session_id="s", user_id="u", source="test", steps=steps))
+    store_at(tmp_path / "store", [Session(session_id="s", user_id="u", source="test", steps=steps)])
     task = task_of(str(tmp_path / "store"), split="all")
     log = evaluated(
         task, tmp_path, {one: reply_of_kind("logged", {"type": "click", "name": "b"}) for one in ("s#1", "s#2")}
