@@ -42,6 +42,8 @@ class ContextConfig(Config):
             are shown in both.
         pages: `full`, or `changes`: prompts name what a page repeats of earlier ones (shop_env/page_changes.py). An
             observation has whole pages in either case.
+        page_block: A prompt that is too long for the model drops its earliest pages so many at a time: following steps
+            share a trunk more often, and show fewer pages.
         rationales: False: the history has no past rationales.
         goal: `hidden`, as in the papers, or `shown` where the log knows it.
         persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
@@ -54,6 +56,7 @@ class ContextConfig(Config):
 
     scope: Scope = "whole_session"
     pages: PageForm = "full"
+    page_block: int = 1
     rationales: bool = True
     goal: GoalArm = "hidden"
     persona: PersonaArm = "matched"
@@ -65,6 +68,8 @@ class ContextConfig(Config):
         check_choice("context.pages", self.pages, PageForm)
         check_choice("context.goal", self.goal, GoalArm)
         check_choice("context.persona", self.persona, PersonaArm)
+        if self.page_block < 1:
+            raise BadConfig(f"context.page_block is {self.page_block}; it must be at least 1.")
         if self.budget is not None and self.budget < 1:
             raise BadConfig(f"context.budget is {self.budget}; it must be at least 1, or None for no limit.")
 

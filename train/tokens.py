@@ -10,11 +10,11 @@ are sampled: a prompt's tokens never depend on what follows, and a single past p
 Only the template writes special tokens. In pages, goals, personas and replies a text like `<|im_end|>` is split into
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
-Where a prompt is too long, as few as possible of the earliest pages are dropped; actions and rationales stay
-(Customer-R1, section 4). A page given as changes (`context.pages`) refers to none of them. Where a step's own page is
-too long even so, `long_pages` decides: `shorten` cuts it to a window (shop_env/page_budget.py), `skip` leaves the step
-out. Training, sampling and evaluation all use `_Conversation`, so a step is trained on with the prompt that it is
-evaluated with.
+Where a prompt is too long, as few as possible of the earliest pages are dropped, in blocks of `context.page_block`;
+actions and rationales stay (Customer-R1, section 4). A page given as changes (`context.pages`) refers to none of them.
+Where a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a window
+(shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`, so a
+step is trained on with the prompt that it is evaluated with.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
 scored, and training on it would teach `"name": ""`. Nor is one that the import inferred, unless asked for. Their pages
@@ -32,7 +32,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.page_budget import cut_window, find_element, window_start
-from shop_env.page_changes import PageForm, SessionPages
+from shop_env.page_changes import SessionPages
 from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
@@ -41,6 +41,7 @@ from train.time_limit import time_limit
 TEMPLATE_LIMIT_S = 10.0  # a conversation takes milliseconds
 
 LongPages = Literal["shorten", "skip"]
+_DEFAULT_CONTEXT = ContextConfig()
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ def fit_prompt(
     prompt: PromptConfig,
     max_tokens: int,
     long_pages: LongPages = "shorten",
-    pages: PageForm = "full",
+    context: ContextConfig = _DEFAULT_CONTEXT,
 ) -> FittedPrompt | None:
     """An observation's prompt with at most `max_tokens`; None: it does not fit."""
-    conversation = _Conversation(tokenizer, observation, prompt, pages)
+    conversation = _Conversation(tokenizer, observation, prompt, context)
     fit = conversation.fit(conversation.last, max_tokens, long_pages)
     if fit is None:
         return None
@@ -146,7 +147,7 @@ def tokenize_session(
         last = session.steps[observation["step"]]
         rationale = (last.rationale or "") if context.rationales else ""
         reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
-        conversation = _Conversation(tokenizer, observation, prompt, context.pages, reply)
+        conversation = _Conversation(tokenizer, observation, prompt, context, reply)
         by_fit: dict[_Fit, list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
             fit = conversation.fit(step, max_prompt_tokens, long_pages)
@@ -190,13 +191,13 @@ class _Conversation:
         tokenizer: Any,
         observation: Observation,
         prompt: PromptConfig,
-        pages: PageForm,
+        context: ContextConfig,
         reply: str | None = None,
     ) -> None:
         without_pages: Observation = {**observation, "page": "", "history": _without_pages(observation["history"])}
-        self._tokenizer, self._form = tokenizer, pages
+        self._tokenizer, self._form, self._block = tokenizer, context.pages, context.page_block
         self._raw_pages = [*(past["page"] for past in observation["history"]), observation["page"]]
-        self._shown = SessionPages(self._raw_pages, pages)
+        self._shown = SessionPages(self._raw_pages, self._form)
         self._actions = [None, *(past["action"] for past in observation["history"])]  # the one before each step
         self._messages = render_prompt(without_pages, prompt)
         if reply is not None:
@@ -231,7 +232,7 @@ class _Conversation:
         while left_out > 0 and self._length(step, left_out - 1) <= max_tokens:
             left_out -= 1
         if left_out <= step:
-            return _Fit(left_out)
+            return _Fit(min(step, -(-left_out // self._block) * self._block))
         if long_pages == "skip":
             return None
         return self._shortened(step, max_tokens - self._length(step, step) + len(self._page(step, step)))

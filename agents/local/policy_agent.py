@@ -203,7 +203,7 @@ class PolicyAgent(SeededAgent):
         if trained_with.goal == "hidden":
             seen = {**seen, "goal": ""}
         limit = self.info.max_tokens - self._sampling.max_new_tokens
-        fitted = fit_prompt(self._tokenizer, seen, self.info.prompt, limit, self.info.long_pages, trained_with.pages)
+        fitted = fit_prompt(self._tokenizer, seen, self.info.prompt, limit, self.info.long_pages, trained_with)
         if fitted is None:
             return PromptTooLong(
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "

@@ -25,7 +25,6 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
 from shop_env.observation import ContextConfig, observe_session
-from shop_env.page_changes import PageForm
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.stores import store_at
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
@@ -98,13 +97,13 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("scope", "pages"), [("whole_session", "full"), ("whole_session", "changes"), ("latest_step", "full")]
+    "context",
+    [ContextConfig(), ContextConfig(pages="changes"), ContextConfig(scope="latest_step"), ContextConfig(page_block=3)],
 )
 @pytest.mark.parametrize("long_pages", ["shorten", "skip"])
 def test_training_testing_and_other_trainers_see_the_same_text(
-    tiny: Tiny, scope: str, pages: PageForm, long_pages: LongPages
+    tiny: Tiny, context: ContextConfig, long_pages: LongPages
 ) -> None:
-    context = msgspec.convert({"scope": scope, "pages": pages}, ContextConfig)
     cut = left_out = 0
     for session in tiny.sessions[:6]:
         shortest, longest = limits(tiny, session)
@@ -116,7 +115,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(
             info = checkpoint_info(max_new_tokens=32, max_tokens=limit + 32, long_pages=long_pages, context=context)
             agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, info))
             for step, observation in enumerate(observe_session(session, context)):
-                fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages, pages)
+                fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages, context)
                 if fitted is None:
                     assert step not in trained
                     assert isinstance(agent._prompt(observation), PromptTooLong)
@@ -124,7 +123,8 @@ def test_training_testing_and_other_trainers_see_the_same_text(
                     continue
                 assert agent._prompt(observation) == trained[step] == fitted.tokens
                 assert len(fitted.tokens) <= limit
-                messages = render_prompt(fitted.observation, COMPACT, pages)  # the rows of other trainers
+                assert fitted.pages_left_out % context.page_block == 0 or fitted.pages_left_out == step
+                messages = render_prompt(fitted.observation, COMPACT, context.pages)  # the rows of other trainers
                 text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 assert tiny.tokenizer.decode(fitted.tokens) == text
                 cut += fitted.page_cut

@@ -88,7 +88,7 @@ def step_rows(
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
         for reply in trunk.replies:
             observation = observed.at(reply.step_index)
-            fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages, context.pages)
+            fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages, context)
             assert fitted is not None, "steps that do not fit are in no trunk"
             messages = render_prompt(fitted.observation, prompt, context.pages)
             yield {
