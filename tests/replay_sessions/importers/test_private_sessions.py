@@ -17,15 +17,16 @@ from tests.replay_sessions.importers.rrweb.made_recordings import imported as im
 ADDRESS = "anneliese@example.org"
 PAGE = f'<a id="lists" href="/lists">Lists of {ADDRESS}</a><p>Hello, {ADDRESS}</p>'
 TOKEN = "https://shop.example/?access_token=8f3a9c"
+REMOVE = ("--private-data", "remove")
 
 
-def from_raw_pages(folder: Path) -> SessionStore:
+def from_raw_pages(folder: Path, *, keep_private_data: bool = False) -> SessionStore:
     visits = folder / "visits"
     visits.mkdir()
     (visits / "p.html").write_text(PAGE)
     row = {"session_id": "visit", "page": "p.html", "type": "click", "element_id": "lists", "url": TOKEN}
     (visits / "actions.jsonl").write_text(json.dumps(row))
-    run_import(RawImporter(visits, RawOptions()), folder / "store")
+    run_import(RawImporter(visits, RawOptions(keep_private_data=keep_private_data)), folder / "store")
     return SessionStore.open(folder / "store")
 
 
@@ -36,7 +37,7 @@ def from_simplified_pages(folder: Path) -> SessionStore:
     line = {"session_id": "visit", "user_id": "u1", "source": "x", "steps": [step]}
     (folder / "log.jsonl").write_text(json.dumps(line) + "\n")
     log, store = str(folder / "log.jsonl"), folder / "store"
-    assert main(["import", "jsonl", log, "--private-data", "remove", "--out", str(store)]) == 0
+    assert main(["import", "jsonl", log, *REMOVE, "--out", str(store)]) == 0
     return SessionStore.open(store)
 
 
@@ -53,50 +54,36 @@ def test_what_goes_from_a_text_goes_from_the_name_of_its_element(make, tmp_path:
     assert session.steps[0].url == "https://shop.example/?access_token=[secret]"
 
 
-def import_step(folder: Path, page: str, action: dict[str, str]) -> Step:
-    """The one step of a session in our own form, imported without its private data."""
-    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [{"page": page, "action": action}]}
+def import_step(folder: Path, page: str, action: dict[str, str], *words: str) -> Step:
+    """The one step of a session in our own form, imported without its private data where the words say so."""
+    step = {"page": page, "action": action, "url": TOKEN}
+    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
     (folder / "log.jsonl").write_text(json.dumps(line) + "\n")
-    command = ["import", "jsonl", str(folder / "log.jsonl"), "--private-data", "remove", "--out"]
-    assert main([*command, str(folder / "store")]) == 0
-    (imported,) = SessionStore.open(folder / "store").session("v").steps
+    assert main(["import", "jsonl", str(folder / "log.jsonl"), *words, "--out", str(folder / "own")]) == 0
+    (imported,) = SessionStore.open(folder / "own").session("v").steps
     return imported
 
 
 def test_two_names_that_would_become_one_stay_apart(tmp_path: Path) -> None:
     page = '<a name="a_example_org">a@example.org</a><a name="b_example_org">b@example.org</a>'
-    imported = import_step(tmp_path, page, {"type": "click", "name": "b_example_org"})
+    imported = import_step(tmp_path, page, {"type": "click", "name": "b_example_org"}, *REMOVE)
     assert imported.page == '<a name="email">[email]</a><a name="email_2">[email]</a>'
     assert imported.action == Click(name="email_2")
 
 
 def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(tmp_path: Path) -> None:
     page = '<p>Call +1 (415) 555-2671.</p><input name="anna@example.org"><a name="call_1_415_555_2671">Call</a>'
-    imported = import_step(tmp_path, page, {"type": "type_and_submit", "name": "anna@example.org", "text": "x"})
+    action = {"type": "type_and_submit", "name": "anna@example.org", "text": "x"}
+    imported = import_step(tmp_path, page, action, *REMOVE)
     assert imported.page == '<p>Call [phone].</p><input name="[email]"><a name="call_phone">Call</a>'
     assert imported.action == TypeAndSubmit(name="[email]", text="x")
 
 
 def test_credentials_go_even_where_private_data_is_kept(tmp_path: Path) -> None:
-    visits = tmp_path / "visits"
-    visits.mkdir()
-    (visits / "p.html").write_text(PAGE)
-    row = {"session_id": "v", "page": "p.html", "type": "terminate", "url": TOKEN}
-    (visits / "actions.jsonl").write_text(json.dumps(row))
-    run_import(RawImporter(visits, RawOptions(keep_private_data=True)), tmp_path / "store")
-    step = SessionStore.open(tmp_path / "store").session("v").steps[0]
-    assert step.url == "https://shop.example/?access_token=[secret]"
-    assert ADDRESS in step.page
-
-
-def test_credentials_go_from_sessions_in_our_own_form_whose_private_data_is_kept(tmp_path: Path) -> None:
-    step = {"page": PAGE, "action": {"type": "terminate"}, "url": TOKEN}
-    line = {"session_id": "v", "user_id": "u1", "source": "x", "steps": [step]}
-    (tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
-    assert main(["import", "jsonl", str(tmp_path / "log.jsonl"), "--out", str(tmp_path / "store")]) == 0
-    imported = SessionStore.open(tmp_path / "store").session("v").steps[0]
-    assert imported.url == "https://shop.example/?access_token=[secret]"
-    assert ADDRESS in imported.page
+    raw = from_raw_pages(tmp_path, keep_private_data=True).session("visit").steps[0]
+    for step in (raw, import_step(tmp_path, PAGE, {"type": "terminate"})):
+        assert step.url == "https://shop.example/?access_token=[secret]"
+        assert ADDRESS in step.page
 
 
 def test_the_check_warns_of_users_whose_id_is_an_email_address(tmp_path: Path) -> None:

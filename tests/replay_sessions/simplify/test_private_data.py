@@ -1,7 +1,5 @@
 """What is private goes from a page before its elements get names; all else on it stays."""
 
-import pytest
-
 from replay_sessions.simplify import Recipe, simplify
 from replay_sessions.simplify.recipes import Rule
 
@@ -49,16 +47,8 @@ def test_the_lines_of_a_shop_stay() -> None:
     assert "12345679" not in page
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "<p>Color Name: Midnight Blue</p>",
-        "<header><a href=/sell class=account>Sell</a></header>",
-        "<header><div class=user-name>Order History</div></header>",
-        "<p>Hello, Anna</p><p>21 Jump Street</p>",
-    ],
-)
-def test_other_texts_stay(body: str) -> None:
+def test_other_texts_stay() -> None:
+    body = "<header><div class=user-name>Order History</div></header><p>Hello, Anna</p><p>21 Jump Street</p>"
     assert simplify(body) == simplify(body, private_data=False)
 
 
