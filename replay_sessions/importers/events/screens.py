@@ -100,6 +100,7 @@ class RenderedPages(Pages):
         names = {
             "add_to_cart": ("other.add_to_cart", "Add another product to the cart"),
             "remove_from_cart": ("other.remove_from_cart", "Remove from the cart"),
+            "checkout": (f"{kind}.checkout", "Checkout"),
             "place_order": (f"{kind}.place_order", "Place order"),
         }
         controls = (names[control] for control in names if (kind, control) in self._shop.controls)

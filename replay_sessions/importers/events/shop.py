@@ -14,9 +14,9 @@ from replay_sessions.importers.events.mapping import LISTS, Event, EventMapping,
 from replay_sessions.simplify.names import slug
 
 # What a page of a kind has because a logged action on one needs it: a button in each offer that puts it into the cart,
-# one that puts something else into it or takes something out, one that orders, one that searches for words that the log
-# does not know.
-Control = Literal["offer.add_to_cart", "add_to_cart", "remove_from_cart", "place_order", "search"]
+# one that puts something else into it or takes something out, one that leads to the checkout, one that orders, one that
+# searches for words that the log does not know.
+Control = Literal["offer.add_to_cart", "add_to_cart", "remove_from_cart", "checkout", "place_order", "search"]
 _ADDRESSES: dict[str, str] = msgspec.toml.decode((files(__package__) / "addresses.toml").read_bytes())
 _RECOGNIZED: tuple[View, ...] = ("thank_you", "checkout", "cart", "error")  # the first that fits
 

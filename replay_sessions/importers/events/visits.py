@@ -3,9 +3,9 @@
     page view  shows a screen. If no action led to it, the shopper came by an element of the screen before: the search
                field, a link of the menu, an offer, the cart, the checkout. That action is inferred: its step says so.
                Where no element leads there, the navigation is left out and counted.
-    action     is done on the screen that is shown. What a cart's action or a purchase needs and the screen lacks, every
-               page of that kind gets (`Shop.controls`), whether used or not. A click on what an earlier page showed
-               goes back to that page; it counts as inferred, because the page is there only for the click's sake.
+    action     is done on the screen that is shown. What a cart's action, a checkout or a purchase needs and the screen
+               lacks, every page of that kind gets (`Shop.controls`), whether used or not. A click on what an earlier
+               page showed goes back to that page; it counts as inferred, because the page is there only for its sake.
 
 A purchase ends a session, and what follows begins another; any other session ends in a terminate. It counts as inferred
 where the log never holds an action on pages of that kind: all that people did there instead is inferred, so the page
@@ -150,15 +150,16 @@ class Visit:
         is_same_page = (after.path, after.query) == (before.path, before.query)
         if is_same_page or before.path == after.kind or (before.path == "search" and after.kind in ("page", *LISTS)):
             return  # it was shown already, or had opened over another page
-        name = self._shop.menu_names.get(after.path)
+        link = self._shop.menu_names.get(after.path)
+        target = _Target(link) if link else None
         if after.kind == "cart":
-            name = CART_LINK
+            target = _Target(CART_LINK)
         elif after.kind == "checkout":
-            name = {"cart": CHECKOUT, "checkout": CONTINUE}.get(before.kind)
+            target = _TO_CHECKOUT.get(before.kind, _Target(f"{before.kind}.checkout", "checkout"))
         elif after.detail and (offer := before.offer_names.get(after.detail.id)):
-            name = f"{offer}.view_product"
-        if name:
-            self._add(event, "click", name, is_inferred=True)
+            target = _Target(f"{offer}.view_product")
+        if target:
+            self._click(event, target, is_inferred=True)
         else:
             self._leave_out(event, "came from a page without a link to it")
 
@@ -315,6 +316,7 @@ _OTHER = {
     "add_to_cart": _Target("other.add_to_cart", "add_to_cart"),
     "remove_from_cart": _Target("other.remove_from_cart", "remove_from_cart"),
 }
+_TO_CHECKOUT: dict[View, _Target] = {"cart": _Target(CHECKOUT), "checkout": _Target(CONTINUE)}
 
 
 def _is_done(row: Row, event: Event) -> bool:

@@ -43,7 +43,7 @@ def test_products_stand_in_several_places(tmp_path: Path, mapping: str) -> None:
 
 def test_products_of_a_shopify_pixel_are_objects_and_lists(tmp_path: Path) -> None:
     (session,) = sessions_of("03-items-one-path/shopify_pixel.jsonl", "shopify_pixel", tmp_path)
-    assert words_of(session) == [*BUYS[:3], "type 'blue mug' into search_input", BUYS[-1]]
+    assert words_of(session) == [*BUYS[:3], "type 'blue mug' into search_input", "click search.checkout", BUYS[-1]]
     assert "€12.00" in session.steps[1].page
 
 

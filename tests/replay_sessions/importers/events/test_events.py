@@ -147,10 +147,12 @@ def test_a_purchase_ends_its_session_whatever_else_the_log_lacks(tmp_path: Path,
         assert last.name in {element.name for element in find_elements(session.steps[-1].page)}
 
 
-def test_every_logged_action_stands_on_the_page_before_it(tmp_path: Path) -> None:
-    for step in steps_of(imported(tmp_path, PURCHASE)):
-        if not isinstance(step.action, Terminate):
-            assert step.action.name in {element.name for element in find_elements(step.page)}
+@pytest.mark.parametrize("page", ["cart", "product"])
+def test_a_checkout_follows_from_the_page_before_it(tmp_path: Path, page: str) -> None:
+    steps = steps_of(imported(tmp_path, PURCHASE if page == "cart" else [*PURCHASE[:7], *PURCHASE[8:]]))
+    assert (steps[-2].action, steps[-2].is_inferred) == (Click(name=f"{page}.checkout"), True)
+    for step in steps:
+        assert f'name="{getattr(step.action, "name", "")}"' in step.page
 
 
 def test_inferred_actions_are_scored_where_asked_for(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ EXPECTED = {
     "retailrocket": [[ADD, BUY_NOW], ["terminate"]],
     "segment": [[SEARCH, CLICK, ADD, CART, CHECKOUT, BUY]],
     "shopify_pixel": [[SEARCH, CLICK, ADD, CART, CHECKOUT, BUY]],
-    "snowplow_ecommerce": [["click menu.results", CLICK, ADD, BUY]],
+    "snowplow_ecommerce": [["click menu.results", CLICK, ADD, "click product.checkout", BUY]],
 }
 
 
