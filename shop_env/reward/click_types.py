@@ -3,8 +3,9 @@
 A log may give the kind of each click (OPeRA does); where it does not, and for a predicted click that is not the logged
 one, the kind follows from the name: Customer-R1 weighs rewards by it (section 4.3) and reports fine type accuracy ("we
 first calculate the click subtype from the predicted target element", section 4.2). Its rules are unpublished. Ours
-(click_types.toml) were written beside 407 labelled clicks of 7 of OPeRA's test users. How often they agree with a log's
-own kinds is a metric of every run on a log that has them (`click_rule_agreement`).
+(click_types.toml) were written beside 407 labelled clicks of 7 of OPeRA's test users, and the element names of OPeRA's
+published recorder. How often they agree with a log's own kinds is a metric of every run on a log that has them
+(`click_rule_agreement`).
 """
 
 from functools import lru_cache
@@ -36,15 +37,9 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
     any: frozenset[str] = frozenset()
-    last_word: frozenset[str] = frozenset()
 
     def matches(self, parts: list[str]) -> bool:
-        conditions = (
-            (self.first, parts[:1]),
-            (self.last, parts[-1:]),
-            (self.any, parts),
-            (self.last_word, parts[-1].split("_")),
-        )
+        conditions = ((self.first, parts[:1]), (self.last, parts[-1:]), (self.any, parts))
         return all(words.intersection(compared) for words, compared in conditions if words)
 
 

@@ -41,9 +41,9 @@ SHOP_R1: Points = {
     ),
     "type_and_submit's JSON": TYPE_AND_SUBMIT,
     "the context is a simplified page": "A page is shown as simplified HTML.",
-    "elements have a unique name, by which to click or type": (
-        "Elements that can be used have an attribute `name`, which no other element of the page has: an action says by"
-        " it which element is clicked or typed into."
+    "some elements have a unique name, by which to click or type": (
+        "Some elements that can be used have an attribute `name`, which no other element of the page has: an action"
+        " says by it which element is clicked or typed into."
     ),
     "the rationale: first person, what you think as you act, short, explains why": (
         "What goes through your mind as you act, in the first person: a single short sentence that gives the reason for"
@@ -56,7 +56,7 @@ SHOP_R1: Points = {
 }
 CUSTOMER_R1: Points = {
     **ACTIONS,
-    "input: type a text": "- `input` types a text into an input, given by its name, and does not submit it:",
+    "input: type a text": "- `input` types a text into an input, given by its name:",
     "input's JSON": INPUT,
     "the rationale: why the user acts": "It says why the customer does something.",
     "some rationales are provided": "Of some of the past actions you are told.",
@@ -74,7 +74,7 @@ CUSTOMER_R1: Points = {
     "consider that only where it aligns with the journey": (
         "Let that count only where it agrees with the course of the visit so far by itself."
     ),
-    "do not rely on it": "Never predict from the persona alone.",
+    "do not rely on it": "Do not lean on it.",
     "predict rationale and action": "Predict the rationale and the next action that belongs to it.",
     "strict JSON": "Keep strictly to this form of JSON:",
     "its keys": '{"rationale": "<the reason>", "action": {"type": "<type>", ...}}',

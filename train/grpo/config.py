@@ -22,7 +22,8 @@ class GrpoConfig(Config):
         tokens_per_batch: Tokens in those sessions, at most.
         steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
         balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
-            terminate (Shop-R1, section 4.1). Only with steps_per_batch.
+            terminate (Shop-R1, section 4.1). Rare actions come back: 500 steps of 64 draw each terminate of OPeRA's
+            train split some 60 times. Only with steps_per_batch.
         num_generations: G, the replies sampled at every scored step of a session: a group.
         temperature: Of sampling, and of the log-probabilities in the loss.
         max_new_tokens: The longest reply that is sampled, in tokens.
