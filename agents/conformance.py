@@ -10,6 +10,7 @@ runs in this process, so that a fault comes with the file and line.
 import copy
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -91,13 +92,6 @@ def check_agent(
     return Report(tuple(checks.findings))
 
 
-class _Single:
-    """An agent that replies to one observation at a time, whatever else it has."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.reset, self.act = agent.reset, agent.act
-
-
 class _Checks:
     """The checks of one agent, one after another; a fault that makes later ones meaningless ends them.
 
@@ -155,7 +149,7 @@ class _Checks:
 
     def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
         """Returns the reply of `act` to each, after a reset, as in an evaluation."""
-        single = _Single(self.agent)
+        single: Any = SimpleNamespace(reset=self.agent.reset, act=self.agent.act)  # whatever else the agent has
         return [
             self._show([observation], "act", lambda copies, seed=seed: generate_batch(single, copies, [seed]))[0]  # type: ignore[misc]
             for observation, seed in zip(observations, seeds, strict=True)

@@ -14,11 +14,10 @@ from shop_env.observation import Observation
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
 _PHRASE_WORDS = 4
+_MOST_PHRASES = 16
 
 
-def candidate_actions(
-    observation: Observation, max_candidates: int = 64, max_phrases: int = 16, *, submitted: bool = True
-) -> list[Action]:
+def candidate_actions(observation: Observation, max_candidates: int = 64, *, submitted: bool = True) -> list[Action]:
     """Lists the actions that a page offers: terminate first, then clicks in document order, then typing.
 
     Of more clicks than there is room for, those that share most words with the goal and the history stay.
@@ -31,7 +30,7 @@ def candidate_actions(
     typing: list[Action] = [
         TypeAndSubmit(name=name, text=phrase, submitted=submitted)
         for name in inputs
-        for phrase in candidate_phrases(observation, max_phrases)
+        for phrase in candidate_phrases(observation)
     ]
     typing = typing[: max_candidates // 2]
     room = max_candidates - 1 - len(typing)
@@ -44,7 +43,7 @@ def candidate_actions(
     return [Terminate(), *(Click(name=element.name) for element in clicks), *typing]
 
 
-def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[str]:
+def candidate_phrases(observation: Observation) -> list[str]:
     """Lists texts that might be typed: quoted parts of the goal, up to four of its words in order, old queries.
 
     The goal's first clause with a content word is used, longest choices first.
@@ -58,4 +57,4 @@ def candidate_phrases(observation: Observation, max_phrases: int = 16) -> list[s
     words = content_words(goal)[:_PHRASE_WORDS]
     choices = (" ".join(choice) for length in range(len(words), 0, -1) for choice in combinations(words, length))
     phrases = [*quoted_parts(goal), *typed, *choices]
-    return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:max_phrases]
+    return list(dict.fromkeys(phrase.strip() for phrase in phrases if phrase.strip()))[:_MOST_PHRASES]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -44,18 +45,13 @@ def measure(options: Options) -> Iterator[Measurement]:
             )
             ours: Callable[[], Any] = partial(generate, Policy(model), prompts, config)
             theirs: Callable[[], Any] = partial(_generate_plain, plain, prompts, config)
-            replies = [[reply.tokens for reply in replies] for replies in ours()]
-            if (share := _differing_share(replies, theirs())) > _MAX_DIFFERING:
+            pairs = zip(chain.from_iterable(ours()), chain.from_iterable(theirs()), strict=True)
+            if (share := fmean(reply.tokens != other for reply, other in pairs)) > _MAX_DIFFERING:
                 raise RuntimeError(f"{share:.0%} of the replies differ at {shape}, so their times say nothing")
             seconds = median_times({"ours": ours, "generate": theirs}, options.runs, clock=time.perf_counter)
             tokens = len(prompts) * config.num_generations * size.reply
             name = f"rollouts.{shape}.{kind}.generate"
             yield compare(name, seconds, "generate", options.runs, unit="tokens/s", amount=tokens)
-
-
-def _differing_share(ours: list[list[list[int]]], theirs: list[list[list[int]]]) -> float:
-    pairs = list(zip(chain.from_iterable(ours), chain.from_iterable(theirs), strict=True))
-    return sum(mine != other for mine, other in pairs) / len(pairs)
 
 
 def _build_prompts(shape: str, size: Size, sessions: int) -> list[list[int]]:

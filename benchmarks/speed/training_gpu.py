@@ -28,6 +28,7 @@ import torch
 
 from benchmarks.speed.measurement import Figure, Measurement, Options, median_times, name_figures
 from benchmarks.speed.passes import (
+    QUICK,
     SHAPES,
     Size,
     build_model,
@@ -46,9 +47,8 @@ from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
-_REPLIES = 8
-_TRUNKS = {"8k": 8192, "16k": 16384, "32k": 32768}
-_QUICK = {"60": 60}
+# Of 7 steps, with replies of 40 tokens and pages such that a trunk has so many tokens.
+_SIZES = {f"{trunk >> 10}k": Size((trunk + 40) // 7 - 40) for trunk in (8192, 16384, 32768)}
 # bfloat16 FLOP/s without sparsity, by a part of the device's name.
 _PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 
@@ -64,11 +64,11 @@ def measure(options: Options) -> Iterator[Measurement]:
         model = build_model(shape, find_device(), with_trees=True).train()
         if find_device() == "cuda":
             sys.stderr.write(f"training_gpu: {fuse(model, torch.bfloat16)}\n")
-        for name, trunk in (_QUICK if options.quick else _TRUNKS).items():
-            tree = build_session(_get_size(trunk), SHAPES[shape]["vocab_size"])
+        for name, size in ({"quick": QUICK} if options.quick else _SIZES).items():
+            tree = build_session(size, SHAPES[shape]["vocab_size"])
             for way, policy_options in _find_ways(model, pack([tree]).input_ids.numel()).items():
                 # The replies to a step are equally long: one of each says how fast all are.
-                packs = pack_prompts(tree, rows=True)[::_REPLIES] if way == "rows" else [pack([tree])]
+                packs = pack_prompts(tree, rows=True)[:: size.replies] if way == "rows" else [pack([tree])]
                 try:
                     figures = _measure_way(model, policy_options, packs, options.runs)
                 except torch.cuda.OutOfMemoryError:
@@ -76,12 +76,6 @@ def measure(options: Options) -> Iterator[Measurement]:
                     sys.stderr.write(f"training_gpu: {shape} {name} {way} does not fit this GPU's memory\n")
                     continue
                 yield from name_figures(f"training_gpu.{shape}.{name}.{way}", figures, options.runs)
-
-
-def _get_size(trunk: int) -> Size:
-    """Pages such that a trunk has so many tokens."""
-    reply, steps = (40, 7) if trunk > 1000 else (3, 2)
-    return Size((trunk + reply) // steps - reply, steps, _REPLIES, reply)
 
 
 def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:

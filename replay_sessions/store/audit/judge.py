@@ -58,7 +58,9 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
     numbers = predict_by_number(readable)
-    faults = [*_unreadable(facts), *_ungrounded(readable, grounding), *_shifted(shares)]
+    faults = [*_unreadable(facts), *_ungrounded(readable, grounding)]
+    if shift := describe_shift(shares):
+        faults.append(Finding("shifted", shift))
     warnings = [Finding("import", message) for message in manifest.warnings]
     for findings, is_fault in (
         (_duplicates(pairs), len(pairs) > MOST_REPEATS * len(store)),
@@ -135,11 +137,6 @@ def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
     """Returns the share of targets on the page `offset` steps away, over the steps that have a page there."""
     counts = add_counts((offset, count) for fact in facts for (_, offset), count in fact.matches.items())
     return {offset: round(on_page / steps, 4) for offset, (on_page, steps) in sorted(counts.items())}
-
-
-def _shifted(shares: Mapping[int, float]) -> Iterator[Finding]:
-    if message := describe_shift(shares):
-        yield Finding("shifted", message)
 
 
 def describe_shift(shares: Mapping[int, float]) -> str | None:

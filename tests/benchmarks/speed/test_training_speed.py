@@ -40,7 +40,7 @@ def test_figures_of_a_gpu_are_measured_on_any_device_with_a_tiny_shape(tmp_path:
     assert main(["training_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}
     for way in ("auto", "flash", "rows"):
-        tokens, rows = (found[f"training_gpu.tiny.60.{way}.{figure}"] for figure in ("tokens", "rows"))
+        tokens, rows = (found[f"training_gpu.tiny.quick.{way}.{figure}"] for figure in ("tokens", "rows"))
         assert rows > tokens if way != "rows" else rows == pytest.approx(tokens)
 
 
