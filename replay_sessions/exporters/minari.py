@@ -5,8 +5,9 @@
 
 One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
 have given; rewards are those that ShopR1-v0 paid for it while the episode was recorded. An observation is page, goal,
-persona and step; the history is left out, because it is the episode so far. Each episode's metadata hold the options
-that reset the recovered env to its session:
+persona and step; the history is left out, because it is the episode so far. Minari looks at all files after each
+episode, so 1,000 sessions take a minute and 8,000 an hour (`--split` takes fewer). Each episode's metadata hold the
+options that reset the recovered env to its session:
 
     env = dataset.recover_environment()
     for episode, about in zip(dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(len(dataset)))):
