@@ -1,4 +1,4 @@
-"""Every figure by hand on planted agents, and against scikit-learn on random ones."""
+"""What counts and what does not, by hand (all metrics: test_planted_agents.py); random agents against scikit-learn."""
 
 import random
 
@@ -15,49 +15,6 @@ from tests.shop_env.planted import answer, random_action, random_sessions, ten_s
 
 def copy_the_log(session: Session, index: int) -> object:
     return session.steps[index].action
-
-
-def test_a_copy_of_the_log_is_perfect_in_everything() -> None:
-    figures = step_metrics(answer(ten_steps(), copy_the_log))
-    counts = {name: figures.pop(name) for name in ("steps", "sessions", "users", "errors", "unscored_targets")}
-    assert counts == {"steps": 10, "sessions": 3, "users": 2, "errors": 0, "unscored_targets": 0}
-    # clicks 6 x 1001, typed 2 x 1001.1, leaving 2 x 0.8
-    assert figures.pop("mean_reward") == pytest.approx((6 * 1001 + 2 * 1001.1 + 2 * 0.8) / 10)
-    assert [figures.pop(n) for n in ("invalid_rate", "stop_brier", "stop_too_early", "stop_too_late")] == [0, 0, 0, 0]
-    assert figures and set(figures.values()) == {1.0}
-
-
-def test_always_clicking_one_element_gives_the_hand_count() -> None:
-    figures = step_metrics(answer(ten_steps(), lambda session, index: Click(name="product.reviews")))
-    assert figures["exact_accuracy"] == 5 / 10
-    assert figures["exact_accuracy_click"] == 5 / 6
-    assert figures["exact_accuracy_type_and_submit"] == figures["exact_accuracy_terminate"] == 0
-    assert figures["type_accuracy"] == 6 / 10
-    assert figures["type_f1_click"] == pytest.approx(2 * 6 / (6 + 10))
-    assert figures["type_f1_macro"] == pytest.approx((0.75 + 0 + 0) / 3)
-    assert figures["type_f1_weighted"] == figures["type_f1"] == pytest.approx(0.75 * 0.6)
-    assert figures["fine_type_accuracy"] == 5 / 10
-    # kinds of the six logged clicks: review 5, purchase 1; all six predicted review
-    assert figures["click_type_f1_weighted"] == pytest.approx((5 * (2 * 5 / (5 + 6)) + 1 * 0) / 6)
-    assert figures["outcome_f1_weighted"] == 0
-    # right clicks 5 x 1001; the purchase shares "product": 1 of 2 and 3 tokens, under tau: 1.0; other types 0.5
-    assert figures["mean_reward"] == pytest.approx((5 * 1001 + 1.0 + 4 * 0.5) / 10)
-
-
-def test_half_wrong_is_half_right() -> None:
-    """Right on every second step; on the others a reply that cannot be read."""
-    turns = iter([True, False] * 5)
-    records = answer(ten_steps(), lambda s, i: s.steps[i].action if next(turns) else "I would rather not say.")
-    figures = step_metrics(records)
-    assert figures["exact_accuracy"] == figures["type_accuracy"] == figures["invalid_rate"] == 0.5
-    # steps: a typed+ click- click+ buy- | b typed+ click- leave+ | c click- click+ leave-
-    # click: 2 of 6, F1 = 2*2/(6+2); typed: 2 of 2, F1 = 1; leaving: 1 of 2, F1 = 2*1/(2+1)
-    assert figures["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3) / 3)
-    assert figures["type_f1_weighted"] == pytest.approx(0.6 * 0.5 + 0.2 * 1 + 0.2 * 2 / 3)
-    own_class = step_metrics(records, MetricChoices(invalid="class"))
-    assert own_class["type_f1_macro"] == pytest.approx((0.5 + 1 + 2 / 3 + 0) / 4)
-    # outcomes: a bought (invalid reply), b left (right), c left (invalid): leaving F1 = 2/3 with support 2 of 3
-    assert figures["outcome_f1_weighted"] == pytest.approx(2 / 3 * 2 / 3)
 
 
 def test_mean_over_sessions_counts_every_session_alike() -> None:
