@@ -126,11 +126,6 @@ class Silent(Good):
         return None  # type: ignore[return-value]
 
 
-class Bytes(Good):
-    def act(self, observation: Observation) -> str:
-        return LEAVE.encode()  # type: ignore[return-value]
-
-
 class FirstElement(Good):
     def act(self, observation: Observation) -> str:
         return format_reply("first", Click(name=find_elements(observation["page"])[0].name))
@@ -140,11 +135,6 @@ class OnlyAscii(Good):
     def act(self, observation: Observation) -> str:
         observation["page"].encode("ascii")
         return LEAVE
-
-
-class LastAction(Good):
-    def act(self, observation: Observation) -> str:
-        return observation["history"][-1]["action"]
 
 
 class Exits(Good):
@@ -191,10 +181,8 @@ def test_a_good_agent_that_learns_from_a_store_passes(demo_store: SessionStore) 
         (ShortBatch(), "one reply per observation", "gave 1 answers to"),
         (FailsTogether(), "a failure costs one step only", "an empty page"),
         (Silent(), "replies to sessions", "NoneType"),
-        (Bytes(), "replies to sessions", "bytes"),
         (FirstElement(), "handles any page", "on empty page: IndexError"),
         (OnlyAscii(), "handles any page", "on many scripts: UnicodeEncodeError"),
-        (LastAction(), "replies to sessions", "IndexError"),
         (Exits(), "replies to sessions", "SystemExit"),
         (Offline(), "replies to sessions", "no server at localhost:8000"),
     ],
