@@ -75,8 +75,8 @@ def documented(url: str, model: Any, tiny: Tiny, folder: Path, **options: Any) -
     return names
 
 
-def watched(names: dict[str, Any]) -> list[tuple[int, str, float]]:
-    """What the reward function was asked and said: the task's index, the reply, the reward."""
+def train_watched(names: dict[str, Any]) -> list[tuple[int, str, float]]:
+    """Trains; what the reward function was asked and said: the task's index, the reply, the reward."""
     seen: list[tuple[int, str, float]] = []
     (reward_function,) = names["trainer"].reward_funcs
 
@@ -87,16 +87,16 @@ def watched(names: dict[str, Any]) -> list[tuple[int, str, float]]:
         return list(rewards)
 
     names["trainer"].reward_funcs = [watching]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names["trainer"].train()
+    names["shop"].close()
     return seen
 
 
 def test_trl_takes_two_steps_with_replies_of_its_own(url: str, store: SessionStore, tiny: Tiny, tmp_path: Path) -> None:
     names = documented(url, tiny.plain_model(), tiny, tmp_path)
-    seen = watched(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        names["trainer"].train()
-    names["shop"].close()
+    seen = train_watched(names)
     assert names["trainer"].state.global_step == STEPS
     assert len(seen) == STEPS * 2 * REPLIES
     tasks = StepTasks(store, prompt=COMPACT)
@@ -122,11 +122,7 @@ def test_trl_learns_from_the_rewards_of_the_server(url: str, store: SessionStore
     model = tiny.plain_model()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     names = documented(url, model, tiny, tmp_path, rollout_func=replies)
-    seen = watched(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        names["trainer"].train()
-    names["shop"].close()
+    seen = train_watched(names)
     assert {reward for _, _, reward in seen} > {0.0}
     for index, reply, reward in seen:
         assert reward == tasks.score("train", index, reply).reward

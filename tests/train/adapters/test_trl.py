@@ -101,18 +101,19 @@ def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(wr
     assert not (written / "validation.parquet").exists()
 
 
+@pytest.mark.parametrize("flag", ["--for-trl", "--for-verl"])
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--for-trl", "sft"], "--for-trl sft: there is no such phase of GRPO. Known: shop_r1."),
-        (["--for-trl", "shop_r1"], "--for-trl needs a model that others can load"),
-        (["--for-trl", "shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
+        (["sft"], "sft: there is no such phase of GRPO. Known: shop_r1."),
+        (["shop_r1"], " needs a model that others can load"),
+        (["shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
     ],
 )
-def test_what_trl_cannot_do_is_refused(
-    words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_other_trainers_cannot_do_is_refused(
+    flag: str, words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), *words]) == 2
+    assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), flag, *words]) == 2
     assert message in capsys.readouterr().err
 
 

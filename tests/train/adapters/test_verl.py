@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from agents.llm_grpo.train import main
-from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
@@ -167,21 +166,6 @@ def test_the_command_writes_every_step_that_is_predicted_and_how_to_start(writte
     assert "data.train_batch_size=6" in words
     assert "trainer.total_training_steps=5" in words
     assert "actor_rollout_ref.actor.optim.lr=1e-07" in words
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--for-verl", "sft"], "there is no such phase of GRPO. Known: shop_r1."),
-        (["--for-verl", "shop_r1"], "--for-verl needs a model that others can load"),
-        (["--for-verl", "shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
-    ],
-)
-def test_what_verl_cannot_do_is_refused(
-    words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), *words]) == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.verl
