@@ -15,7 +15,7 @@ from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, own_model
 from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, ScaleRewards
 from train.grpo.groups import Group, Rollout, deal_groups, measured_metrics, micro_batches, rollout_metrics, score_group
@@ -226,8 +226,7 @@ class OtherNumerics:
 
 
 def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tiny) -> None:
-    model = tiny.plain_model()
-    enable_tree_attention(model)
+    model = own_model(tiny)
     config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=2.0)
     figures = trainer_of(model, tiny.model, tiny, config).step(0)
     assert figures["sampler_trainer_logprob_gap"] < 1e-5
@@ -236,8 +235,7 @@ def test_an_engine_of_the_same_numerics_leaves_no_gap_and_weights_of_1(tiny: Tin
 
 def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_policy_finds_them(tiny: Tiny) -> None:
     """Without KL: each token's gradient is that of −w·A·log π, taken here by hand from the unpacked way."""
-    model, plain = tiny.plain_model(), tiny.plain_model()
-    enable_tree_attention(model)
+    model, plain = own_model(tiny), tiny.plain_model()
     config = changed(CONFIG, filter_zero_variance=False, importance_sampling_cap=1.5, beta=0.0)
     trainer = GrpoTrainer(
         Policy(model), Policy(model), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0,
@@ -283,8 +281,7 @@ def test_every_step_samples_with_random_numbers_of_its_own(tiny: Tiny) -> None:
 def test_later_updates_on_a_batch_are_clipped_against_the_policy_that_sampled(tiny: Tiny) -> None:
     weights = {}
     for clip in (0.0, 10.0):
-        model = tiny.plain_model()
-        enable_tree_attention(model)
+        model = own_model(tiny)
         trainer = trainer_of(model, tiny.model, tiny, changed(CONFIG, num_iterations=3, epsilon=clip))
         batch = list(micro_batches(hand_made_groups(tiny), CONFIG.max_batch_tokens))
         old = trainer.statistics(batch)
@@ -341,9 +338,7 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
         read["policy"] += len(tokens)
         return logits(layers, tokens, *arguments)
 
-    model, reference = tiny.plain_model(), tiny.plain_model()
-    enable_tree_attention(model)
-    enable_tree_attention(reference)
+    model, reference = own_model(tiny), own_model(tiny)
     LocalEngine(Policy(model)).generate([[1]], SamplingConfig(0, 1, -1), seed=0)  # its layers are tried once
     logits = DecoderLayers.logits
     monkeypatch.setattr(DecoderLayers, "logits", count_sampled)

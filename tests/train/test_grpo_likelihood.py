@@ -12,7 +12,7 @@ from shop_env.replies import format_reply
 from shop_env.reward import score_reply
 from shop_env.reward.score import LOG_LIKELIHOOD
 from tests.oracles.unpacked_policy import unpacked_log_probs
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, own_model
 from tests.train.test_grpo import CONFIG, changed, sampled, shifted_reference
 from train.grpo.chunk import advantages_of_tokens
 from train.grpo.groups import Group, micro_batches, score_group
@@ -26,12 +26,6 @@ from train.tokens import reply_tokens
 
 UNDIVIDED = changed(CONFIG, scale_rewards="none")
 COPY = 'I do {\\"action\\": {\\"type\\": \\"click\\", \\"name\\": \\"buy\\"}}'  # as JSON text: quotes are escaped
-
-
-def own_model(tiny: Tiny) -> Any:
-    model = tiny.plain_model()
-    enable_tree_attention(model)
-    return model
 
 
 def trainer_of(tiny: Tiny, model: Any, reference: Any, **options: Any) -> Likelihood:

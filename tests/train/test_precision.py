@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, own_model
 from tests.train.test_session_tree import random_tree
 from train import machine as machine_module
 from train.attention.structured import Structured
@@ -14,7 +14,7 @@ from train.config import SamplingConfig
 from train.machine import default_precision, format_precision
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import generate
-from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, pack
+from train.session_tree import PackedTrees, SessionTree, pack
 
 BFLOAT16 = autocast_dtype("bfloat16_autocast")
 
@@ -22,13 +22,6 @@ BFLOAT16 = autocast_dtype("bfloat16_autocast")
 @pytest.fixture
 def packed(tiny: Tiny) -> PackedTrees:
     return pack([random_tree(tiny, index) for index in range(2)])
-
-
-def model_of(tiny: Tiny) -> Any:
-    """The fixture's weights in a model of the test's own."""
-    model = tiny.plain_model()
-    enable_tree_attention(model)
-    return model
 
 
 def gradients(policy: Policy, packed: PackedTrees) -> dict[str, torch.Tensor]:
@@ -82,7 +75,7 @@ def test_float32_is_no_autocast() -> None:
 
 
 def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tiny: Tiny, packed: PackedTrees) -> None:
-    model = model_of(tiny)
+    model = own_model(tiny)
     with torch.no_grad():
         exact, rounded = (
             Policy(model, autocast=autocast).stats(packed, temperature=0.6, definition="kl_uniform_policy")
@@ -96,7 +89,7 @@ def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tin
 
 
 def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packed: PackedTrees) -> None:
-    model = model_of(tiny)
+    model = own_model(tiny)
     exact = {name: gradient.clone() for name, gradient in gradients(Policy(model), packed).items()}
     rounded = gradients(Policy(model, autocast=BFLOAT16), packed)
     assert exact.keys() == rounded.keys() == dict(model.named_parameters()).keys()
@@ -107,7 +100,7 @@ def test_gradients_under_autocast_are_float32_finite_and_close(tiny: Tiny, packe
 
 
 def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny: Tiny) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16, head_precision="bfloat16")
+    policy = Policy(own_model(tiny), autocast=BFLOAT16, head_precision="bfloat16")
     trunk = tiny.trunks[0]
     forks = [reply.start for reply in trunk.replies]
     config = SamplingConfig(temperature=0, max_new_tokens=6, end_token=-1)
@@ -130,7 +123,7 @@ def test_replies_are_sampled_in_the_precision_in_which_they_are_trained_on(tiny:
 def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_very_same_numbers(
     tiny: Tiny, packed: PackedTrees
 ) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16)
+    policy = Policy(own_model(tiny), autocast=BFLOAT16)
     reference = policy.frozen()
     assert not any(parameter.requires_grad for parameter in reference.parameters())
     matrices = [module.weight for module in reference.modules() if isinstance(module, torch.nn.Linear)]
@@ -146,15 +139,15 @@ def test_a_frozen_copy_under_autocast_is_held_in_half_the_memory_and_gives_the_v
 def test_gradients_are_the_same_when_layers_are_computed_again(
     tiny: Tiny, packed: PackedTrees, autocast: torch.dtype | None
 ) -> None:
-    kept = gradients(Policy(model_of(tiny).train(), autocast=autocast), packed)
-    again = gradients(Policy(model_of(tiny).train(), autocast=autocast, gradient_checkpointing=True), packed)
+    kept = gradients(Policy(own_model(tiny).train(), autocast=autocast), packed)
+    again = gradients(Policy(own_model(tiny).train(), autocast=autocast, gradient_checkpointing=True), packed)
     assert kept.keys() == again.keys()
     assert all(torch.equal(gradient, again[name]) for name, gradient in kept.items())
 
 
 def test_with_gradient_checkpointing_fewer_tensors_wait_for_the_backward_pass(tiny: Tiny, packed: PackedTrees) -> None:
     kept, again = (
-        saved_bytes(Policy(model_of(tiny).train(), gradient_checkpointing=checkpointing), packed)
+        saved_bytes(Policy(own_model(tiny).train(), gradient_checkpointing=checkpointing), packed)
         for checkpointing in (False, True)
     )
     assert again < kept / 2
@@ -178,7 +171,7 @@ def saved_bytes(policy: Policy, packed: PackedTrees) -> int:
 def test_the_head_multiplies_in_float32_under_autocast_unless_it_is_not_to(
     tiny: Tiny, packed: PackedTrees, head_precision: Any
 ) -> None:
-    policy = Policy(model_of(tiny), autocast=BFLOAT16, head_precision=head_precision)
+    policy = Policy(own_model(tiny), autocast=BFLOAT16, head_precision=head_precision)
     with torch.no_grad():
         logits = policy.logits(packed.input_ids, packed.position_ids, packed.attended_by(Structured))
     assert logits.dtype == torch.float32
