@@ -1,11 +1,13 @@
-"""Stores that tests write."""
+"""Stores that tests write and look into."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import REJECTED_FILE
 
 
 def store_at(path: Path, sessions: Iterable[Session], **options: Any) -> SessionStore:
@@ -14,3 +16,9 @@ def store_at(path: Path, sessions: Iterable[Session], **options: Any) -> Session
         for session in sessions:
             writer.write(session)
     return SessionStore.open(path)
+
+
+def read_rejected(store: Path) -> dict[str, str]:
+    """Reads why each record was rejected, by the place where it stood."""
+    lines = (store / REJECTED_FILE).read_text().splitlines()
+    return {record["where"]: record["reason"] for record in map(json.loads, lines)}

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -32,13 +31,13 @@ from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.exporters import EXPORTERS
 from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving
+from tests.processes import run_python
 from train.adapters.trl_train import main as trl_train
 from train.curves import main as curves
 from train.merge import main as merge
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[1]
 Main = Callable[[Sequence[str]], int]
 LISTS: list[tuple[Main, list[str]]] = [
     *((replay_sessions, words) for words in ([], ["import"], ["export"])),
@@ -180,9 +179,7 @@ def tell_help_and_mistakes() -> None:
 
 def in_a_process(do: Callable[[], None], folder: Path) -> str:
     """What one of the functions above prints in a process of its own, which has loaded the commands alone."""
-    words = [sys.executable, "-c", f"from tests.test_commands import {do.__name__} as do; do()"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = run_python("-c", f"from tests.test_commands import {do.__name__} as do; do()", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

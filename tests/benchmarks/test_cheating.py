@@ -1,8 +1,6 @@
 """Ways to a better row than the agent deserves, and to what lies on the machine of whoever checks it."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from shop_env.evaluation.results_file import read_log
 from shop_env.prompts import read_instructions
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.benchmarks.test_verify import each, edit_lines, steps_file
+from tests.processes import run_python
 
 
 @pytest.fixture
@@ -178,6 +177,5 @@ def test_a_source_of_any_depth_ends_no_other_agent_s_run(store: SessionStore, tm
 def test_modules_in_a_folder_that_was_sent_are_not_those_that_verify_loads(tmp_path: Path) -> None:
     for name in ("msgspec", "json", "tyro"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('loaded from the folder')", encoding="utf-8")
-    words = [sys.executable, "-m", "benchmarks.leaderboard", "verify", "."]
-    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = run_python("-m", "benchmarks.leaderboard", "verify", ".", folder=tmp_path)
     assert ended.returncode == 2 and "loaded from the folder" not in ended.stderr

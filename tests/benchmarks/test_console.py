@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.console import PROGRAMS, main
 from replay_sessions.__main__ import main as stores
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +22,7 @@ main(["--help"])
 loaded = {"torch", "gymnasium", "agents", "benchmarks.leaderboard", "train"} & sys.modules.keys()
 sys.exit(str(loaded) if loaded else 0)
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_python("-c", script)
     assert (done.returncode, done.stderr) == (0, "")
     assert all(f"\n  {name} " in done.stdout for name in PROGRAMS)
 

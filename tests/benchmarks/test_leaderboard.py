@@ -1,10 +1,7 @@
 """The leaderboard through its command line: what it writes, what it runs again, what it says of bad calls."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,8 @@ from replay_sessions.foundation.table import format_cell
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import step_metrics
+from tests.processes import run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 # Ten lines, as somebody would write them who has never seen the project's code.
 TEN_LINES = """\
 from shop_env.replies import format_reply
@@ -83,16 +80,8 @@ def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(sto
     call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]
     call += ["--store", str(store_path), "--out", "out"]
     # From the author's own folder: as a file, and as a module of the current folder.
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.leaderboard", *call],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = run_python("-m", "benchmarks.leaderboard", *call, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
     entries = by_label(tmp_path / "out")
     assert entries["my_agent.py:FirstLink"]["row"]["figures"] == entries["as module"]["row"]["figures"]
     assert "as module" in done.stdout
@@ -181,14 +170,7 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
 ) -> None:
     (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
     (tmp_path / "down").touch()
-    call = (
-        "--agents",
-        f"flaky={tmp_path}/flaky.py:Flaky",
-        "--store",
-        store_path,
-        "--out",
-        tmp_path / "out",
-    )
+    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
     row = by_label(tmp_path / "out")["flaky"]["row"]
@@ -212,14 +194,6 @@ def test_a_run_of_errors_alone_is_no_success(
     agents = f"flaky={tmp_path}/flaky.py:Flaky,majority"
     assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
-
-
-def test_verify_finds_an_edited_figure(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = results_of(copied)
-    results["entries"][0]["row"]["figures"]["exact_accuracy"]["value"] += 0.01
-    (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    assert run_main("verify", copied, "--store", store_path) == 1
-    assert "row.figures.exact_accuracy.value: recorded" in capsys.readouterr().out
 
 
 def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

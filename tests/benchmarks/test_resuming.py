@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from tests.processes import run_python
 
 pytestmark = pytest.mark.long
 
@@ -128,14 +129,7 @@ def test_a_second_run_in_the_same_folder_is_refused_for_as_long_as_the_first_liv
         os.kill(first.pid, signal.SIGSTOP)
         asked = calls(paid)
         call = ["--agents", "random", "--store", str(store_path)]
-        second = subprocess.run(
-            [sys.executable, "-m", "benchmarks.leaderboard", *call, "--out", str(out)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        second = run_python("-m", "benchmarks.leaderboard", *call, "--out", out)
         said = f"another process is at work in '{out}': wait for its end, or give another --out"
         assert (second.returncode, second.stdout, second.stderr) == (2, "", f"error: {said}\n")
         assert not (out / "agents" / "random").exists()

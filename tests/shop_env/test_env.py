@@ -1,8 +1,6 @@
 """ShopR1-v0 as Gymnasium's users meet it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
 from shop_env.reward import REWARD_PRESETS, RewardConfig, best_breakdown, score_reply
 from tests.demo_stores import demo_store_at
+from tests.processes import run_python
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
 
@@ -187,11 +186,6 @@ def test_the_seed_decides_the_order_and_every_session_comes_once_a_round(demo_st
     assert set(two_rounds[:count]) == set(two_rounds[count:]) == set(env.unwrapped.session_ids)
     assert two_rounds[:count] != two_rounds[count:]
     assert two_rounds[:count] != _order(env, 6, count)
-
-
-def test_storage_order_is_the_store_s(demo_store: Path) -> None:
-    env = make(store=str(demo_store), split="all", order="storage")
-    assert _order(env, 1, len(env.unwrapped.session_ids)) == env.unwrapped.session_ids
 
 
 def test_naming_a_session_does_not_disturb_the_order(demo_store: Path) -> None:
@@ -371,8 +365,7 @@ OTHERS = ("selectolax", "tinycss2", "phonenumbers", "stdnum", "scipy", "tyro", "
 )
 def test_importing_the_env_loads_no_library_that_it_does_not_need(modules: str, packages: tuple[str, ...]) -> None:
     code = f"import sys, {modules}; print([name for name in {packages} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run_python("-c", code).stdout.strip() == "[]"
 
 
 def test_the_package_says_what_is_public() -> None:

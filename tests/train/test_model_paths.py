@@ -1,13 +1,12 @@
 """A model that is nowhere is refused at once, and without torch."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agents.llm_grpo.presets import SHAPES, load_preset, preset_names
 from replay_sessions.foundation.errors import CheckpointMismatch
+from tests.processes import run_python
 from train.model_paths import check_model
 
 CALL = "import sys; from benchmarks.console import main; code = main(sys.argv[1:]); print('torch' in sys.modules, code)"
@@ -38,9 +37,7 @@ def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_exist_is_refused_before_torch_is_loaded(words: str, tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", CALL, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    ended = run_python("-c", CALL, *words.split(), folder=tmp_path)
     assert ended.stdout.strip() == "False 2" and "none" in ended.stderr
 
 

@@ -1,13 +1,13 @@
 """What a run leaves in metrics.jsonl, whatever it is stopped by; who watches; what is warned of."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig, MissingExtra
+from tests.processes import run_python
 from tests.train.run_killed import STEPS, small_phase
 from train.checkpoints import load_state
 from train.metrics_file import COLLAPSE_STEPS, MetricsFile, Row, read_metrics
@@ -34,8 +34,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders = {place: tmp_path_factory.mktemp(place) for place in ("after-save", "in-forget")}
     written(folders["in-forget"], BEFORE)
     words = [word for place, folder in folders.items() for word in (place, str(folder))]
-    done = subprocess.run([sys.executable, "-m", "tests.train.run_killed", *words], capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
+    done = run_python("-m", "tests.train.run_killed", *words)
+    assert done.returncode == 0, done.stderr
     return folders
 
 

@@ -1,14 +1,12 @@
 """--show-prompt: what a policy is shown, without a model; persona and goal stand where the papers have them."""
 
-import subprocess
-import sys
-
 import pytest
 
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.show_prompt import show_prompt
 from agents.llm_grpo.train import main
 from replay_sessions.store import SessionStore
+from tests.processes import run_python
 
 PAPERS = [name for name in preset_names() if name.startswith(("shop_r1", "customer_r1"))]
 
@@ -38,7 +36,7 @@ def test_it_loads_no_model_library() -> None:
     code = (
         "import sys; from agents.llm_grpo.train import main; main(['--show-prompt']); sys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+    assert run_python("-c", code).returncode == 0
 
 
 @pytest.mark.parametrize("preset", preset_names())

@@ -145,18 +145,23 @@ def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
     assert "not evaluated on the same steps" in capsys.readouterr().err
 
 
-def test_each_comparison_is_printed_once_and_every_line_is_a_line(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def with_notes(folder: Path, store: Path) -> Path:
+    """Two agents, compared, with two notes."""
     text = f"""
         seeds = [0]
-        store = "{store_path}"
+        store = "{store}"
         compare = [["random", "majority"]]
         notes = ["First.", "Second."]
         [[run]]
         agents = ["majority", "random"]
         """
-    run(written(tmp_path, text))
+    return written(folder, text)
+
+
+def test_each_comparison_is_printed_once_and_every_line_is_a_line(
+    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(with_notes(tmp_path, store_path))
     printed = capsys.readouterr().out
     assert "\ufffd" not in printed
     assert [line for line in printed.splitlines() if line in ("- First.", "- Second.")] == ["- First.", "- Second."]
@@ -186,15 +191,7 @@ def printed_in_a_terminal(words: list[str], width: int) -> list[str]:
 def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
     store_path: Path, tmp_path: Path, width: int
 ) -> None:
-    text = f"""
-        seeds = [0]
-        store = "{store_path}"
-        compare = [["random", "majority"]]
-        notes = ["First.", "Second."]
-        [[run]]
-        agents = ["majority", "random"]
-        """
-    words = ["-m", "benchmarks.sweep", str(written(tmp_path, text)), "--out", str(tmp_path / "out")]
+    words = ["-m", "benchmarks.sweep", str(with_notes(tmp_path, store_path)), "--out", str(tmp_path / "out")]
     lines = printed_in_a_terminal(words, width)
     assert "\ufffd" not in "".join(lines)
     assert [line for line in lines if line in ("Mine", "- First.", "- Second.")] == ["Mine", "- First.", "- Second."]

@@ -21,6 +21,7 @@ from benchmarks.sweep.runs import SweepOptions, plan
 from replay_sessions.foundation.locks import working_alone_in
 from shop_env.evaluation.steps_file import read_lines
 from tests.demo_stores import demo_store_at
+from tests.processes import run_python
 
 pytestmark = pytest.mark.long
 
@@ -53,7 +54,7 @@ def command(given: list[str]) -> list[str]:
 
 
 def made(given: list[str]) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(given), capture_output=True, text=True, timeout=280)
+    done = run_python(*command(given)[1:])
     assert done.returncode == 0, done.stderr
     return done
 

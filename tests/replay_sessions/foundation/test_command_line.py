@@ -1,7 +1,5 @@
 import errno
 import gzip
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,18 +11,12 @@ import tyro
 from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.command_line import parse_options, run_command
+from tests.processes import run_python
 from tests.replay_sessions.conftest import make_session
-
-ROOT = Path(__file__).parents[3]
 
 
 def run(*words: str | Path) -> int:
     return main([str(word) for word in words])
-
-
-def in_a_process(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "replay_sessions", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
 def write_log(path: Path, count: int = 4) -> Path:
@@ -113,7 +105,6 @@ WRONG_FLAGS = [
     (["--sessions", "many", "--out", "x"], ["many", "--sessions INT"]),
     (["--sessions", "3"], ["shop-r1 generate", "--out PATH"]),
     (["--sessions", "3", "--out", "x", "--page-size", "huge"], ["--page-size", "compact"]),
-    (["--session", "3", "--out", "x"], ["--session", "--sessions INT"]),
     (["--sessions", "3", "--out", "x", "--sed", "1"], ["--sed", "--seed"]),
 ]
 
@@ -169,21 +160,12 @@ def test_a_store_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.Captu
     assert run(*words, "--overwrite") == 0
 
 
-@pytest.mark.parametrize("words", [[], ["generate"], ["import"], ["import", "jsonl"], ["show"]])
-def test_help_teaches_by_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words, "--help") == 0
-    told = capsys.readouterr().out
-    assert " ".join(["shop-r1", *words]) in told
-    if words:
-        assert "usage:" in told
-
-
 def test_the_commands_in_processes_of_their_own(tmp_path: Path) -> None:
-    made = in_a_process("generate", "--sessions", "4", "--out", tmp_path / "store")
+    made = run_python("-m", "replay_sessions", "generate", "--sessions", "4", "--out", tmp_path / "store")
     assert (made.returncode, made.stderr) == (0, "")
     [shard] = (tmp_path / "store" / "shards").iterdir()
     shard.write_bytes(shard.read_bytes()[:100])
-    damaged = in_a_process("show", tmp_path / "store")
+    damaged = run_python("-m", "replay_sessions", "show", tmp_path / "store")
     assert damaged.returncode == 2
     assert damaged.stderr.count("\n") == 1
     assert f"{shard.name}' has 100 bytes where" in damaged.stderr

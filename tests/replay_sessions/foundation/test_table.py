@@ -32,12 +32,9 @@ def on_terminal(table: Table, width: int) -> str:
     return console.export_text()
 
 
-def test_values_and_intervals_have_one_notation_in_every_text():
-    text = TABLE.markdown()
-    assert "27.6 [17.4, 37.8]" in text and "+5.2 [3.9, 6.4]" in text and "−1.5" in text and "1,234" in text
-    assert all(
-        text in on_terminal(TABLE, 80) for text in ("27.6 ", "[17.4, 37.8]", "+5.2", "[3.9, 6.4]", "95% intervals")
-    )
+def test_a_terminal_shows_values_over_their_intervals():
+    shown = on_terminal(TABLE, 80)
+    assert all(text in shown for text in ("27.6 ", "[17.4, 37.8]", "+5.2", "[3.9, 6.4]", "95% intervals"))
 
 
 def test_markdown_has_a_line_for_each_row_and_the_notes_below():
@@ -49,19 +46,6 @@ def test_markdown_has_a_line_for_each_row_and_the_notes_below():
         "",
         "95% intervals",
     ]
-
-
-def test_csv_has_all_digits_and_a_column_for_each_end():
-    assert next(csv.DictReader(io.StringIO(TABLE.csv()))) == {
-        "agent": "a",
-        "exact_accuracy": "0.276",
-        "exact_accuracy_low": "0.174",
-        "exact_accuracy_high": "0.378",
-        "less": "0.052",
-        "less_low": "0.039",
-        "less_high": "0.064",
-        "steps": "1234",
-    }
 
 
 def test_a_table_without_rows_has_its_headings():
@@ -91,15 +75,16 @@ def test_no_number_is_cut_on_a_narrow_terminal(width: int):
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
 
 
-def test_csv_holds_what_it_would_take_for_markup() -> None:
+def test_csv_has_all_digits_a_column_for_each_end_and_no_formula() -> None:
     label = '=HYPERLINK("x")\n50%, "quoted"'
     table = Table(
-        columns=[Column("agent"), Column("exact", "percent")], rows=[[label, Estimate(0.5, 0.25, 0.75)], ["b", None]]
+        columns=[Column("agent"), Column("exact", "percent", "exact_accuracy"), Column("steps", "count")],
+        rows=[[label, Estimate(0.2764, 0.25, 0.75), 1234], ["b", None, 5]],
     )
     assert list(csv.reader(io.StringIO(table.csv()))) == [
-        ["agent", "exact", "exact_low", "exact_high"],
-        ["'" + label.replace("\n", " "), "0.5", "0.25", "0.75"],
-        ["b", "", "", ""],
+        ["agent", "exact_accuracy", "exact_accuracy_low", "exact_accuracy_high", "steps"],
+        ["'" + label.replace("\n", " "), "0.2764", "0.25", "0.75", "1234"],
+        ["b", "", "", "", "5"],
     ]
 
 

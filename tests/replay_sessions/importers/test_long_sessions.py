@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,13 @@ from replay_sessions.importers.mapped.shopcart import ShopcartImporter, Shopcart
 from replay_sessions.importers.opera.importer import OperaImporter
 from replay_sessions.importers.raw.importer import RawImporter
 from replay_sessions.importers.running.run_import import run_import
+from tests.processes import run_python
 from tests.replay_sessions.conftest import PAGE, make_session
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
+from tests.stores import read_rejected
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[3]
 LONGEST = 100_000
 PADDING = "<p>a page of the shop</p>" * 400  # 10 kB
 
@@ -85,8 +84,7 @@ def test_a_session_that_is_too_long_is_rejected_and_the_others_come_in(
     run_import(importer, tmp_path / "store")
     store = SessionStore.open(tmp_path / "store")
     assert store.session_ids() == ["session-0000", "session-0002"]
-    [line] = (store.path / "rejected.jsonl").read_text().splitlines()
-    assert json.loads(line)["reason"] == TOO_LONG
+    assert list(read_rejected(store.path).values()) == [TOO_LONG]
 
 
 def test_a_store_takes_no_session_that_arrow_could_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +135,7 @@ sys.exit(code)
 
 
 def peak_memory_mib(*words: str) -> int:
-    done = subprocess.run([sys.executable, "-c", MEASURED, *words], cwd=ROOT, capture_output=True, check=True)
-    return int(done.stdout.split()[-1])
+    return int(run_python("-c", MEASURED, *words).stdout.split()[-1])
 
 
 class TestCrawlers:

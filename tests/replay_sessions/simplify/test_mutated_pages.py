@@ -7,8 +7,6 @@ page again.
 import functools
 import gzip
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.simplify import simplify
+from tests.processes import run_python
 
 _PAGES_PER_SEED = 1_000
 _LONGEST = 20_000
@@ -199,7 +198,7 @@ def test_a_page_of_50_megabytes_takes_two_minutes_and_three_gigabytes_at_most(ki
         "    result = error\n"
         "print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, result)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, kind], capture_output=True, text=True, check=True)
+    done = run_python("-c", program, kind)
     seconds, mebibytes, result = done.stdout.strip().split(" ", 2)
     print(f"{kind}: {float(seconds):.1f} s, {float(mebibytes):.0f} MiB: {result}")
     assert float(seconds) < 120

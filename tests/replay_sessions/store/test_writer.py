@@ -14,17 +14,11 @@ from tests.replay_sessions.conftest import make_session
 MakeStore = Callable[..., SessionStore]
 
 
-def test_an_exception_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), StoreWriter(tmp_path / "store", source="test") as writer:
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_leaves_nothing_behind(kind: type[BaseException], tmp_path: Path) -> None:
+    with pytest.raises(kind), StoreWriter(tmp_path / "store", source="test") as writer:
         writer.write(make_session())
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), StoreWriter(tmp_path / "store", source="test") as writer:
-        writer.write(make_session())
-        raise KeyboardInterrupt
+        raise kind
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,6 +20,7 @@ from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepTasks
+from tests.processes import run_python
 from tests.shop_env.serving.contract import HARD_REPLIES, Paid, paid_by_gym, reply_of_kind
 
 openenv = pytest.importorskip("openenv", reason="`make test-serving` brings it")
@@ -289,7 +290,7 @@ def test_plain_http_says_that_it_has_no_sessions(server: Server) -> None:
 def test_the_package_passes_openenvs_static_check() -> None:
     package = ROOT / "shop_env" / "serving"
     words = ["validate", str(package), "--level", "static", "--json"]
-    done = subprocess.run([sys.executable, "-m", "openenv.cli", *words], capture_output=True, text=True)
+    done = run_python("-m", "openenv.cli", *words)
     assert done.returncode == 0, done.stdout
     report = json.loads(done.stdout)
     assert report["verdict"] == "pass"
@@ -446,22 +447,20 @@ def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: s
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(flags: list[str], told: str) -> None:
-    words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", "0", *flags]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=500, cwd=ROOT)
+    done = run_python("-m", "shop_env.serving", "openenv", "--port", "0", *flags)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert told in done.stderr
 
 
 def test_a_port_that_is_taken_is_told_with_the_remedy(server: Server) -> None:
     port = server.url.rpartition(":")[2]
-    words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", port]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=500, cwd=ROOT)
+    done = run_python("-m", "shop_env.serving", "openenv", "--port", port)
     assert (done.returncode, "choose another, or 0" in done.stderr) == (2, True)
 
 
 def test_a_server_needs_no_torch() -> None:
     code = "import sys; import shop_env.serving.openenv.server; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+    assert run_python("-c", code).returncode == 0
 
 
 def test_an_instance_that_was_closed_answers_nothing(store_path: str) -> None:

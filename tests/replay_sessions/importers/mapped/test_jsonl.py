@@ -16,6 +16,7 @@ from replay_sessions.importers.mapped.field_mapping import FieldMapping
 from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
 from replay_sessions.importers.running.run_import import run_import
 from tests.replay_sessions.conftest import make_session, sessions
+from tests.stores import read_rejected
 
 
 def import_file(path: Path, mapping: str | None = None) -> SessionStore:
@@ -26,11 +27,6 @@ def import_file(path: Path, mapping: str | None = None) -> SessionStore:
 def write_lines(path: Path, *lines: Any) -> Path:
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
     return path
-
-
-def rejected(store: SessionStore) -> dict[str, str]:
-    lines = (store.path / "rejected.jsonl").read_text().splitlines()
-    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
 
 
 def miniwob_line(number: int = 1, **changes: Any) -> dict[str, Any]:
@@ -93,7 +89,7 @@ class TestOwnForm:
             file.write(msgspec.json.encode(make_session(2)))
         store = import_file(path)
         assert store.session_ids() == ["session-0001", "session-0002"]
-        reasons = rejected(store)
+        reasons = read_rejected(store.path)
         assert store.manifest.rejected == len(reasons) == 9
         assert reasons["log.jsonl:2"].startswith("no JSON: ")
         assert "unknown field `colour`" in reasons["log.jsonl:4"]
@@ -133,7 +129,7 @@ class TestMapped:
     def test_a_session_without_any_action_is_rejected_and_its_events_counted(self, tmp_path: Path) -> None:
         lines = [autowebbench_line((0, "go"), session_id="empty"), autowebbench_line((0, "click"))]
         store = import_file(write_lines(tmp_path / "log.jsonl", *lines))
-        assert rejected(store) == {
+        assert read_rejected(store.path) == {
             "log.jsonl:1": "none of its steps is an action (only go)",
         }
         assert store.manifest.left_out_steps == {"go": 1}
@@ -154,7 +150,7 @@ class TestMapped:
         )
         store = import_file(path)
         assert store.session_ids() == ["m0"]
-        reasons = rejected(store)
+        reasons = read_rejected(store.path)
         assert reasons["log.jsonl:2"].startswith("unknown field 'colour': map it")
         assert reasons["log.jsonl:3"].startswith("unknown field 'steps.extra'")
         assert reasons["log.jsonl:4"] == "step 1: field 'observation' is null, and text was expected"
@@ -198,7 +194,7 @@ class TestMapped:
         assert session.persona is not None
         assert (session.persona.text, session.official_split, session.user_id) == ("thrifty", "test", "17")
         assert session.steps[0] == Step(page="<a name=x>", action=Click(name="x"), rationale="I like it")
-        assert rejected(store)["log.jsonl:2"].startswith("official split is 'exam'")
+        assert read_rejected(store.path)["log.jsonl:2"].startswith("official split is 'exam'")
 
 
 def test_the_documented_mapping_is_a_mapping() -> None:

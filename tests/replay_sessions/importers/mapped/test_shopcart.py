@@ -16,6 +16,7 @@ from replay_sessions.importers.mapped.shopcart import ShopcartImporter, Shopcart
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
+from tests.stores import read_rejected
 
 
 def page(session: int, step: int) -> str:
@@ -127,7 +128,7 @@ class TestRecords:
         lines = [*flat[:9], "{broken", *flat[9:]]
         store = imported(write_lines(tmp_path / "flat.jsonl.gz", lines))
         assert list(store.sessions()) == expected
-        reasons = [json.loads(text)["reason"] for text in (store.path / "rejected.jsonl").read_text().splitlines()]
+        reasons = list(read_rejected(store.path).values())
         assert reasons[0] == "field 'session_id' is missing"
         assert reasons[1].startswith("no JSON: ")
 

@@ -17,6 +17,7 @@ from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
+from tests.stores import read_rejected
 
 FILTERED_COLUMNS = [
     "session_id", "action_id", "timestamp", "action_type", "click_type", "semantic_id", "mouse_position",
@@ -158,11 +159,10 @@ class TestFiltered:
         write(sessions, rows, ["session_id", "user_id"])
         store = imported(folder)
         assert len(store) == 1
-        lines = (store.path / "rejected.jsonl").read_text().splitlines()
-        assert [json.loads(line) for line in lines] == [
-            {"where": "train-00000-of-00001.parquet, row 4", "reason": "the action names no session"},
-            {"where": session_id("nobody"), "reason": "the session table lists it and no action belongs to it"},
-        ]
+        assert read_rejected(store.path) == {
+            "train-00000-of-00001.parquet, row 4": "the action names no session",
+            session_id("nobody"): "the session table lists it and no action belongs to it",
+        }
 
 
 class TestPersonas:
@@ -252,8 +252,8 @@ class TestFull:
         assert [(type(step.action), step.gap, step.page) for step in session.steps] == [
             (Click, 1, PAGE), (TypeAndSubmit, 3, PAGE),
         ]  # fmt: skip
-        rejected = json.loads((store.path / "rejected.jsonl").read_text())
-        assert rejected["reason"] == "none of its steps is an action (only navigation, scroll)"
+        (reason,) = read_rejected(store.path).values()
+        assert reason == "none of its steps is an action (only navigation, scroll)"
         assert store.manifest.options["version"] == "full"
 
 

@@ -14,6 +14,7 @@ from replay_sessions.importers.logged_pages import RawPage
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.splits import SplitPlan
+from tests.stores import read_rejected
 
 ROOT = Path(__file__).parents[4]
 HOME = b"""<!doctype html><title>Shop</title><form role="search"><input id="q" placeholder="Search"></form>
@@ -44,11 +45,6 @@ def imported(folder: Path, *rows: Any, **options: Any) -> SessionStore:
     return SessionStore.open(folder.parent / "store")
 
 
-def reasons(store: SessionStore) -> dict[str, str]:
-    lines = (store.path / "rejected.jsonl").read_text().splitlines()
-    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
-
-
 def test_the_worked_example_of_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,7 +68,7 @@ def test_the_worked_example_of_the_docs(
         (Click(name="red_kettle_1_7_l.add_to_cart"), 0), (Terminate(), 1),
     ]  # fmt: skip
     two = "2 elements (blue_kettle.add_to_cart, red_kettle_1_7_l.add_to_cart), not one"
-    assert reasons(store) == {"actions.csv:6": f"{two}, reads 'Add to cart'"}
+    assert read_rejected(store.path) == {"actions.csv:6": f"{two}, reads 'Add to cart'"}
     assert "anna.lindqvist" not in session.steps[0].page
     assert main(["check", "stores/kettles"]) == 0
 
@@ -173,7 +169,7 @@ class TestRows:
         )
         assert store.manifest.left_out_steps == {"click not found on its page": 5, "hover": 1, "without a type": 1}
         assert [(type(step.action), step.gap) for step in store.session("v1").steps] == [(Click, 0), (Terminate, 6)]
-        told = reasons(store)
+        told = read_rejected(store.path)
         assert told["actions.jsonl:2"] == "page 'gone.html' cannot be read: No such file or directory"
         assert told["actions.jsonl:3"] == "page '../secret.html' lies outside the folder"
         assert told["actions.jsonl:4"].startswith("page 'broken.html.gz' cannot be read: ")
@@ -211,7 +207,7 @@ class TestRows:
         action = store.session("v1").steps[0].action
         assert isinstance(action, TypeAndSubmit)
         assert action.text == 'a "red" kettle,\n1.7 l'
-        assert reasons(store) == {
+        assert read_rejected(store.path) == {
             "actions.csv:3": "5 columns where 6 were expected",
             "actions.csv:5": "no element reads 'gone'",
         }
@@ -226,7 +222,7 @@ class TestRows:
             row("anna@example.org.html", element_text="Sale"),
         )
         told = (store.path / "rejected.jsonl").read_text()
-        assert len(reasons(store)) == 3
+        assert len(read_rejected(store.path)) == 3
         assert not re.search("anna", told), told
 
     @pytest.mark.parametrize(

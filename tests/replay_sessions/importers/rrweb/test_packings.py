@@ -17,6 +17,7 @@ from replay_sessions.importers.rrweb.packings import Recording, read_recordings
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.schema import action_type
 from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS, Recorded
+from tests.stores import read_rejected
 
 PAGE = "<title>Shop</title><input id='q' placeholder='Search'><a id='a' href='/a'>Kettle</a>"
 
@@ -118,7 +119,7 @@ def test_a_batch_that_never_came_is_told_and_its_tab_is_unknown_up_to_the_next_p
     store = stored(tmp_path, "visit.jsonl", b"\n".join(line for line in lines if line != lost))
     (session,) = store.sessions()
     assert [step.gap for step in session.steps] == [0, 0, 1, 0]  # the click after it is left out
-    told = [json.loads(line)["reason"] for line in (store.path / "rejected.jsonl").read_text().splitlines()]
+    told = list(read_rejected(store.path).values())
     assert told[0] == f"batch {json.loads(lost)['number']} of window one never came"
     assert "which may have changed the page, cannot be read" in told[1]
 

@@ -12,6 +12,7 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.rrweb.importer import RrwebImporter, RrwebOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
+from tests.stores import read_rejected
 
 NOTHING_DONE = "nothing was done in it: neither a click nor a typed text"
 
@@ -86,8 +87,7 @@ def test_clicks_and_texts_are_those_of_the_recording(shared_data: Path, tmp_path
 
 def test_a_whole_folder_is_imported_and_what_is_refused_is_listed(shared_data: Path, tmp_path: Path) -> None:
     store = imported(shared_data / "rrweb" / "recordings", tmp_path)
-    lines = (store.path / "rejected.jsonl").read_text().splitlines()
-    told = {record["where"].partition(":")[0]: record["reason"] for record in map(json.loads, lines)}
+    told = {where.partition(":")[0]: reason for where, reason in read_rejected(store.path).items()}
     damaged = "posthog_settings_damaged.window_id_data"
     assert told.keys() == {*REFUSED, damaged}
     assert told[f"{damaged}.jsonl"] == "event 7, which may have changed the page, cannot be read"

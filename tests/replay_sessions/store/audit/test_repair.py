@@ -1,6 +1,4 @@
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -8,13 +6,9 @@ from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.store.audit.test_audit import walk
+from tests.stores import read_rejected
 
 MakeStore = Callable[..., SessionStore]
-
-
-def rejected(store: Path) -> dict[str, str]:
-    lines = (store / "rejected.jsonl").read_text().splitlines()
-    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
 
 
 def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(
@@ -29,7 +23,7 @@ def test_sessions_at_fault_are_rejected_and_the_rest_is_kept(
     repaired = SessionStore.open(store.path)
     assert repaired.session_ids() == [f"walk-{i}" for i in range(60)]
     assert repaired.manifest.split_plan == SplitPlan(by="session")
-    reasons = rejected(store.path)
+    reasons = read_rejected(store.path)
     assert reasons["copy"] == "repeats another session exactly"
     assert reasons["walk-100"] == "too few of its targets stand on the page shown"
     assert main(["check", str(store.path), "--repair"]) == 0  # nothing is left to repair
@@ -54,4 +48,4 @@ def test_a_repaired_store_lists_what_was_rejected_before(make_store: MakeStore) 
     assert main(["check", str(path), "--repair"]) == 0
     manifest = SessionStore.open(path).manifest
     assert (manifest.sessions, manifest.rejected, manifest.left_out_steps) == (20, 2, {"scroll": 5})
-    assert rejected(path) == {"log:17": "no page", "copy": "repeats another session exactly"}
+    assert read_rejected(path) == {"log:17": "no page", "copy": "repeats another session exactly"}
