@@ -23,10 +23,8 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Split
-from shop_env.observation import ContextConfig
-from shop_env.prompts import PromptConfig
 from shop_env.serving.openenv.options import ServerOptions
-from shop_env.serving.tasks import StepTasks
+from shop_env.serving.tasks import TaskOptions
 
 PROGRAM = "shop-r1 serve"
 COMMANDS = {
@@ -35,7 +33,7 @@ COMMANDS = {
 }
 
 
-class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaskFile(TaskOptions):
     """Writes the steps of a split as single-turn tasks, a JSON object a line, for tools that read files.
 
       shop-r1 serve tasks --split train --out tasks.jsonl
@@ -48,25 +46,15 @@ class TaskFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Attributes:
         out: The file to write.
-        store: `demo` or the path of a session store.
-        split: Which of its splits, or all.
+        split: Which of the store's splits, or all.
         answers: Write what the person did too. Keep such a file from whoever is to be measured with it.
         overwrite: Replace a file that is there.
-        first_action: Make tasks of the sessions' first actions too.
-        inferred: Ask for actions too that the log does not hold and the import inferred.
-        context: What of a session is shown.
-        prompt: How it is put into words.
     """
 
     out: str
-    store: str = "demo"
     split: Split | Literal["all"] = "train"
     answers: bool = False
     overwrite: bool = False
-    first_action: bool = False
-    inferred: bool = False
-    context: ContextConfig = ContextConfig()
-    prompt: PromptConfig = PromptConfig()
 
 
 def _run(words: Sequence[str]) -> int:
@@ -85,13 +73,7 @@ def _write_tasks(options: TaskFile) -> int:
     out = Path(options.out)
     if out.exists() and not options.overwrite:
         raise BadConfig(f"'{out}' is there already: choose another --out, or add --overwrite")
-    tasks = StepTasks(
-        options.store,
-        context=options.context,
-        prompt=options.prompt,
-        first_action=options.first_action,
-        inferred=options.inferred,
-    )
+    tasks = options.build_tasks()
     count = tasks.count(options.split)
     if not count:
         raise BadConfig(f"split '{options.split}' has no step to ask about")

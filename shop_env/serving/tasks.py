@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, written_action
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
@@ -196,3 +197,32 @@ class StepTasks:
                     for index in scored_indices(self.store, name, **self._choice)
                 ]
             return self._keys[split]
+
+
+class TaskOptions(Config):
+    """The steps that are asked about, and what of them is shown.
+
+    Attributes:
+        store: `demo` or the path of a session store.
+        first_action: Ask for each session's first action too.
+        inferred: Ask for actions too that the log does not hold and the import inferred.
+        context: What of a session is shown.
+        prompt: How it is put into words.
+    """
+
+    store: str = "demo"
+    first_action: bool = False
+    inferred: bool = False
+    context: ContextConfig = ContextConfig()
+    prompt: PromptConfig = PromptConfig()
+
+    def build_tasks(self, **scoring: Any) -> StepTasks:
+        """Builds the tasks; `scoring`: the reward and the extraction."""
+        return StepTasks(
+            self.store,
+            context=self.context,
+            prompt=self.prompt,
+            first_action=self.first_action,
+            inferred=self.inferred,
+            **scoring,
+        )

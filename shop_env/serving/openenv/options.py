@@ -2,16 +2,12 @@
 
 import re
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
-from shop_env.observation import ContextConfig
-from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction
-from shop_env.serving.tasks import SPLIT_CHOICES
+from shop_env.serving.tasks import SPLIT_CHOICES, TaskOptions
 
 
-class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerOptions(TaskOptions):
     """Serves the env to OpenEnv's clients, over HTTP and WebSocket on one port.
 
       shop-r1 serve openenv
@@ -24,13 +20,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     The first line on standard output says where the server listens.
 
     Attributes:
-        store: `demo` or the path of a session store.
         splits: The splits that clients may ask for (also `all`); the first is theirs where they name none.
         reward: The reward preset.
-        first_action: Ask for each session's first action too.
-        inferred: Ask for actions too that the log does not hold and the import inferred.
-        context: What of a session is shown.
-        prompt: How it is put into words.
         extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
             fences, behind <think>, or between other words.
         host: The address to listen on. Whoever reaches it can read the store, unless there is a token.
@@ -41,13 +32,8 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         idle_timeout_s: A client that asks nothing for so many seconds loses its session.
     """
 
-    store: str = "demo"
     splits: tuple[str, ...] = ("train", "validation", "test")
     reward: str = "shop_r1"
-    first_action: bool = False
-    inferred: bool = False
-    context: ContextConfig = ContextConfig()
-    prompt: PromptConfig = PromptConfig()
     extraction: Extraction = "strict"
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = ()

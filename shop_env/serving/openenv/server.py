@@ -19,7 +19,6 @@ from replay_sessions.foundation.serving import serve as serve_until_stopped
 from shop_env.reward.score import reward_preset
 from shop_env.serving.openenv.environments import ReplayedSteps, ShopAction, ShopObservation
 from shop_env.serving.openenv.options import ServerOptions
-from shop_env.serving.tasks import StepTasks
 
 ENV_NAME = "shop_r1"  # in the paths of OpenEnv's task API: /shop_r1/splits
 
@@ -46,15 +45,7 @@ def build_app(options: ServerOptions) -> FastAPI:
 
 
 def _environment(options: ServerOptions) -> Callable[[], ReplayedSteps]:
-    tasks = StepTasks(
-        options.store,
-        context=options.context,
-        prompt=options.prompt,
-        reward=reward_preset(options.reward),
-        extraction=options.extraction,
-        first_action=options.first_action,
-        inferred=options.inferred,
-    )
+    tasks = options.build_tasks(reward=reward_preset(options.reward), extraction=options.extraction)
     if not (filled := [split for split in options.splits if tasks.count(split)]):
         raise BadConfig(f"store '{options.store}' has no step to ask about in split {', '.join(options.splits)}")
     tasks.task(filled[0], 0)
