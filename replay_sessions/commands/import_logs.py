@@ -104,7 +104,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
         removal = CustomerRemoval(customers, load_ner(options.ner) if options.ner else None)
     importer = kind(options.source, options.importer)
     for note in importer.notes:
-        _note(note)
+        Console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
     try:
         with progress_bar("importing", importer.size) as advance:
             run_import(
@@ -126,7 +126,3 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     for line in importer.warnings:
         print(f"  warning: {line}")
     return 0
-
-
-def _note(line: str) -> None:
-    Console().print(line, style="dim", highlight=False, markup=False, soft_wrap=True)

@@ -8,7 +8,6 @@
 A step is shown with its page and the elements that a reply can name.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -76,11 +75,6 @@ def _show(options: Show) -> None:
         )
 
 
-def _print_facts(facts: Mapping[str, str]) -> None:
-    for name, fact in facts.items():
-        _console.print(f"[bold]{name:<12}[/bold]{escape(fact)}")
-
-
 def _show_store(store: SessionStore) -> None:
     """Prints what the store holds, and its first sessions."""
     print_contents(store)
@@ -103,7 +97,9 @@ def _show_session(session: Session) -> None:
         "goal": session.goal,
         "persona": session.persona and session.persona.text,
     }
-    _print_facts({name: fact for name, fact in facts.items() if fact})
+    for name, fact in facts.items():
+        if fact:
+            _console.print(f"[bold]{name:<12}[/bold]{escape(fact)}")
     for number, step in enumerate(session.steps):
         gap = f" [yellow]({step.gap} events left out before)[/yellow]" if step.gap else ""
         _console.print(f"{number:>4}  {escape(describe_action(step.action))}{gap}")
