@@ -30,6 +30,7 @@ _KINDS = (
     ),
 )
 _NOT_WORD = re.compile(r"[\W_]+")
+_LEAST_PHONE = 5
 _NOT_TYPED = frozenset({"button", "checkbox", "image", "password", "radio", "reset", "submit"})
 
 
@@ -61,4 +62,5 @@ def _is_possible(kind: str, value: str) -> bool:
     """Returns False for a word of the shop's that stands in a field until something is typed."""
     if kind == "email":
         return "@" in value.strip("@")
-    return kind in ("name", "address") or any(map(str.isdigit, value))
+    least = _LEAST_PHONE if kind == "phone" else 1  # an amount is typed on a phone's keys too
+    return kind in ("name", "address") or sum(map(str.isdigit, value)) >= least

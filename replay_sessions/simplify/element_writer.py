@@ -14,9 +14,10 @@ from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
 from replay_sessions.simplify.targets import FIELDS, Attributes, Labels, Target
 
 _LABELLED = frozenset({"input", "textarea"})
-# Attributes that show what is private: of a field its value, elsewhere all that say what is inside.
+# Attributes that show what is private: of a field its value, elsewhere all that say what is inside, and the address,
+# whose words tell names apart.
 _TYPED = ("value",)
-_SHOWN = ("alt", "aria-label", "title")
+_SHOWN = ("alt", "aria-label", "href", "title")
 UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
 
 

@@ -103,7 +103,8 @@ def locate(
     walk.run(document.body.first_child if document.body is not None else None)
     draft = _Draft(walk, _title(document))
     if private_data:
-        draft.remove_private_data([footer.text(separator="\n") for footer in document.css("footer")[-1:]])
+        shops = (*document.css("footer")[-1:], *document.css("[itemprop=email], [itemprop=telephone]"))
+        draft.remove_private_data([node.text(separator="\n") for node in shops])
     names = draft.names()
     nodes = {target.node.mem_id: name for target, name in zip(walk.targets, names, strict=True) if target.node and name}
     return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, frozenset(walk.hidden))

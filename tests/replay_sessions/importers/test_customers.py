@@ -10,6 +10,7 @@ import pytest
 
 from replay_sessions import Click, Session, SessionStore, TypeAndSubmit
 from replay_sessions.__main__ import main
+from tests.replay_sessions.importers.events.test_events import ga4
 
 HEADER = '<header><a id="acc" href="/account">Hello, {}</a></header>'
 PAGES = {
@@ -146,24 +147,10 @@ def test_check_prints_account_areas_to_read_by_eye(visits: Path, capsys: pytest.
 
 
 def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> None:
-    events = [
-        {
-            "session_id": "s",
-            "user_id": "u-anna",
-            "type": "search",
-            "query": "Anna Kek mug",
-            "path": "/s?q=anna",
-            "t": 1,
-        },
-        {"session_id": "s", "user_id": "u-anna", "type": "view", "path": "/p/anna-mug", "title": "Mug", "t": 2},
-    ]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, events)))
-    (tmp_path / "own.toml").write_text(
-        'description = "own"\nsource = "own"\n[session]\nsession_id = "session_id"\nuser_id = "user_id"\n[event]\n'
-        'type = "type"\npath = "path"\nquery = "query"\ntimestamp = "t"\ntitle = "title"\nitems = "items"\n[item]\n'
-        'id = "id"\n[types]\nsearch = "search"\nview = "page"\n'
-    )
-    command = ["import", "events", str(tmp_path / "log.jsonl"), "--mapping", str(tmp_path / "own.toml")]
+    events = [ga4("search", "/s?q=anna", 1, search_term="Anna Kek mug"), ga4("page_view", "/p/anna-mug", 2)]
+    lines = [json.dumps(event | {"user_pseudo_id": "u-anna"}) for event in events]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    command = ["import", "events", str(tmp_path / "log.jsonl"), "--mapping", "ga4_ecommerce"]
     assert main([*command, "--out", str(tmp_path / "store"), "--customers", str(table)]) == 0
     (session,) = SessionStore.open(tmp_path / "store").sessions()
     assert "nna" not in text_of(session).replace("u-anna", "")
