@@ -18,7 +18,7 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.records import Record
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 class DocsSite(Record):

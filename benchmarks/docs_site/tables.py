@@ -14,13 +14,15 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     """Returns a table of a record as Markdown.
 
     Args:
-        name: The record without its ending, such as `baselines/demo`.
+        name: The record without its ending, such as `baselines/demo`; or `records/all`, their list.
         columns: The headings to take, in the record's order; none: all. The first table that has them all is taken.
         rows: The first cells of the rows to take, in the record's order; none: all.
 
     Raises:
         BadConfig: There is no such record, or no table in it has these columns and rows.
     """
+    if name == "records/all":
+        return _list_records(results)
     record = results / name
     if record.parent.name == "speed":
         return _get_speed(record.with_suffix(".json"), rows)
@@ -44,6 +46,18 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     )
 
 
+def _list_records(results: Path) -> str:
+    """Returns the day, the commit and the version of the metrics that each record was made with."""
+    rows = [["record", "made", "commit", "metrics"], ["---"] * 4]
+    for path in sorted(results.rglob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        known = record if isinstance(record, dict) else {}  # a record of speed is a list of figures
+        made, metrics = known.get("provenance", {}), known.get("versions", {}).get("metrics", "–")
+        name = path.relative_to(results).with_suffix("").as_posix()
+        rows.append([f"`{name}`", made.get("time", "–")[:10], made.get("commit", "–")[:8], str(metrics)])
+    return _format_table(rows)
+
+
 def _get_speed(record: Path, names: Sequence[str]) -> str:
     """Returns the measurements of a speed record with these names, or all, each beside its peer."""
     rows = [["measurement", "value", "unit", "peer", "ratio"], ["---", "--:", "---", "---", "--:"]]
@@ -55,6 +69,10 @@ def _get_speed(record: Path, names: Sequence[str]) -> str:
         rows.append(
             [f"`{figure['name']}`", _format(figure["value"]), figure["unit"], peer, f"{ratio:.1f}" if ratio else ""]
         )
+    return _format_table(rows)
+
+
+def _format_table(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
