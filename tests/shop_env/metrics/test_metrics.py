@@ -1,4 +1,4 @@
-"""What counts and what does not, by hand (all metrics: test_planted_agents.py); random agents against scikit-learn."""
+"""Metrics by hand (all of them: test_planted_agents.py), and of random agents against scikit-learn."""
 
 import random
 
