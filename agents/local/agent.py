@@ -52,7 +52,7 @@ def local(
         max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
         precision: `bfloat16` computes in bfloat16 autocast.
         style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None: that which a checkpoint of ours
-            was trained with, or the usual one.
+            (the adapter, or the model) was trained with, or the usual one.
         own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
         decode, rationales: How a reply is chosen, and of how many draws (agents.local.policy_agent).
 
@@ -65,22 +65,21 @@ def local(
             f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: expected 1 or more, and more."
         )
     model_path = _base(path, adapter)
-    context, prompt = ContextConfig(), PromptConfig()
-    if (Path(model_path) / CHECKPOINT_FILE).exists():
-        recorded, _ = read_info(Path(model_path))
-        context, prompt = recorded.context, recorded.prompt
-        own_tokenizer = own_tokenizer or recorded.own_tokenizer
     given = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
+    trained = _read_trained(adapter, model_path)
+    prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **given)
+    own_tokenizer = own_tokenizer or bool(trained and trained.own_tokenizer)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
         store_fingerprint="",
-        context=context,
-        prompt=prompt_of(store and TrainView.of(store), msgspec.structs.replace(prompt, **given)),
+        context=trained.context if trained else ContextConfig(),
+        prompt=prompt_of(store and TrainView.of(store), prompt),
         temperature=temperature,
         max_new_tokens=max_new_tokens,
         max_tokens=max_tokens,
         own_tokenizer=own_tokenizer,
         precision=precision,
+        long_pages=trained.long_pages if trained else "shorten",
     )
     model, tokenizer = load_model(
         model_path, max_tokens=max_tokens, own_tokenizer=own_tokenizer, device=device or usual_device()
@@ -99,6 +98,14 @@ def _base(path: str | None, adapter: str | None) -> str:
     if model_path is None:
         raise BadConfig("Agent 'local' needs a model: local?path=FOLDER, a hub id, FILE.gguf or package:NAME/FILE.gguf")
     return model_path
+
+
+def _read_trained(adapter: str | None, model_path: str) -> CheckpointInfo | None:
+    """Returns the way a checkpoint of ours was trained: the adapter's, if it is one, before the model's."""
+    for folder in (adapter, model_path):
+        if folder is not None and (Path(folder) / CHECKPOINT_FILE).exists():
+            return read_info(Path(folder))[0]
+    return None
 
 
 def _with_adapter(model: Any, adapter: Path, path: str) -> Any:

@@ -8,7 +8,7 @@ from agents.agent_code import code_digest
 from agents.conformance import check_agent
 from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent, parse_spec
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, PromptTooLong
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
@@ -65,6 +65,19 @@ def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter
     adapted = replies(f"path={folder}&adapter={adapter}")
     assert adapted != replies(f"path={folder}")
     assert replies(f"adapter={adapter}") == adapted
+
+
+def test_an_adapter_that_training_wrote_is_asked_as_it_was_trained(folder: Path, tiny: Tiny, tmp_path: Path) -> None:
+    model, tokenizer = load_model(str(folder), own_tokenizer=True)
+    info = checkpoint_info(long_pages="skip")
+    save_checkpoint(tmp_path / "trained", moved(add_adapter(model, LORA, seed=0)), tokenizer, info)
+    agent = make_agent(f"local?adapter={tmp_path / 'trained'}&max_new_tokens=6&max_tokens=2000")
+    plain = make_agent(f"local?adapter={tmp_path / 'trained'}&max_tokens=2000&{ASKED}")
+    observations = observe_session(tiny.sessions[0])
+    assert [agent.act(observation) for observation in observations] == [plain.act(each) for each in observations]
+    longest = max(observations, key=lambda observation: len(observation["page"]))
+    with pytest.raises(PromptTooLong):
+        agent.act({**longest, "page": longest["page"].replace("</a>", "</a>" + "<a name='x'>x</a>" * 2000)})
 
 
 def test_a_gguf_file_is_asked_in_the_full_prompt_and_gives_probabilities(tmp_path: Path, tiny: Tiny) -> None:
