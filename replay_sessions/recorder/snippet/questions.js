@@ -14,8 +14,8 @@
 
   /** Shows a box; `then` gets the text that was written, "" for a plain yes, null for a no. */
   function ask(text, { field, yes, no, then, stays, closed }) {
-    const box = make("div", "all: initial; position: fixed; z-index: 2147483647; right: 1rem; bottom: 1rem; left: 1rem; " +
-      "max-width: 30rem; margin-left: auto; padding: 1rem; background: #fff; color: #1b1d21; border-radius: 12px; " +
+    const box = make("div", "all: initial; color-scheme: light dark; position: fixed; z-index: 2147483647; right: 1rem; bottom: 1rem; left: 1rem; " +
+      "max-width: 30rem; margin-left: auto; padding: 1rem; background: Canvas; color: CanvasText; border-radius: 12px; " +
       "box-shadow: 0 2px 24px #0005; font: 15px/1.45 system-ui, sans-serif;", { className: "rr-block" });
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", text);
@@ -26,7 +26,7 @@
     answer?.setAttribute("aria-label", field);
     const button = (label, type, colours) => make("button", `font: inherit; font-weight: 600; padding: .4rem 1.1rem; ` +
       `margin-right: .6rem; border: 0; border-radius: 99px; cursor: pointer; ${colours}`, { textContent: label, type });
-    const refuse = button(no, "button", "background: #e8ebf0; color: #1b1d21");
+    const refuse = button(no, "button", "background: #8883; color: inherit");
     form.append(...[answer, button(yes, "submit", "background: #1f4fd8; color: #fff"), refuse].filter(Boolean));
     box.append(form);
     const end = () => (removeEventListener("pointerdown", beside, true), box.remove(), closed?.());
