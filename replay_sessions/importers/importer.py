@@ -10,10 +10,9 @@ A new importer is a class with `read` and, where it has any, `Options`. It is na
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from textwrap import fill
 from typing import Any, ClassVar
 
 import msgspec
@@ -207,13 +206,6 @@ def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict
 def reason_of(error: Exception) -> str:
     """Returns an error in one line: the text of a log that it quotes may hold line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def table_of_names(texts: Mapping[str, str]) -> str:
-    """Returns names and what they mean, in lines for a terminal."""
-    return "\n".join(
-        fill(f"{name:14}{text}", 80, initial_indent="  ", subsequent_indent=" " * 16) for name, text in texts.items()
-    )
 
 
 def listed(names: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
@@ -28,7 +29,7 @@ from replay_sessions.importers.events.screens import RenderedPages
 from replay_sessions.importers.events.shares import LogCounts
 from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files, table_of_names
+from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files
 from replay_sessions.importers.raw.endings import split_at_pauses
 from replay_sessions.importers.sessions import build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
@@ -41,7 +42,6 @@ pages are needed: they are rendered from the products that the events list. The
 mapping says where the fields stand:
 
 {mappings}
-
 A mapping of your own is a TOML file; docs/your_logs.md describes it.
 
   shop-r1 import events clicks.csv.gz \\
@@ -90,7 +90,7 @@ class EventsImporter(Importer):
     @classmethod
     def help(cls) -> str:
         mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
-        return _HELP.format(mappings=table_of_names(mappings))
+        return _HELP.format(mappings=format_choices(mappings))
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected

@@ -43,7 +43,7 @@ class LogCounts:
             yield f"{kind}: {became:,} of {count:,} became actions ({became / count:.1%})"
         inferred = self._inferred[True]
         total = self._inferred.total()
-        yield f"inferred: {inferred:,} of {total:,} actions before the end are not in the log; the page after them is"
+        yield f"inferred: {inferred:,} of {total:,} actions before the end; the log has only the page after them"
         if unread := self._reader.unread:
             yield f"passed over, because they cannot be read: {format_counts(unread)}"
         for reason, words in sorted(self._reader.rejected.items(), key=lambda item: -item[1].total())[:_REASONS]:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.importers.importer import (
     Imported,
     Importer,
@@ -23,7 +24,6 @@ from replay_sessions.importers.importer import (
     find_files,
     listed,
     reason_of,
-    table_of_names,
 )
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
@@ -44,7 +44,6 @@ A line is a session, in our own form (--mapping shop_r1) or in that of another l
 whose mapping says where its fields stand:
 
 {mappings}
-
 A mapping of your own is a TOML file; docs/field_mappings.md describes it."""
 
 
@@ -115,7 +114,7 @@ class JsonlOptions(PageReading, frozen=True, kw_only=True):
     """Options of reading JSON lines.
 
     Attributes:
-        mapping: How the log's fields become ours: a NAME of those above or a FILE.toml of your own; None: it is guessed
+        mapping: How the log's fields become ours: a FILE.toml of your own, or a NAME of --help-all; None: it is guessed
             from the first line.
     """
 
@@ -141,7 +140,7 @@ class JsonlImporter(MappedImporter):
     @classmethod
     def help(cls) -> str:
         mappings = {name: mapping.description for name, mapping in built_in_mappings().items()}
-        return _HELP.format(mappings=table_of_names(mappings))
+        return _HELP.format(mappings=format_choices(mappings))
 
     def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
         """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""

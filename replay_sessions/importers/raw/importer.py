@@ -18,8 +18,9 @@ from pathlib import Path
 
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.times import in_time_order
-from replay_sessions.importers.importer import Imported, Importer, Part, changed_options, table_of_names
+from replay_sessions.importers.importer import Imported, Importer, Part, changed_options
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
 from replay_sessions.importers.raw.endings import Endings, ended_sessions
@@ -47,7 +48,6 @@ on them:
 
 columns, in any order (those with * must be there; a cell may be empty):
 {columns}
-
 How pages are simplified and named is up to a recipe; see what it
 makes of one by
 
@@ -117,7 +117,7 @@ class RawImporter(Importer):
     @classmethod
     def help(cls) -> str:
         columns = {name + "*" * (name in REQUIRED_COLUMNS): text for name, text in COLUMNS.items()}
-        return _HELP.format(columns=table_of_names(columns))
+        return _HELP.format(columns=format_choices(columns))
 
     @cached_property
     def _pages(self) -> "PageFolder":
