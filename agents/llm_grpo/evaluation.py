@@ -216,8 +216,8 @@ def _summary(log: EvaluationLog) -> Iterator[str]:
     if over_best := log.training.over_best_agent:
         best = max(over_best, key=lambda comparison: comparison.difference)
         yield (
-            f"The best policy is {best.first}: {best.text()} of exact match over {best.second}, the best agent that is "
-            f"none ({best.verdict})."
+            f"The best policy is {best.first}: {best.text()} of exact match over {best.second}, the best other agent "
+            f"({best.verdict})."
         )
     tests = log.training.comparisons
     different = sum(test.verdict.startswith("significantly") for test in tests)
