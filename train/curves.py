@@ -96,7 +96,8 @@ def _draw(axis: Any, rows: Sequence[Row], metric: str, colour: str) -> None:
     if len(steps):
         window = 2 * (len(steps) // 50) + 1
         axis.plot(steps, values, color=colour, alpha=0.25, linewidth=0.6)
-        axis.plot(steps, compute_running_mean(values, window), color=colour, linewidth=1.3)
+        marker = "." if len(steps) == 1 else None  # a line of one point is not seen
+        axis.plot(steps, compute_running_mean(values, window), color=colour, linewidth=1.3, marker=marker)
     steps, values = _series(rows, f"validation_{metric}")
     if len(steps):
         axis.plot(steps, values, "D", color=colour, markersize=4)

@@ -48,7 +48,7 @@ def read_config(folder: Path) -> TrainConfig:
     except FileNotFoundError as error:
         raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
     except (ValueError, KeyError) as error:
-        reason = what_is_wrong(error, TrainConfig).rstrip(".")
+        reason = what_is_wrong(error, TrainConfig).rstrip(". ")
         raise BadConfig(f"'{folder}/run.json' cannot be read: {reason}. Start a new run.") from error
 
 

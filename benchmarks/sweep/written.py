@@ -11,6 +11,7 @@ from benchmarks.sweep.orders import Order, sentences
 from benchmarks.sweep.result import SweepResult, TableRow, View
 from replay_sessions.foundation.durable_files import replace_file, write_results
 from replay_sessions.foundation.table import Cell, Column, Table, Unit, columns, format_cell
+from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import METRIC_COLUMNS, interval_notes
 from shop_env.metrics.click_types import KIND_METRICS
 
@@ -37,7 +38,8 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
     """The result in its order; lines that begin with # are headings.
 
     Args:
-        full: With every order of rows, all models of the paper, and what is predicted.
+        full: With every order of rows and difference, all models of the paper, and what is predicted; without, with the
+            differences of the first figure.
     """
     yield f"# {result.title}"
     yield "\n".join(f"- {line}" for line in (*_summary(result), *result.notes))
@@ -63,7 +65,8 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
                 columns=columns("row", percent=view.rows[0].predicted),
                 rows=[[row.label, *(share and share.value for share in row.predicted.values())] for row in view.rows],
             )
-        yield "\n".join(f"- {line}" for line in _orders(view, sweep, models))
+        shown = view.compared if full else [each for each in view.compared if each.metric == metrics[0]]
+        yield "\n".join(f"- {line}" for line in _orders(view, shown, sweep, models))
         if full and view.orders:
             yield "### The order of rows"
             yield Table(
@@ -75,10 +78,10 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
             )
 
 
-def _orders(view: View, sweep: Sweep, models: Sequence[str]) -> Iterator[str]:
+def _orders(view: View, shown: Sequence[Comparison], sweep: Sweep, models: Sequence[str]) -> Iterator[str]:
     for model in models:
         yield from sentences(view.orders, sweep.column, model)
-    yield from (comparison.sentence() for comparison in view.compared)
+    yield from (comparison.sentence() for comparison in shown)
 
 
 def _judged(order: Order, model: str) -> str | None:

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
@@ -186,7 +186,10 @@ def print_results(*parts: Table | str) -> None:
         if isinstance(part, Table):
             console.print(part)
         else:
-            console.print(Text("\n".join(map(_printable, part.split("\n")))), soft_wrap=True)
+            for line in map(_printable, part.split("\n")):
+                if console.is_terminal and "shop-r1 " not in line:  # a command stays in one piece, to be copied
+                    line = fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+                console.print(Text(line), soft_wrap=True)
 
 
 def format_cell(cell: Cell, unit: Unit) -> str:

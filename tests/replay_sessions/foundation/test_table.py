@@ -88,9 +88,15 @@ def test_csv_has_all_digits_a_column_for_each_end_and_no_formula() -> None:
     ]
 
 
-def test_lines_stay_lines_and_move_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
-    print_results("one\ntwo \x1b[31m")
-    assert capsys.readouterr().out == "one\ntwo \N{REPLACEMENT CHARACTER}[31m\n"
+def test_lines_move_no_cursor_and_wrap_on_a_terminal_but_for_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_results("one\ntwo \x1b[31m three four five")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "10")
+    print_results("one two three\nshop-r1 train --resume a")
+    wrapped = "one two\nthree\nshop-r1 train --resume a\n"
+    assert capsys.readouterr().out == f"one\ntwo \N{REPLACEMENT CHARACTER}[31m three four five\n{wrapped}"
 
 
 def test_rounding_to_zero_leaves_no_sign():
