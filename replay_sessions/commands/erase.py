@@ -89,7 +89,7 @@ def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
 
     def change(session: Session) -> Session:
         for remover in removers:
-            session = without_private_data(session, remover, has_simplified_pages=True)
+            session = without_private_data(session, remover)
         return session
 
     forgotten = ids | set(map(get_file_name, ids))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed
-from replay_sessions.importers.importer import Imported
+from replay_sessions.importers.importer import Settled
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.record_files import read_records
 from replay_sessions.private_data.customers import Customer, Customers, words_in
@@ -53,7 +53,7 @@ class CustomerRemoval:
         self._counts: Counter[str] = Counter()
         self._users: set[str] = set()
 
-    def apply(self, items: Iterator[Imported]) -> Iterator[Imported]:
+    def apply(self, items: Iterator[Settled]) -> Iterator[Settled]:
         """Yields the items of an import, in order."""
         rejected: list[Rejected] = []  # their reasons quote the session that follows
         for item in itertools.chain(self._hold(items), items):
@@ -64,14 +64,14 @@ class CustomerRemoval:
                 clean = values.remove_from_text
                 yield from (Rejected(where=entry.where, reason=clean(entry.reason)) for entry in rejected)
                 rejected.clear()
-                yield without_private_data(item, values, has_simplified_pages=True)
+                yield without_private_data(item, values)
             else:
                 yield item
         yield from rejected
 
-    def _hold(self, items: Iterator[Imported]) -> list[Imported]:
+    def _hold(self, items: Iterator[Settled]) -> list[Settled]:
         """Returns the first items, the words on their pages counted."""
-        held: list[Imported] = []
+        held: list[Settled] = []
         characters = 0
         for item in items:
             held.append(item)

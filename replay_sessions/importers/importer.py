@@ -20,7 +20,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.plugins import error_with_line, load_own
-from replay_sessions.schema import Session
+from replay_sessions.schema import Session, Step
 from replay_sessions.store.manifest import Rejected
 
 IMPORTERS = {
@@ -72,7 +72,19 @@ class TrimmedText(msgspec.Struct, frozen=True):
     """A typed text lost the blanks at its ends."""
 
 
-Imported = Session | Rejected | LeftOut | TrimmedText
+class MarkedSteps(msgspec.Struct, frozen=True):
+    """The steps of the session that comes next, their pages with what is private by its form, marked.
+
+    Attributes:
+        user_id: "" where the log has none; of such sessions several may be the same person's.
+    """
+
+    user_id: str
+    steps: tuple[Step, ...]
+
+
+Settled = Session | Rejected | LeftOut | TrimmedText
+Imported = Settled | MarkedSteps
 
 
 class Part(msgspec.Struct, frozen=True):

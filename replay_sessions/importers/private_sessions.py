@@ -7,51 +7,58 @@ Ids and times stay as they are. Credentials never stay in an address, even where
 
 import html
 import re
+from collections.abc import Container, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from replay_sessions.private_data import (
-    find_private_data,
-    remove_from_page,
-    remove_from_text,
-    remove_from_url,
-    without_credentials,
-)
+from replay_sessions.importers.importer import MarkedSteps
+from replay_sessions.private_data import find_private_data, remove_from_text, remove_from_url, without_credentials
 from replay_sessions.private_data.customers import Customer, words_in
 from replay_sessions.private_data.own_values import OwnValues
+from replay_sessions.private_data.removal import mark_page, settle
 from replay_sessions.schema import Session, Step, Terminate, TypeAndSubmit
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')
 
 
-class ByForm:
-    """Takes out what is private by its form."""
+class _ByForm:
+    """Takes out what is private by its form; in pages it is marked only."""
 
-    def remove_from_text(self, text: str) -> str:
-        return remove_from_text(text)
-
-    def remove_from_url(self, url: str) -> str:
-        return remove_from_url(url)
+    remove_from_text = staticmethod(remove_from_text)
+    remove_from_url = staticmethod(remove_from_url)
 
     def remove_from_page(self, page: str, url: str) -> tuple[str, dict[str, str]]:
         forms = {words_in(html.unescape(span.text)): span.kind for span in find_private_data(page)}
         _, names = OwnValues(Customer(forms=forms), None).remove_from_page(page)
-        return remove_from_page(page), {name: remove_from_text(new_name) for name, new_name in names.items()}
+        return mark_page(page), {name: remove_from_text(new_name) for name, new_name in names.items()}
 
 
-Remover = OwnValues | ByForm
+Remover = OwnValues | _ByForm
 
 
-def without_private_data(
-    session: Session, remover: OwnValues | ByForm | None = None, *, has_simplified_pages: bool
-) -> Session:
+def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[MarkedSteps | Session]:
+    """Yields the marked steps of a session, then the session without what is private in it by its form.
+
+    Args:
+        has_simplified_pages: They were logged so; raw ones were marked while they were simplified.
+    """
+    session = without_private_data(session, _ByForm(), has_simplified_pages=has_simplified_pages)
+    has_user = session.user_id != session.session_id.partition(" (")[0]
+    yield MarkedSteps(session.user_id if has_user else "", session.steps)
+    yield replace(session, steps=settle_steps(session.steps))
+
+
+def settle_steps(steps: Iterable[Step], kept: Container[str] = ()) -> tuple[Step, ...]:
+    """Returns steps without the marks on their pages; of the values only some stay."""
+    return tuple(replace(step, page=settle(step.page, kept)) for step in steps)
+
+
+def without_private_data(session: Session, remover: Remover, *, has_simplified_pages: bool = True) -> Session:
     """Returns a session without what is private in it.
 
     Args:
-        remover: None: what is private by its form.
-        has_simplified_pages: Its pages still hold private data; raw ones lose it while they are simplified.
+        has_simplified_pages: Its pages still hold private data.
     """
-    remover = remover or ByForm()
     text = remover.remove_from_text
     persona = session.persona
     if persona is not None:
@@ -81,7 +88,7 @@ def _without_words(step: Step, remover: Remover) -> Step:
 def _without_page_data(step: Step, remover: Remover) -> Step:
     page, names = remover.remove_from_page(step.page, step.url or "")
     names = _number(names)
-    page = _NAME.sub(lambda name: names.get(name[0], name[0]), page)
+    page = _NAME.sub(lambda name: names.get(name[0], settle(name[0])), page)
     action = step.action
     if not isinstance(action, Terminate):
         action = replace(action, name=names.get(action.name, action.name))

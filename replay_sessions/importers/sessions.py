@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import TOO_LONG, Imported, LeftOut, TrimmedText, is_too_long
 from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
-from replay_sessions.importers.private_sessions import without_private_data
+from replay_sessions.importers.private_sessions import remove_by_form
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import remove_from_text, without_credentials
 from replay_sessions.schema import ACTION_TYPES, Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
@@ -110,8 +110,9 @@ def build_session(
         yield Rejected(where=location, reason=str(error))
         return
     if pages.removes_private_data:
-        session = without_private_data(session, has_simplified_pages=pages.are_simplified)
-    yield session
+        yield from remove_by_form(session, has_simplified_pages=pages.are_simplified)
+    else:
+        yield session
 
 
 def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona | None) -> Session:
@@ -160,7 +161,7 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
             yield TrimmedText()
             action = replace(action, text=action.text.strip())
         yield Step(
-            page=page.page.html,
+            page=page.page.marked or page.page.html,
             action=action,
             rationale=row.get("rationale") or None,
             rationale_source=row.get("rationale_source"),

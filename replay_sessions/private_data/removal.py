@@ -1,4 +1,8 @@
-"""Texts, addresses and simplified pages with `[kind]` in the place of what is private in them."""
+"""Texts, addresses and simplified pages with `[kind]` in the place of what is private in them.
+
+Which values on a page are the shop's own may be known only later, from the pages of others. So a page can be marked
+first: each value stands in it between signs that no text holds, behind its kind, until `settle` removes it or not.
+"""
 
 import html
 import re
@@ -9,27 +13,43 @@ from replay_sessions.private_data.patterns import find_private_data
 from replay_sessions.private_data.urls import without_private_parts
 
 PUT_IN = re.compile(r"\[(name|email|phone|card|order|address|birth_date|id_number|secret|customer)\]")
+MARKED = re.compile("\ufdd0(\\w*)\ufdd1([^\ufdd0\ufdd2]*)\ufdd2")  # Unicode keeps these for use within programs
 _FIELD = re.compile(r"<(?:input|textarea)\b[^<>]*>")
 _ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 _VALUE = re.compile(r'(?<= value=")[^"]+')
 
 
-def remove_from_text(text: str, kept: Container[str] = ()) -> str:
+def remove_from_text(text: str) -> str:
     """Returns a text without what is private in it by its form.
-
-    Args:
-        kept: Values that stay.
 
     >>> remove_from_text("Write to anna@example.org")
     'Write to [email]'
     """
+    return settle(mark_text(text))
+
+
+def mark_text(text: str, kept: Container[str] = ()) -> str:
+    """Returns a text in which what is private by its form is marked.
+
+    Args:
+        kept: Values that stay; they are marked without a kind.
+    """
     parts: list[str] = []
     done = 0
     for span in find_private_data(text):
-        if span.text not in kept:
-            parts += (text[done : span.start], f"[{span.kind}]")
-            done = span.end
+        kind = "" if span.text in kept else span.kind
+        parts += (text[done : span.start], f"\ufdd0{kind}\ufdd1{span.text}\ufdd2")
+        done = span.end
     return "".join((*parts, text[done:])) if parts else text
+
+
+def settle(marked: str, kept: Container[str] = ()) -> str:
+    """Returns a marked text without its marks, and without the values that do not stay.
+
+    Args:
+        kept: Further values that stay.
+    """
+    return MARKED.sub(lambda mark: mark[2] if not mark[1] or mark[2] in kept else f"[{mark[1]}]", marked)
 
 
 def remove_from_url(url: str) -> str:
@@ -43,7 +63,12 @@ def remove_from_url(url: str) -> str:
 
 def remove_from_page(page: str) -> str:
     """Returns a simplified page without what is private in its texts and attributes and typed into its fields."""
-    return remove_from_text(_FIELD.sub(_without_value, page))
+    return settle(mark_page(page))
+
+
+def mark_page(page: str) -> str:
+    """Returns a simplified page without what is typed into its fields, in which all else that is private is marked."""
+    return mark_text(_FIELD.sub(_without_value, page))
 
 
 def _without_value(field: re.Match[str]) -> str:

@@ -9,7 +9,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.foundation.collection import paused_collection
-from replay_sessions.private_data import find_private_data, remove_from_text
+from replay_sessions.private_data import find_private_data
+from replay_sessions.private_data.removal import mark_text, settle
 from replay_sessions.simplify.apart import last_parts
 from replay_sessions.simplify.cards import set_cards
 from replay_sessions.simplify.icons import host_of
@@ -39,9 +40,11 @@ class SimplifiedPage:
 
     Attributes:
         html: The simplified HTML.
+        marked: The same with marks about what is private by its form (private_data/removal.py).
     """
 
     html: str
+    marked: str = dataclasses.field(default="", compare=False, repr=False)
 
     @functools.cached_property
     def elements(self) -> list[Element]:
@@ -107,7 +110,8 @@ def locate(
         draft.remove_private_data([node.text(separator="\n") for node in shops])
     names = draft.names()
     nodes = {target.node.mem_id: name for target, name in zip(walk.targets, names, strict=True) if target.node and name}
-    return LocatedPage(SimplifiedPage(draft.html(names)), document, nodes, frozenset(walk.hidden))
+    html = draft.html(names)
+    return LocatedPage(SimplifiedPage(settle(html), html), document, nodes, frozenset(walk.hidden))
 
 
 class _Draft:
@@ -144,7 +148,7 @@ class _Draft:
         return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
     def remove_private_data(self, shops_texts: list[str]) -> None:
-        """Takes out of everything what is private by its form, also of the words that names are made from.
+        """Marks what is private by its form, and takes it out of the words that names are made from.
 
         What the page links to as a way to reach the shop stays, and so does what it shows as an example in a field.
 
@@ -160,13 +164,13 @@ class _Draft:
         links = [label for label, target in zip(self._labels, self.targets, strict=True) if leads_to_contact(target)]
         kept = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
         joined = "\n".join([text.replace("\n", " ") for text in texts])
-        lines = iter(remove_from_text(joined, kept).split("\n"))
+        lines = iter(mark_text(joined, kept).split("\n"))
         for index in visible:
             pieces[index] = next(lines)
         self._attributes = [next(lines) for _ in attributes]
-        self._labels = [next(lines) for _ in self._labels]
+        self._labels = [settle(next(lines)) for _ in self._labels]
         for card in cards:
-            card.title = next(lines)
+            card.title = settle(next(lines))
         self._title = next(lines)
 
     def html(self, names: list[str]) -> str:

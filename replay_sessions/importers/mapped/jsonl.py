@@ -27,7 +27,7 @@ from replay_sessions.importers.importer import (
 )
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.mapped.field_mapping import FieldMapping, built_in_mappings, load_mapping
-from replay_sessions.importers.private_sessions import without_private_data, without_secrets
+from replay_sessions.importers.private_sessions import remove_by_form, without_secrets
 from replay_sessions.importers.sessions import build_session, rows_of_session
 from replay_sessions.importers.sources.record_files import Record, first_object, read_records
 from replay_sessions.schema import Session
@@ -90,7 +90,7 @@ class MappedImporter(Importer):
                     rows, persona, name = rows_of_session(session), session.persona, session.source
                 else:
                     if self._reading.removes_private_data:
-                        yield without_private_data(session, has_simplified_pages=True)
+                        yield from remove_by_form(session, has_simplified_pages=True)
                     else:
                         yield without_secrets(session)
                     return

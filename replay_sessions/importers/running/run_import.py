@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import assert_never
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
+from replay_sessions.importers.contact_lines import keep_contact_lines
 from replay_sessions.importers.customer_sessions import CustomerRemoval
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, TrimmedText
+from replay_sessions.importers.importer import Imported, Importer, LeftOut, Settled, TrimmedText
 from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.importers.running.grounding import Grounding
 from replay_sessions.schema import Session
@@ -45,7 +46,7 @@ def run_import(
     options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
     with StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer:
         count, reason, grounding = 0, "the source is empty", Grounding()
-        items = _read_items(importer, workers, engine, on_progress)
+        items = keep_contact_lines(_read_items(importer, workers, engine, on_progress), writer.options)
         for item in removal.apply(items) if removal else items:
             grounding.add(item)
             rejected = _add(writer, item)
@@ -68,7 +69,7 @@ def _read_items(
         on_progress(batch.size)
 
 
-def _add(writer: StoreWriter, item: Imported) -> Rejected | None:
+def _add(writer: StoreWriter, item: Settled) -> Rejected | None:
     """Adds what an importer read to a store; returns what is to be rejected."""
     match item:
         case Rejected():

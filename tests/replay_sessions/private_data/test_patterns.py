@@ -16,6 +16,7 @@ _PRODUCT_TEXTS = (_FOLDER / "product_texts.txt").read_text("utf-8").splitlines()
     ("text", "kind", "value"),
     [
         ("Write to h-mueller_77@example.de.", "email", "h-mueller_77@example.de"),
+        ("\ufdd0\ufdd1anna@example.org\ufdd2", "email", "anna@example.org"),  # signs of our own
         ("t.okonkwo+shop@example.co.uk", "email", "t.okonkwo+shop@example.co.uk"),
         ("邮箱：wang.fang@example.cn", "email", "wang.fang@example.cn"),
         ("Phone: (415) 555-0134", "phone", "(415) 555-0134"),
