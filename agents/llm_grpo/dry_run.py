@@ -210,7 +210,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     if config.model.path in SHAPES and not is_there(config.model.path):
         yield (
             f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted by a tokenizer of "
-            f"{len(tokenizer):,} tokens trained on these sessions."
+            f"{len(tokenizer.get_vocab()):,} tokens trained on these sessions."
         )
     if machine.processes > 1:
         yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"

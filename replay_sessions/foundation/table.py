@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Unit = Literal["text", "count", "percent", "difference", "points", "signed", "percent2", "ratio", "nats", "bits", "p"]
 MISSING = "–"
 HEADING_WIDTH = 6  # a longer heading of numbers is broken into lines
-MAX_WORD_WIDTH = 20  # a column of text on a narrow terminal breaks only words that are longer
+MAX_WORD_WIDTH = 24  # a column of text on a narrow terminal breaks only words that are longer
 
 # `percent`, `percent2` (two digits, as papers print) and `difference` hold shares and are shown times 100; `difference`
 # and `signed` always have a sign.
