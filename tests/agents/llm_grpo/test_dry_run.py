@@ -130,6 +130,15 @@ def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) ->
     assert refused == [False, False, True]
 
 
+def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    preset = load_preset("shop_r1_3b", only=["sft"])
+    table, *_ = dry_run(preset, long_store(tmp_path / "store", 8, median=1000), get_machine(MachineOptions(gpus=1)))
+    assert isinstance(table, Table) and [row[0] for row in table.rows] == ["sft"]
+
+
 @pytest.mark.parametrize(
     ("model", "tokens", "figure"), [("3B", 32_768, "qwen3b.32k.tf32"), ("3B", 8192, "qwen3b.8k.all_kept")]
 )
