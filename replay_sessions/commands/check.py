@@ -76,13 +76,13 @@ run = command(Check, _check, program="shop-r1 check")
 def print_report(report: AuditReport, console: Console) -> None:
     """Prints the numbers, then warnings and faults, then the verdict."""
     for name, fact in _facts(report):
-        console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=True)
+        console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=not console.is_terminal)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):
         for finding in findings:
             sessions = escape(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")
             line = f"[{colour}]{kind}[/{colour}] {escape(finding.message)}"
             line += f" [dim]({sessions})[/dim]" if sessions else ""
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, soft_wrap=not console.is_terminal)
     verdict = pluralize(len(report.faults), "fault") if report.faults else "no faults"
     console.print(
         f"{report.store}: {verdict}, {pluralize(len(report.warnings), 'warning')}", highlight=False, soft_wrap=True

@@ -1,5 +1,6 @@
 """Describes a store in a few lines, after it was made and at the head of `show`."""
 
+from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 
@@ -8,18 +9,18 @@ def print_contents(store: SessionStore) -> None:
     """Prints what a store holds, in a few lines."""
     manifest = store.manifest
     steps = f"{manifest.steps:,} steps ({format_counts(manifest.action_counts)})"
-    print(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")
+    print_results(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")
     options = "".join(f", {name} {value}" for name, value in manifest.options.items())
-    print(f"  source: {manifest.source}{options}")
+    print_results(f"  source: {manifest.source}{options}")
     splits = format_counts(manifest.split_sessions)
-    print(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
+    print_results(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
     if manifest.left_out_steps:
         total, counts = sum(manifest.left_out_steps.values()), format_counts(manifest.left_out_steps)
-        print(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
+        print_results(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
     if manifest.trimmed_texts:
-        print(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
+        print_results(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
     if manifest.rejected:
-        print(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
+        print_results(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     for split, count in manifest.split_sessions.items():
         if not count:
-            print(f"  warning: no session is in {split}; with few users, try --split-by session")
+            print_results(f"  warning: no session is in {split}; with few users, try --split-by session")

@@ -23,6 +23,7 @@ from replay_sessions.commands.contents import print_contents
 from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.table import print_results
 from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
 from replay_sessions.importers.importer import Importer
@@ -122,7 +123,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     print_contents(SessionStore.open(options.out))
     stays = "without --customers, names of people and postal addresses in texts stay (docs/privacy.md)"
     for line in (*importer.report, removal.report() if removal else stays):
-        print(f"  {line}")
+        print_results(f"  {line}")
     for line in importer.warnings:
-        print(f"  warning: {line}")
+        print_results(f"  warning: {line}")
     return 0

@@ -188,7 +188,10 @@ def print_results(*parts: Table | str) -> None:
         else:
             for line in map(_printable, part.split("\n")):
                 if console.is_terminal and "shop-r1 " not in line:  # a command stays in one piece, to be copied
-                    line = fill(line, console.width, break_long_words=False, break_on_hyphens=False)
+                    indent = " " * (len(line) - len(line.lstrip()))
+                    line = fill(
+                        line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+                    )
                 console.print(Text(line), soft_wrap=True)
 
 
