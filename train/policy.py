@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from shop_env.reward.score import SelfCertainty
-from train.attention.structured import Structured, keep_results
+from train.attention.structured import KeptResults, Structured
 from train.config import HeadPrecision
 from train.lora import copy_adapter, has_adapter, using_adapter
 from train.machine import Precision
@@ -253,8 +253,9 @@ class Policy(nn.Module):
     def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
         """The output of `head`, which takes states (N, H), the output weight (V, H) and targets (N,), of a pack."""
         attention = packed.attended_by(self._attention)
-        if self._keeps_attention and self.training and torch.is_grad_enabled():
-            attention = keep_results(attention)
+        keeps = self._keeps_attention and self.training and torch.is_grad_enabled()
+        if keeps and isinstance(attention, Structured):
+            attention = KeptResults(attention)
         head = partial(head, targets=packed.targets)
         output: T = self(packed.input_ids, packed.position_ids, attention, packed.predicted_from, head)
         return output

@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from replay_sessions.foundation.errors import BadConfig, first_line
-from train.attention.structured import CUDNN, FLASH, Structured, TrunkKernel
+from replay_sessions.foundation.errors import BadConfig
+from train.attention.structured import CUDNN, FLASH, Kernel, Structured
+from train.attention.trial import find_difference
 from train.memory import ROOM, Passes, PassShape, fit_passes, get_free_bytes
 from train.session_tree import TreeAttention, get_head_shape
 
-# Of the largest reference value; by the bits of a number that products keep.
-TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03, torch.float16: 0.005}
 SCALE, TRIAL_TOKENS = 0.2, 300
 HOPPER = 9  # CUDA's compute capability
 
@@ -92,7 +92,7 @@ def choose_attention(
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
 
 
-def find_kernels(shape: Shape) -> tuple[TrunkKernel, ...]:
+def find_kernels(shape: Shape) -> tuple[Kernel, ...]:
     """The kernels of trunks on a device, the fastest first."""
     is_half = shape.device.type == "cuda" and shape.dtype != torch.float32
     if is_half and torch.cuda.get_device_capability(shape.device)[0] >= HOPPER:
@@ -114,7 +114,7 @@ def get_available_bytes(model: Any, reserved: float) -> float:
     return get_free_bytes(model.device) + own - reserved * size
 
 
-def find_fault(kernel: TrunkKernel, shape: Shape) -> str | None:
+def find_fault(kernel: Kernel, shape: Shape) -> str | None:
     """The fault of a kernel on this machine, in one line; None: what it computes equals plain products in float32."""
     generator = torch.Generator().manual_seed(0)
     heads = (shape.heads, shape.heads, shape.key_value_heads, shape.key_value_heads)
@@ -122,20 +122,16 @@ def find_fault(kernel: TrunkKernel, shape: Shape) -> str | None:
         torch.randn(1, count, TRIAL_TOKENS, shape.width, generator=generator).to(shape.device, shape.dtype)
         for count in heads
     )
-    try:
+
+    def compute() -> list[Tensor]:
         result = kernel.forward(*inputs, scale=SCALE)
-        outputs = [*result, *kernel.backward(gradient, tuple(inputs), result, scale=SCALE)]
-    except Exception as error:  # whatever a kernel's compiler raises, another kernel can do the work
-        return f"{type(error).__name__}: {first_line(error)}"
+        return [*result, *kernel.backward(gradient, tuple(inputs), result, scale=SCALE)]
+
     query, key, value = exact = [each.float().requires_grad_() for each in inputs]
     keys, values = (each.repeat_interleave(shape.heads // shape.key_value_heads, dim=1) for each in (key, value))
     scores = query @ keys.transpose(2, 3) * SCALE
     scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -torch.inf)
     expected = torch.softmax(scores, dim=-1) @ values
     gradients = torch.autograd.grad(expected, exact, gradient.float())
-    references = [expected, scores.logsumexp(dim=-1), *gradients]
-    for name, output, reference in zip(("results", "log-sums", *["gradients"] * 3), outputs, references, strict=True):
-        difference = ((output.float() - reference).abs().max() / reference.abs().max()).item()
-        if not difference < TOLERANCES[shape.dtype]:
-            return f"its {name} differ from those of plain products by {difference:.1e} of the largest"
-    return None
+    names = ("results", "log-sums", *["gradients"] * 3)
+    return find_difference(compute, [expected, scores.logsumexp(dim=-1), *gradients], names, shape.dtype)

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+Two = tuple[Tensor, Tensor]
+"""Output and log-sums."""
 Three = tuple[Tensor, Tensor, Tensor]
 """Query, key and value, or the gradients of these."""
 
@@ -26,7 +28,7 @@ _ROUND = 32  # CUDA's memory-efficient attention keeps log-sums for multiples of
 
 def attend_part(
     query: Tensor, key: Tensor, value: Tensor, scale: float, *, is_causal: bool = False, bias: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+) -> Two:
     """(B, heads, n, d), (B, key-value heads, m, d) twice -> the output (B, heads, n, d), the log-sums (B, heads, n).
 
     Args:
@@ -45,22 +47,17 @@ def attend_part(
             query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
         )
     else:
-        wide = None
         if bias is not None:  # its rows begin where the kernel can read them
             aligned = F.pad(bias, (0, -bias.shape[-1] % _ALIGNED))[..., : bias.shape[-1]]
-            wide = aligned.expand(*query.shape[:3], key.shape[2])
+            bias = aligned.expand(*query.shape[:3], key.shape[2])
         output, log_sums, *_ = _aten._scaled_dot_product_efficient_attention(
-            query, key, value, wide, True, 0.0, is_causal, scale=scale
+            query, key, value, bias, True, 0.0, is_causal, scale=scale
         )
     return output.reshape(shape), log_sums[:, :, : query.shape[2]].reshape(shape[:3])
 
 
 def attend_part_backward(
-    gradient: Tensor,
-    inputs: tuple[Tensor, Tensor, Tensor],
-    result: tuple[Tensor, Tensor],
-    scale: float,
-    is_causal: bool,
+    gradient: Tensor, inputs: Three, result: Two, scale: float, *, is_causal: bool = False
 ) -> Three:
     """The gradients.
 
@@ -117,7 +114,7 @@ def attend_part_backward(
     return of_query.reshape(query.shape), of_key, of_value
 
 
-def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Two:
     """Causal attention as of `attend_part` by cuDNN, in half precision on CUDA."""
     output, log_sums, *_ = _aten._scaled_dot_product_cudnn_attention(
         query, key, value, None, True, 0.0, True, False, scale=scale
@@ -125,7 +122,7 @@ def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> 
     return output, log_sums.reshape(query.shape[:3])
 
 
-def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: tuple[Tensor, Tensor], scale: float) -> Three:
+def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: Two, scale: float) -> Three:
     """The gradients."""
     output, log_sums = result
     lengths = inputs[0].shape[2], inputs[1].shape[2]
@@ -137,7 +134,7 @@ def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: tuple[Tens
     return gradients
 
 
-def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums: Tensor) -> tuple[Tensor, Tensor]:
+def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums: Tensor) -> Two:
     """Merges the results of the same queries (…, n, d) over two sets of keys."""
     # exp(a) / (exp(a) + exp(b)) = sigmoid(a - b), without overflow
     share = torch.sigmoid(other_log_sums - log_sums).unsqueeze(-1)
@@ -145,7 +142,7 @@ def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums:
     return merged, torch.logaddexp(log_sums, other_log_sums)
 
 
-def _share_heads(query: Tensor, key: Tensor, value: Tensor, is_ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _share_heads(query: Tensor, key: Tensor, value: Tensor, is_ordered: bool) -> Three:
     """Queries such that those of several heads meet one head of keys.
 
     Args:

@@ -20,47 +20,128 @@ import torch
 from torch import Tensor
 
 from train.attention.partial import (
+    Three,
+    Two,
     attend_by_cudnn,
     attend_by_cudnn_backward,
     attend_part,
     attend_part_backward,
     merge_parts,
 )
-from train.session_tree import Attention, PackedTrees, to_device
+from train.sampler import split_batches
+from train.session_tree import PackedTrees, to_device
 
 LONG = 160  # tokens of a chunk in the mean: below, each step's replies meet all of the trunk before them at once
 LONG_TRUNK = 2048  # tokens: a kernel that plans for each length pays behind it
 PADDED = 4096  # tokens up to which a batch may be padding: a second batch would cost more
 
 
-class TrunkKernel(NamedTuple):
-    """Causal attention of a trunk with itself, by functions as `attend_by_cudnn` and its backward pass."""
+class Kernel(NamedTuple):
+    """Attention of some queries to some keys, by functions as `attend_part` and its backward pass."""
 
     name: str
-    forward: Callable[..., tuple[Tensor, Tensor]]
-    backward: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    forward: Callable[..., Two]
+    backward: Callable[..., Three]
 
 
-FLASH = TrunkKernel("flash", partial(attend_part, is_causal=True), partial(attend_part_backward, is_causal=True))
-CUDNN = TrunkKernel("cudnn", attend_by_cudnn, attend_by_cudnn_backward)
+FLASH = Kernel("flash", partial(attend_part, is_causal=True), partial(attend_part_backward, is_causal=True))
+CUDNN = Kernel("cudnn", attend_by_cudnn, attend_by_cudnn_backward)
+_ALL_KEYS = Kernel("flash", attend_part, attend_part_backward)
+
+
+class _Range(NamedTuple):
+    """Tokens beside one another in a pack."""
+
+    start: int
+    end: int
+
+    def take(self, tokens: Tensor) -> Tensor:
+        """(1, heads, L, …) of a pack -> (1, heads, n, …)."""
+        return tokens[:, :, self.start : self.end]
+
+    take_own = take
+
+    def put(self, values: Tensor, tokens: Tensor) -> None:
+        """The way back, to their positions among the tokens of a pack."""
+        self.take(tokens).copy_(values)
+
+    def add(self, values: Tensor, tokens: Tensor) -> None:
+        """Adds to them."""
+        self.take(tokens).add_(values)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Branches side by side: replies, and continuations behind a copy of the tokens of their reply that they see.
+
+    They are padded to the longest by copies of their last token, which no earlier token sees.
+
+    Attributes:
+        positions: Of all in the pack, (branches * longest,).
+        own: The indices in it that are neither padding nor copies.
+    """
+
+    longest: int
+    positions: Tensor
+    own: Tensor
+
+    def take(self, tokens: Tensor) -> Tensor:
+        """(1, heads, L, …) of a pack -> (branches, heads, longest, …)."""
+        return self._batch(tokens[0].transpose(0, 1).index_select(0, self.positions))
+
+    def take_own(self, tokens: Tensor) -> Tensor:
+        """The same with zeros for copies: their gradients would count a token several times."""
+        own = tokens[0].transpose(0, 1).index_select(0, self.positions[self.own])
+        return self._batch(own.new_zeros(len(self.positions), *own.shape[1:]).index_copy_(0, self.own, own))
+
+    def _batch(self, rows: Tensor) -> Tensor:
+        batch: Tensor = rows.unflatten(0, (-1, self.longest))
+        return batch.transpose(1, 2)
+
+    def put(self, values: Tensor, tokens: Tensor) -> None:
+        """The way back, of what is no copy."""
+        own = values.transpose(1, 2).flatten(0, 1).index_select(0, self.own)
+        tokens[0].transpose(0, 1).index_copy_(0, self.positions[self.own], own.to(tokens.dtype))
+
+    def add(self, values: Tensor, tokens: Tensor) -> None:
+        """Adds to them what their copies received too; padding received zeros."""
+        rows = values.transpose(1, 2).flatten(0, 1)
+        tokens[0].transpose(0, 1).index_add_(0, self.positions, rows.to(tokens.dtype))
+
+
+class _Part(NamedTuple):
+    """Tokens that meet some keys.
+
+    Attributes:
+        is_merged: The queries have met other keys before.
+    """
+
+    queries: _Range | _Batch
+    keys: _Range | _Batch
+    kernel: Kernel
+    is_merged: bool = False
 
 
 class Structured:
     """One product a trunk, one for all replies of similar length, one a chunk between forks.
 
     Attributes:
-        trunks, batches: Every token is in one of these; a trunk has a kernel of its own where it is long.
-        tries: The positions of a step's nodes, and which of them each sees; without gradient.
-        parts: The positions of replies, and those on their trunk that all of them see.
+        parts: In the order in which they are computed. Every token is in one that is not merged; a trunk has a kernel
+            of its own where it is long.
     """
 
-    def __init__(self, packed: PackedTrees, trunk_kernel: TrunkKernel = FLASH) -> None:
-        self.trunks = [slice(span.start, span.end) for span in packed.spans]
-        self.kernels = [trunk_kernel if each.stop - each.start >= LONG_TRUNK else FLASH for each in self.trunks]
-        self.batches = _batches(packed)
-        groups = [group for span in packed.spans for group in span.groups]
-        self.tries = [(slice(each.start, each.end), each.paths) for each in groups if each.paths is not None]
-        self.parts = _parts(packed)
+    def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH) -> None:
+        trunks = [_Range(span.start, span.end) for span in packed.spans]
+        kernels = [trunk_kernel if each.end - each.start >= LONG_TRUNK else FLASH for each in trunks]
+        tries = [
+            (_Range(group.start, group.end), Kernel("trie", partial(_attend_to_paths, group.paths), _refuse))
+            for span in packed.spans
+            for group in span.groups
+            if group.paths is not None
+        ]
+        alone = [*zip(trunks, kernels, strict=True), *((batch, FLASH) for batch in _batches(packed)), *tries]
+        self.parts = [_Part(each, each, kernel) for each, kernel in alone]
+        self.parts += [_Part(*ranges, _ALL_KEYS, is_merged=True) for ranges in _chunks(packed)]
 
     def attend(
         self,
@@ -77,7 +158,7 @@ class Structured:
             results: Receives the output and the log-sums; where they are in it, they are taken out and not computed.
         """
         inputs = (each.to(attention_dtype(query)) for each in (query, key, value))
-        output: Tensor = _Tree.apply(*inputs, self, scale, results)  # type: ignore[no-untyped-call]  # torch's own
+        output: Tensor = _Tree.apply(*inputs, self.parts, scale, results)  # type: ignore[no-untyped-call]  # torch's own
         return output
 
 
@@ -95,57 +176,10 @@ class KeptResults:
         return self._attention.attend(layer, query, key, value, scale, self._results[layer])
 
 
-def keep_results(attention: Attention) -> Attention:
-    """An attention for one pass with checkpointing: `KeptResults` where it can."""
-    return KeptResults(attention) if isinstance(attention, Structured) else attention
-
-
 def attention_dtype(query: Tensor) -> torch.dtype:
     """The dtype of attention's products."""
     device = query.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Branches side by side: replies, and continuations behind a copy of the tokens of their reply that they see.
-
-    They are padded to the longest by copies of their last token, which no earlier token sees.
-
-    Attributes:
-        positions: Of all in the pack, (branches * longest,).
-        own: The indices in it that are neither padding nor copies.
-        others: Those that are.
-        copies: Those of the copied tokens of replies.
-        own_positions, copied_positions: Those of `own` and of `copies` in the pack.
-    """
-
-    longest: int
-    positions: Tensor
-    own: Tensor
-    others: Tensor
-    copies: Tensor
-    own_positions: Tensor
-    copied_positions: Tensor
-
-    def gather(self, tokens: Tensor, *, own_only: bool = False) -> Tensor:
-        """(1, heads, L, …) of a pack -> (branches, heads, longest, …)."""
-        rows = tokens[0].transpose(0, 1).index_select(0, self.positions)
-        if own_only:  # a gradient of copies would count their token several times
-            rows.index_fill_(0, self.others, 0)
-        batch: Tensor = rows.unflatten(0, (-1, self.longest))
-        return batch.transpose(1, 2)
-
-    def scatter(self, batch: Tensor, tokens: Tensor) -> None:
-        """The way back, to their positions among the tokens of a pack."""
-        own = batch.transpose(1, 2).flatten(0, 1).index_select(0, self.own)
-        tokens[0].transpose(0, 1).index_copy_(0, self.own_positions, own.to(tokens.dtype))
-
-    def add_copies(self, batch: Tensor, tokens: Tensor) -> None:
-        """Adds what the copies of replies' tokens received to the tokens."""
-        if len(self.copies):
-            copies = batch.transpose(1, 2).flatten(0, 1).index_select(0, self.copies)
-            tokens[0].transpose(0, 1).index_add_(0, self.copied_positions, copies.to(tokens.dtype))
 
 
 class _Tree(torch.autograd.Function):
@@ -157,7 +191,7 @@ class _Tree(torch.autograd.Function):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        tree: Structured,
+        parts: Sequence[_Part],
         scale: float,
         results: list[Tensor] | None,
     ) -> Tensor:
@@ -165,78 +199,53 @@ class _Tree(torch.autograd.Function):
             output, log_sums = results
             results.clear()
         else:
-            output, log_sums = _forward(tree, (query, key, value), scale)
+            output, log_sums = _forward(parts, (query, key, value), scale)
             if results is not None:  # a tensor of its own: the output's graph would hold itself
                 results += [output.detach(), log_sums]
         ctx.save_for_backward(query, key, value, output, log_sums)
-        ctx.tree, ctx.scale = tree, scale
+        ctx.parts, ctx.scale = parts, scale
         return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, output, log_sums = ctx.saved_tensors
-        if ctx.tree.tries:
-            raise NotImplementedError("tries are read, and not trained on")
-        tree, scale = ctx.tree, ctx.scale
-        gradient, result = gradients[0].transpose(1, 2).contiguous().transpose(1, 2), (output, log_sums)
-        sums = [_accumulator(each) for each in inputs]
-        for trunk, kernel in zip(tree.trunks, tree.kernels, strict=True):
-            of_trunk = kernel.backward(gradient[:, :, trunk], _at(trunk, *inputs), _at(trunk, *result), scale=scale)
-            for total, own in zip(_at(trunk, *sums), of_trunk, strict=True):
-                total.copy_(own)
-        of_batches = [
-            attend_part_backward(
-                batch.gather(gradient, own_only=True),
-                tuple(map(batch.gather, inputs)),
-                tuple(map(batch.gather, result)),
-                scale,
-                is_causal=True,
+        gradient = gradients[0].transpose(1, 2).contiguous().transpose(1, 2)
+        sums = [_accumulator(each).zero_() for each in inputs]
+        for queries, keys, kernel, _ in ctx.parts:
+            places = (queries, keys, keys)
+            partials = kernel.backward(
+                queries.take_own(gradient),
+                tuple(each.take(tensor) for each, tensor in zip(places, inputs, strict=True)),
+                (queries.take(output), queries.take(log_sums)),
+                scale=ctx.scale,
             )
-            for batch in tree.batches
-        ]
-        for way in (_Batch.scatter, _Batch.add_copies):  # a token may be in one batch and its copy in another
-            for batch, partials in zip(tree.batches, of_batches, strict=True):
-                for total, own in zip(sums, partials, strict=True):
-                    way(batch, own, total)
-        for replies, seen in tree.parts:
-            partials = attend_part_backward(
-                gradient[:, :, replies],
-                (*_at(replies, inputs[0]), *_at(seen, *inputs[1:])),
-                _at(replies, *result),
-                scale,
-                is_causal=False,
-            )
-            for total, own in zip((*_at(replies, sums[0]), *_at(seen, *sums[1:])), partials, strict=True):
-                total.add_(own)
+            for each, own, total in zip(places, partials, sums, strict=True):
+                each.add(own, total)
         return *(total.to(each.dtype) for total, each in zip(sums, inputs, strict=True)), None, None, None
 
 
-def _forward(tree: Structured, inputs: Sequence[Tensor], scale: float) -> tuple[Tensor, Tensor]:
+def _forward(parts: Sequence[_Part], inputs: Three, scale: float) -> Two:
     """The output and the log-sum-exp of the scores of each token."""
     query, key, value = inputs
     merged = _accumulator(query)
-    log_sums = merged.new_empty(query.shape[:3])
-    for trunk, kernel in zip(tree.trunks, tree.kernels, strict=True):
-        merged[:, :, trunk], log_sums[:, :, trunk] = kernel.forward(*_at(trunk, *inputs), scale=scale)
-    for batch in tree.batches:
-        rows = (batch.gather(query), batch.gather(key), batch.gather(value))
-        for own, total in zip(attend_part(*rows, scale, is_causal=True), (merged, log_sums), strict=True):
-            batch.scatter(own, total)
-    for nodes, paths in tree.tries:
-        bias = torch.zeros(paths.shape, dtype=query.dtype, device=paths.device).masked_fill_(~paths, -torch.inf)
-        merged[:, :, nodes], log_sums[:, :, nodes] = attend_part(
-            query[:, :, nodes], key[:, :, nodes], value[:, :, nodes], scale, bias=bias
-        )
-    for replies, seen in tree.parts:
-        part = attend_part(query[:, :, replies], key[:, :, seen], value[:, :, seen], scale)
-        merged[:, :, replies], log_sums[:, :, replies] = merge_parts(
-            merged[:, :, replies], log_sums[:, :, replies], *part
-        )
-    return merged.to(query.dtype), log_sums
+    totals = merged, merged.new_empty(query.shape[:3])
+    for queries, keys, kernel, is_merged in parts:
+        result = kernel.forward(queries.take(query), keys.take(key), keys.take(value), scale=scale)
+        if is_merged:
+            result = merge_parts(queries.take(totals[0]), queries.take(totals[1]), *result)
+        for own, total in zip(result, totals, strict=True):
+            queries.put(own, total)
+    return merged.to(query.dtype), totals[1]
 
 
-def _at(positions: slice, *tensors: Tensor) -> tuple[Any, ...]:
-    return tuple(tensor[:, :, positions] for tensor in tensors)
+def _attend_to_paths(paths: Tensor, query: Tensor, key: Tensor, value: Tensor, *, scale: float) -> Two:
+    """Attention of a trie's nodes to those before them."""
+    bias = torch.zeros(paths.shape, dtype=query.dtype, device=paths.device).masked_fill_(~paths, -torch.inf)
+    return attend_part(query, key, value, scale, bias=bias)
+
+
+def _refuse(*_inputs: Any, **_options: Any) -> Three:
+    raise NotImplementedError("tries are read, and not trained on")
 
 
 def _accumulator(like: Tensor) -> Tensor:
@@ -246,23 +255,23 @@ def _accumulator(like: Tensor) -> Tensor:
     return like.new_empty(1, length, heads, width, dtype=exact).transpose(1, 2)
 
 
-def _parts(packed: PackedTrees) -> list[tuple[slice, slice]]:
-    """The positions of replies, and those of a part of their trunk: together all that replies see of it.
+def _chunks(packed: PackedTrees) -> list[tuple[_Range, _Range]]:
+    """Replies, and a part of their trunk: together all that replies see of it.
 
     The parts are the chunks between two forks, by all replies behind them; where these are short, the whole trunk
     before a step, by its replies.
     """
     chunks = [
-        (slice(groups[0].start, groups[-1].end), slice(span.start + start, span.start + end))
+        (_Range(groups[0].start, groups[-1].end), _Range(span.start + start, span.start + end))
         for span in packed.spans
         for start, end in pairwise(sorted({0, *(group.visible for group in span.groups)}))
         for sees, run in groupby(span.groups, lambda group: group.visible >= end)  # noqa: B023 - consumed at once
         if sees and (groups := [*run])
     ]
-    if sum(seen.stop - seen.start for _, seen in chunks) >= LONG * len(chunks):
+    if sum(seen.end - seen.start for _, seen in chunks) >= LONG * len(chunks):
         return chunks
     return [
-        (slice(group.start, group.end), slice(span.start, span.start + group.visible))
+        (_Range(group.start, group.end), _Range(span.start, span.start + group.visible))
         for span in packed.spans
         for group in span.groups
     ]
@@ -270,36 +279,28 @@ def _parts(packed: PackedTrees) -> list[tuple[slice, slice]]:
 
 def _batches(packed: PackedTrees) -> list[_Batch]:
     """All branches of a pack, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
-    branches = []
+    branches = []  # the tokens of each, and how many of them are copies
     for _, group, positions, replaced in packed.branches():
-        if group.paths is not None:
-            continue
-        branches.append((range(0), range(positions.start, replaced.stop)))
-        if continuation := range(replaced.stop, positions.stop):
-            branches.append((range(positions.start, replaced.start), continuation))
-    batches: list[list[tuple[range, range]]] = []
-    lengths, longest = 0, 0
-    for copied, own in sorted(branches, key=lambda branch: sum(map(len, branch)), reverse=True):
-        length = len(copied) + len(own)
-        lengths += length
-        if not batches or (len(batches[-1]) + 1) * longest > max(2 * lengths, PADDED):
-            batches.append([])
-            lengths = longest = length
-        batches[-1].append((copied, own))
-    return [_batch(batch, packed.input_ids.device) for batch in batches]
+        if group.paths is None:
+            branches.append(([*range(positions.start, replaced.stop)], 0))
+            if continuation := range(replaced.stop, positions.stop):
+                copied = range(positions.start, replaced.start)
+                branches.append(([*copied, *continuation], len(copied)))
+    branches.sort(key=lambda branch: len(branch[0]), reverse=True)
+
+    def is_padded(batch: Sequence[tuple[list[int], int]], branch: tuple[list[int], int]) -> tuple[bool]:
+        lengths = [len(tokens) for tokens, _ in (*batch, branch)]
+        return (lengths[0] * len(lengths) > max(2 * sum(lengths), PADDED),)
+
+    return [_batch(batch, packed.input_ids.device) for batch in split_batches(branches, is_padded, False)]
 
 
-def _batch(branches: Sequence[tuple[range, range]], device: torch.device) -> _Batch:
+def _batch(branches: Sequence[tuple[list[int], int]], device: torch.device) -> _Batch:
     # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
-    longest = sum(map(len, branches[0]))
+    longest = len(branches[0][0])
     positions: list[int] = []
     own: list[int] = []
-    copies: list[int] = []
-    for copied, tokens in branches:
-        start = len(positions)
-        copies += range(start, start + len(copied))
-        own += range(start + len(copied), start + len(copied) + len(tokens))
-        positions += [*copied, *tokens, *[tokens[-1]] * (longest - len(copied) - len(tokens))]
-    others = sorted({*range(len(positions))} - {*own})
-    columns = (positions, own, others, copies, [positions[i] for i in own], [positions[i] for i in copies])
-    return _Batch(longest, *(to_device(torch.tensor(each, dtype=torch.long), device) for each in columns))
+    for tokens, copies in branches:
+        own += range(len(positions) + copies, len(positions) + len(tokens))
+        positions += [*tokens, *[tokens[-1]] * (longest - len(tokens))]
+    return _Batch(longest, *(to_device(torch.tensor(each), device) for each in (positions, own)))

@@ -13,7 +13,7 @@ from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
 from train.attention.choice import Shape, find_fault, find_kernels
 from train.attention.partial import attend_part
-from train.attention.structured import FLASH, Structured, TrunkKernel
+from train.attention.structured import FLASH, Kernel, Structured
 from train.config import TinyModelConfig
 from train.policy import Policy
 from train.session_tree import PackedTrees, SessionTree, TreeAttention, enable_tree_attention, pack
@@ -65,7 +65,7 @@ def test_the_trial_passes_what_equals_plain_products(shape: Any) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_every_kernel_of_this_gpu_passes_its_trial(dtype: torch.dtype) -> None:
     shape = Shape(14, 2, 64, dtype, torch.device("cuda"))
     for kernel in find_kernels(shape):
@@ -94,7 +94,7 @@ def _loses_gradients(*inputs: Any, scale: float) -> Any:
         (FLASH._replace(backward=_loses_gradients), "its gradients differ"),
     ],
 )
-def test_the_trial_finds_what_does_not(kernel: TrunkKernel, reason: str) -> None:
+def test_the_trial_finds_what_does_not(kernel: Kernel, reason: str) -> None:
     assert reason in str(find_fault(kernel, Shape(4, 2, 8, torch.float32, CPU)))
 
 
