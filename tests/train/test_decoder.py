@@ -15,11 +15,11 @@ from train.policy import Policy
 from train.rollouts import branches, decoder
 from train.rollouts.branches import find_kernel_fault
 from train.rollouts.engine import LocalEngine, generate
-from train.rollouts.layers import DecoderLayers, ModelLayers, build_layers
+from train.rollouts.layers import DecoderLayers, build_layers
 from train.rollouts.sampling import PART, draw_tokens
 from train.session_tree import enable_tree_attention
 
-KINDS = {"llama": DecoderLayers, "qwen2": DecoderLayers, "qwen3": DecoderLayers, "olmo2": ModelLayers}
+KINDS = {"llama": DecoderLayers, "qwen2": DecoderLayers, "qwen3": DecoderLayers, "olmo2": Policy}
 
 
 def build_prompts(vocabulary: int = 64) -> list[list[int]]:

@@ -59,7 +59,9 @@ class _Range(NamedTuple):
         """(1, heads, L, …) of a pack -> (1, heads, n, …)."""
         return tokens[:, :, self.start : self.end]
 
-    take_own = take
+    def take_own(self, tokens: Tensor) -> Tensor:
+        """The same: none is a copy."""
+        return self.take(tokens)
 
     def put(self, values: Tensor, tokens: Tensor) -> None:
         """The way back, to their positions among the tokens of a pack."""
@@ -131,16 +133,15 @@ class Structured:
     """
 
     def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH) -> None:
-        trunks = [_Range(span.start, span.end) for span in packed.spans]
-        kernels = [trunk_kernel if each.end - each.start >= LONG_TRUNK else FLASH for each in trunks]
-        tries = [
-            (_Range(group.start, group.end), Kernel("trie", partial(_attend_to_paths, group.paths), _refuse))
-            for span in packed.spans
-            for group in span.groups
-            if group.paths is not None
-        ]
-        alone = [*zip(trunks, kernels, strict=True), *((batch, FLASH) for batch in _batches(packed)), *tries]
-        self.parts = [_Part(each, each, kernel) for each, kernel in alone]
+        seen_alone: list[tuple[_Range | _Batch, Kernel]] = [(batch, FLASH) for batch in _batches(packed)]
+        for span in packed.spans:
+            kernel = trunk_kernel if span.end - span.start >= LONG_TRUNK else FLASH
+            seen_alone.append((_Range(span.start, span.end), kernel))
+            for group in span.groups:
+                if group.paths is not None:
+                    trie = Kernel("trie", partial(_attend_to_paths, group.paths), _refuse)
+                    seen_alone.append((_Range(group.start, group.end), trie))
+        self.parts = [_Part(tokens, tokens, kernel) for tokens, kernel in seen_alone]
         self.parts += [_Part(*ranges, _ALL_KEYS, is_merged=True) for ranges in _chunks(packed)]
 
     def attend(

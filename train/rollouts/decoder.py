@@ -18,7 +18,7 @@ from torch import Tensor
 from replay_sessions.foundation.errors import first_line
 from train.config import SamplingConfig
 from train.rollouts.branches import Branches, Visible
-from train.rollouts.layers import Layers
+from train.rollouts.layers import DecoderLayers, Layers
 from train.rollouts.sampling import draw_tokens
 from train.session_tree import to_device
 
@@ -59,7 +59,8 @@ class Decoder:
         on_cpu = device.type == "cpu"
         self._left = LEFT_ON_CPU if on_cpu else LEFT_ON_GPU
         self._checked_tokens = CHECKED_ON_CPU if on_cpu else CHECKED_ON_GPU
-        self._is_captured = layers.can_be_captured and branches.can_be_captured
+        # Of a model's own modules the casts of the weights would be captured too.
+        self._is_captured = isinstance(layers, DecoderLayers) and branches.can_be_captured
         self._graph: Any = None
         self._left_graph: Any = None  # of more rows; its memory serves the next one
 
@@ -98,7 +99,7 @@ class Decoder:
 
     def _step(self) -> None:
         branches = self._branches
-        logits = self._layers.logits(self._tokens, self._forks + branches.count, branches.attend)
+        logits = self._layers.logits(self._tokens[None], (self._forks + branches.count)[None], branches)
         branches.count.add_(1)
         self._draw(logits)
 

@@ -180,7 +180,7 @@ def _generate_batch(
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
     longest = [prompts[trunk[0]] for trunk in trunks]
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
-    cache = TrunkCache([len(trunk) for trunk in longest])
+    cache = TrunkCache(map(len, longest))
     logits = torch.cat(list(cache.read(layers, longest, forks))).repeat_interleave(config.num_generations, dim=0)
     visible = [
         Visible(start, fork)
@@ -189,5 +189,5 @@ def _generate_batch(
         for _ in range(config.num_generations)
     ]
     heads, _, _ = get_head_shape(policy.model.config)
-    branches = build_branches(cache, visible, heads, config.max_new_tokens)
+    branches = build_branches(cache.layers, visible, heads, config.max_new_tokens)
     return Decoder(layers, branches, visible, config, uniforms).run(logits)
