@@ -260,7 +260,7 @@ class TrainingRun:
             precision=config.computed_in,
             lora_rank=None if config.lora is None else config.lora.rank,
             seeds_requests=rollouts.seeds_requests,
-            options=options,
+            **options,
         )
 
     def _finished_phases(self) -> dict[str, PhaseResult]:

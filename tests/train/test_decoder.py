@@ -85,8 +85,7 @@ def test_questions_every_few_tokens_and_rows_that_stay_change_no_reply(monkeypat
     config = SamplingConfig(temperature=1.5, max_new_tokens=30, end_token=3, num_generations=4)
     engine = LocalEngine(Policy(model))
     each_token = engine.generate(build_prompts(), config, seed=1)
-    monkeypatch.setattr(decoder, "LEFT_ON_CPU", 1 / 2)
-    monkeypatch.setattr(decoder, "CHECKED_ON_CPU", 8)
+    monkeypatch.setattr(decoder, "ON_CPU", decoder.ON_GPU)
     found = engine.generate(build_prompts(), config, seed=1)
     assert [[reply.tokens for reply in replies] for replies in found] == [
         [reply.tokens for reply in replies] for replies in each_token

@@ -77,13 +77,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 @pytest.fixture(scope="module")
 def engine(small: Small) -> Iterator[VllmEngine]:
-    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", seeds_requests=True, options=OPTIONS)
+    yield VllmEngine(str(small.folder), max_tokens=2048, precision="float32", seeds_requests=True, **OPTIONS)
 
 
 @pytest.fixture(scope="module")
 def adapted_engine(small: Small) -> Iterator[VllmEngine]:
     yield VllmEngine(
-        str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, seeds_requests=True, options=OPTIONS
+        str(small.folder), max_tokens=2048, precision="float32", lora_rank=4, seeds_requests=True, **OPTIONS
     )
 
 
@@ -195,7 +195,7 @@ RANK = """
 import sys
 from train.rollouts.vllm import VllmEngine
 if __name__ == "__main__":
-    engine = VllmEngine(sys.argv[1], max_tokens=256, precision="float32", options={"gpu_memory_utilization": 0.1})
+    engine = VllmEngine(sys.argv[1], max_tokens=256, precision="float32", gpu_memory_utilization=0.1)
     print("started", file=sys.stderr, flush=True)
     sys.stdin.read()
 """
@@ -226,9 +226,7 @@ def test_smollm2_from_its_package_is_sampled_as_it_is_trained(tmp_path: Path) ->
     trunks = [trunk for one in sessions for trunk in tokenize_session(tokenizer, one, ContextConfig(), COMPACT, 1900)]
     prompts = [trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies]
     config = SamplingConfig(temperature=0.6, max_new_tokens=24, end_token=stop_token(tokenizer), num_generations=2)
-    engine = VllmEngine(
-        str(tmp_path / "model"), max_tokens=2048, precision="float32", seeds_requests=True, options=OPTIONS
-    )
+    engine = VllmEngine(str(tmp_path / "model"), max_tokens=2048, precision="float32", seeds_requests=True, **OPTIONS)
     policy = Policy(model)
     engine.sync_weights(policy)
     assert gap(policy, prompts, engine.generate(prompts, config, seed=0), at=0.6) < 1e-3

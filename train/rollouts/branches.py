@@ -9,7 +9,7 @@ Shape letters: P prompts, R replies, T the most new tokens, H heads of queries, 
 
 import functools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
@@ -36,8 +36,9 @@ class TrunkCache:
         starts: Where each trunk begins.
     """
 
-    def __init__(self, lengths: Iterable[int]) -> None:
-        *self.starts, self._tokens = accumulate(lengths, initial=0)
+    def __init__(self, trunks: Sequence[Sequence[int]]) -> None:
+        self._trunks = trunks
+        *self.starts, self._tokens = accumulate(map(len, trunks), initial=0)
         self.layers: list[Tensor] = []
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
@@ -48,13 +49,13 @@ class TrunkCache:
             kept[:, self._first : self._first + new.shape[2]] = new[0]
         return self._attention.attend(layer, query, key, value, scale)
 
-    def read(self, layers: Layers, trunks: Sequence[Sequence[int]], forks: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """Passes each trunk once; yields the logits at their forks, pass after pass.
+    def read(self, layers: Layers, forks: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+        """Passes each trunk once; yields the logits at its forks, pass after pass.
 
         A pass has at most PREFILL_TOKENS tokens, or one trunk.
         """
-        numbers = range(len(trunks))
-        for batch in split_batches(numbers, lambda _, number: (len(trunks[number]),), PREFILL_TOKENS):
+        trunks = self._trunks
+        for batch in split_batches(range(len(trunks)), lambda _, number: (len(trunks[number]),), PREFILL_TOKENS):
             packed = pack([SessionTree(trunks[number]) for number in batch]).to(layers.device)
             self._first, self._attention = self.starts[batch[0]], Structured(packed)
             spans = zip(packed.spans, batch, strict=True)
@@ -89,6 +90,7 @@ class Branches:
         max_new_tokens: For so many there is memory from the beginning.
 
     Attributes:
+        visible: Of the rows that go on.
         length: How many tokens of each reply are cached, on the host.
         count: The same on the device, (1,).
     """
@@ -96,7 +98,7 @@ class Branches:
     can_be_captured = False  # views are as long as the replies are by now
 
     def __init__(self, cache: Sequence[Tensor], visible: Sequence[Visible], heads: int, max_new_tokens: int) -> None:
-        self._cache, self._visible, self._heads = cache, visible, heads
+        self._cache, self.visible, self._heads = cache, visible, heads
         _, self._kv_heads, _, width = cache[0].shape
         self._device, self._dtype = cache[0].device, cache[0].dtype
         shape = (2, len(visible), self._kv_heads, max_new_tokens, width)
@@ -106,7 +108,7 @@ class Branches:
 
     def select(self, rows: Sequence[int], indices: Tensor) -> None:
         """Continues with some rows only, given on the host and on the device; memory stays in place."""
-        self._visible = [self._visible[row] for row in rows]
+        self.visible = [self.visible[row] for row in rows]
         for own in self._own:
             own[:, : len(rows), :, : self.length] = own[:, indices, :, : self.length]
         self._prepare()
@@ -152,13 +154,13 @@ class Branches:
 
         self._blocks: list[_Block] = []
         end = 0
-        runs = ((visible, len(list(run))) for visible, run in groupby(self._visible))
+        runs = ((visible, len(list(run))) for visible, run in groupby(self.visible))
         for block in split_batches(runs, count_masked, most):
             first, end = end, end + sum(count for _, count in block)
             self._blocks.append(self._block(max(block)[0], slice(first, end)))
 
     def _block(self, widest: Visible, rows: slice) -> _Block:
-        lengths = [visible.length for visible in self._visible[rows]]
+        lengths = [visible.length for visible in self.visible[rows]]
         if min(lengths) == widest.length:
             return _Block(rows, widest, None)
         queries = torch.tensor(lengths).repeat_interleave(self._heads // self._kv_heads)
@@ -188,7 +190,7 @@ class KernelBranches(Branches):
             return 1, visible not in (block or [visible])
 
         blocks, first = [], 0
-        for block in split_batches(self._visible, count, most, 0):  # of rows that see the same
+        for block in split_batches(self.visible, count, most, 0):  # of rows that see the same
             blocks.append([first, len(block), *block[0]])
             first += len(block)
         self._table = to_device(torch.tensor(blocks, dtype=torch.int32), self._device)

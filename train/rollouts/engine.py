@@ -58,9 +58,11 @@ class SampledReply:
 
 
 def make_reply(tokens: list[int], log_probs: list[float], config: SamplingConfig) -> SampledReply:
-    """A reply with the reason why it ended."""
-    stop = StopReason.END if tokens[-1] == config.end_token else StopReason.LENGTH
-    return SampledReply(tokens, log_probs, stop)
+    """A reply up to its end, with the reason why it ended."""
+    if config.end_token not in tokens:
+        return SampledReply(tokens, log_probs, StopReason.LENGTH)
+    length = tokens.index(config.end_token) + 1
+    return SampledReply(tokens[:length], log_probs[:length], StopReason.END)
 
 
 class RolloutEngine(Protocol):
@@ -114,8 +116,10 @@ def generate(
     """
     if not prompts:
         return []
-    if uniforms is None and config.temperature:
-        raise ValueError(f"replies at temperature {config.temperature} are drawn by uniform numbers; give `uniforms`.")
+    if uniforms is None:
+        if config.temperature:
+            raise ValueError(f"replies at temperature {config.temperature} are drawn by numbers; give `uniforms`.")
+        uniforms = torch.zeros(len(prompts), config.num_generations, config.max_new_tokens)
     was_training = policy.training
     policy.eval()
     replies: list[list[SampledReply]] = [[] for _ in prompts]
@@ -126,8 +130,7 @@ def generate(
         layers = build_layers(policy)
         for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
             rows = [prompt for trunk in trunks for prompt in trunk]
-            of_rows = None if uniforms is None else uniforms[rows].flatten(0, 1)
-            sampled = _generate_batch(layers, policy, prompts, trunks, config, of_rows)
+            sampled = _generate_batch(layers, policy, prompts, trunks, config, uniforms[rows].flatten(0, 1))
             for number, reply in enumerate(sampled):
                 replies[rows[number // config.num_generations]].append(make_reply(*reply, config))
     policy.train(was_training)
@@ -175,13 +178,13 @@ def _generate_batch(
     prompts: Sequence[Sequence[int]],
     trunks: list[list[int]],
     config: SamplingConfig,
-    uniforms: Tensor | None,
-) -> list[tuple[list[int], list[float]]]:
+    uniforms: Tensor,
+) -> Iterator[tuple[list[int], list[float]]]:
     """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
     longest = [prompts[trunk[0]] for trunk in trunks]
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
-    cache = TrunkCache(map(len, longest))
-    logits = torch.cat(list(cache.read(layers, longest, forks))).repeat_interleave(config.num_generations, dim=0)
+    cache = TrunkCache(longest)
+    logits = torch.cat(list(cache.read(layers, forks))).repeat_interleave(config.num_generations, dim=0)
     visible = [
         Visible(start, fork)
         for start, own in zip(cache.starts, forks, strict=True)
@@ -190,4 +193,4 @@ def _generate_batch(
     ]
     heads, _, _ = get_head_shape(policy.model.config)
     branches = build_branches(cache.layers, visible, heads, config.max_new_tokens)
-    return Decoder(layers, branches, visible, config, uniforms).run(logits)
+    return Decoder(layers, branches, config, uniforms).run(logits)

