@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -25,14 +25,18 @@ from train.attention.structured import Structured
 from train.attention.trial import find_difference
 from train.fused import normalize, rotate
 from train.policy import Policy
-from train.session_tree import Attention, SessionTree, get_head_shape, pack
+from train.session_tree import Attention, SessionTree, pack
 
 logger = logging.getLogger(__name__)
 
 TRIAL_TOKENS = 24
 
-Weights = Sequence[tuple[Tensor, Tensor | None]]
-"""Matrices and biases that one input is multiplied by: one for each part, or one for all of them."""
+
+class _Product(NamedTuple):
+    """What one input is multiplied by: matrices and biases, one for each part of these sizes, or one for all."""
+
+    weights: list[tuple[Tensor, Tensor | None]]
+    sizes: list[int]
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,16 @@ class _Layer:
     """The weights of a layer; norms of queries and keys where the model has them."""
 
     norm: Tensor
-    inputs: Weights
+    inputs: _Product
     head_norms: tuple[Tensor, Tensor] | None
-    output: Weights
+    output: _Product
     mlp_norm: Tensor
-    gates: Weights
-    down: Weights
+    gates: _Product
+    down: _Product
 
 
 @dataclass(frozen=True)
 class _Shape:
-    heads: int
-    kv_heads: int
     width: int
     epsilon: float
     dtype: torch.dtype
@@ -70,8 +72,9 @@ class DecoderLayers:
     def __init__(self, policy: Policy, *, is_compiled: bool) -> None:
         self._policy, self.device = policy, policy.device
         decoder, dtype = policy.model.get_decoder(), policy.compute_dtype
-        self._shape = _Shape(*get_head_shape(policy.model.config), float(decoder.norm.variance_epsilon), dtype)
-        self._scale = float(decoder.layers[0].self_attn.scaling)
+        attention = decoder.layers[0].self_attn
+        self._shape = _Shape(int(attention.head_dim), float(decoder.norm.variance_epsilon), dtype)
+        self._scale = float(attention.scaling)
         self._embedding, self._norm = decoder.embed_tokens.weight, decoder.norm.weight
         self._frequencies, self._magnitude = decoder.rotary_emb.inv_freq, float(decoder.rotary_emb.attention_scaling)
         self._layers = [_get_layer(layer, dtype) for layer in decoder.layers]
@@ -143,8 +146,7 @@ def _mark_length(*tensors: Tensor) -> None:
 def _project(states: Tensor, layer: _Layer, rotation: tuple[Tensor, Tensor], shape: _Shape) -> Three:
     """Rotated queries (N, H, d), rotated keys and values (N, K, d)."""
     normed = normalize(states, layer.norm, shape.epsilon, shape.dtype)
-    sizes = [count * shape.width for count in (shape.heads, shape.kv_heads, shape.kv_heads)]
-    query, key, value = (each.view(len(states), -1, shape.width) for each in _multiply(normed, layer.inputs, sizes))
+    query, key, value = (each.unflatten(1, (-1, shape.width)) for each in _multiply(normed, layer.inputs))
     if layer.head_norms is not None:
         query, key = (
             normalize(each, weight, shape.epsilon, shape.dtype)
@@ -158,15 +160,14 @@ def _finish(states: Tensor, attended: Tensor, layer: _Layer, shape: _Shape) -> T
     (output,) = _multiply(attended, layer.output)
     states = states + output
     normed = normalize(states, layer.mlp_norm, shape.epsilon, shape.dtype)
-    inner = sum(len(weight) for weight, _ in layer.gates) // 2
-    gate, up = _multiply(normed, layer.gates, [inner, inner])
+    gate, up = _multiply(normed, layer.gates)
     (output,) = _multiply(F.silu(gate) * up, layer.down)
     return states + output
 
 
-def _multiply(inputs: Tensor, weights: Weights, sizes: Sequence[int] = ()) -> Sequence[Tensor]:
-    products = [F.linear(inputs, weight, bias) for weight, bias in weights]
-    return products[0].split(list(sizes), dim=-1) if sizes and len(products) == 1 else products
+def _multiply(inputs: Tensor, by: _Product) -> Sequence[Tensor]:
+    products = [F.linear(inputs, weight, bias) for weight, bias in by.weights]
+    return products if len(products) == len(by.sizes) else products[0].split(by.sizes, dim=-1)
 
 
 @cache
@@ -190,15 +191,16 @@ def _get_layer(layer: Any, dtype: torch.dtype) -> _Layer:
     )
 
 
-def _join(modules: Sequence[Any], dtype: torch.dtype) -> Weights:
+def _join(modules: Sequence[Any], dtype: torch.dtype) -> _Product:
     """One matrix for all, where a copy is made anyway; else each module's own, which costs no memory."""
     found = [_find_weight(module) for module in modules]
+    sizes = [len(weight) for weight, _ in found]
     pairs = zip(found, modules, strict=True)
     if all(weight is module.weight and weight.dtype == dtype for (weight, _), module in pairs):
-        return found
+        return _Product(found, sizes)
     biases = [bias for _, bias in found if bias is not None]
     bias = torch.cat(biases).to(dtype) if biases else None
-    return [(torch.cat([weight.to(dtype) for weight, _ in found]), bias)]
+    return _Product([(torch.cat([weight.to(dtype) for weight, _ in found]), bias)], sizes)
 
 
 def _find_weight(module: Any) -> tuple[Tensor, Tensor | None]:
