@@ -33,7 +33,7 @@ TRIAL_TOKENS = 24
 
 
 class _Product(NamedTuple):
-    """What one input is multiplied by: matrices and biases, one for each part of these sizes, or one for all."""
+    """Matrices and biases that multiply one input: one for each part of these sizes, or one for all parts."""
 
     weights: list[tuple[Tensor, Tensor | None]]
     sizes: list[int]
