@@ -127,8 +127,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
         ],
         notes=[
             f"Percent and points; reward: {describe_scale(log.config.reward_config)}; in brackets 95% intervals.",
-            f"p: CR2 t test over {cluster}s; Holm p: adjusted for {len(comparisons)} metrics; significant: Holm p ≤ "
-            "0.05.",
+            f"p: CR2 t test over {cluster}s; Holm p: adjusted for the metrics above; significant: Holm p ≤ 0.05.",
             *(
                 f"{row.label} gave no reply at {row.errors} of {row.steps + row.errors} steps, which count as misses"
                 for row in rows
