@@ -335,7 +335,7 @@ def test_tokens_count_sampling_and_the_reference_as_often_as_a_model_read_them(
         return model
 
     def count_sampled(layers: Any, tokens: Tensor, *arguments: Any) -> Any:
-        read["policy"] += len(tokens)
+        read["policy"] += tokens.numel()
         return logits(layers, tokens, *arguments)
 
     model, reference = own_model(tiny), own_model(tiny)
