@@ -106,4 +106,5 @@ def test_the_p_is_adjusted_for_all_metrics_and_decides(folders: Path, capsys: py
     said = capsys.readouterr().out
     assert all(one.difference.text().removesuffix(" points").split(" ")[0] in said for one in found)
     assert [one.difference.verdict in said for one in found] == [True] * 4
+    assert "Holm p: adjusted for the metrics above" in said
     assert f"steps of {found[0].difference.clusters} users a difference of" in said

@@ -333,7 +333,9 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
     assert {file.parent.name for file in now.keys() - written.keys()} == {"always", "ngram"}
     results = json.loads((run / "results.json").read_text())
     assert {"copy_match", "always", "ngram"} <= {entry["spec"]["label"] for entry in results["entries"]}
-    assert f"over {results['training']['over_best_agent'][0]['second']}, " in capsys.readouterr().out
+    assert (
+        f"over {results['training']['over_best_agent'][0]['second']}, the best other agent" in capsys.readouterr().out
+    )
     assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
@@ -178,6 +179,16 @@ class TestRows:
         assert told["all"] == "none of its actions could be taken in"
         assert told["split"] == "official split is 'dev', and train, validation or test was expected"
         assert len(told) == store.manifest.rejected == 10
+
+    def test_private_data_is_taken_out_of_pages_texts_and_rationales(self, visits: Path) -> None:
+        (visits / "home.html").write_bytes(HOME + b"<p>Write to maria@example.org</p>")
+        line = row(kind="type_and_submit", selector="#q", text="maria@example.org", rationale="I am maria@example.org.")
+        step = imported(visits, line).session("v1").steps[0]
+        assert "maria" not in str(msgspec.to_builtins(step))
+        assert isinstance(step.action, TypeAndSubmit)
+        assert step.action.text == "[email]"
+        kept = imported(visits, line, keep_private_data=True).session("v1").steps[0]
+        assert str(msgspec.to_builtins(kept)).count("maria@example.org") == 3
 
     def test_csv_with_quotes_line_breaks_and_rows_that_do_not_fit(self, visits: Path) -> None:
         (visits / "actions.csv").write_text(
