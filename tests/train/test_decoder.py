@@ -1,7 +1,9 @@
 """The decoder draws the tokens that passes over whole rows give, with their log-probabilities."""
 
 import random
+import sys
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,6 +144,21 @@ def test_tokens_are_those_at_which_the_cumulative_probability_passes_the_number(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_kernel_is_torch_s_own_attention(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
     assert find_kernel_fault(heads, kv_heads, width, dtype) is None
+
+
+def test_kernels_are_given_rows_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read memory, whatever the strides of a tensor are."""
+    given: list[Any] = []
+
+    def attend(*inputs: Any) -> Any:
+        given.extend(inputs)
+        return inputs[0]
+
+    kernels = SimpleNamespace(BLOCK_ROWS=64, count_parts=lambda *_: 1, attend_to_trunks=attend, attend_to_own=attend)
+    monkeypatch.setitem(sys.modules, "train.rollouts.kernels", kernels)
+    own = branches.KernelBranches([torch.zeros(2, 2, 9, 4)], [branches.Visible(0, 9)] * 3, 4, 5)
+    own.attend(0, torch.zeros(1, 4, 3, 4), *torch.zeros(2, 1, 2, 3, 4), 1.0)
+    assert all(each.is_contiguous() for each in given if torch.is_tensor(each))
 
 
 @pytest.mark.gpu

@@ -116,18 +116,18 @@ class Branches:
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """One new token for each row (train.session_tree.Attention)."""
         # Rotated queries and keys of a model's own modules are float32 in any precision.
-        query, key, value = (each[0].transpose(0, 1).to(self._dtype) for each in (query, key, value))
-        return self._attend(layer, query, key, value, scale).transpose(0, 1)[None]
+        query, key, value = (each.to(self._dtype).transpose(0, 2) for each in (query, key, value))
+        return self._attend(layer, query, key, value, scale).transpose(0, 2)
 
     def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """(R, H, d), (R, K, d) twice -> (R, H, d)."""
+        """(R, H, 1, d), (R, K, 1, d) twice -> (R, H, 1, d)."""
         own = self._own[layer][:, : len(query)]
-        own[0, :, :, self.length], own[1, :, :, self.length] = key, value
         own_keys, own_values = own[:, :, :, : self.length + 1]
-        grouped = query.unflatten(1, (self._kv_heads, -1))  # (R, K, queries each, d)
+        own_keys[:, :, -1:], own_values[:, :, -1:] = key, value
+        grouped = query.reshape(len(query), self._kv_heads, -1, query.shape[3])  # (R, K, queries each, d)
         output, log_sums = (part.transpose(0, 1) for part in self._attend_to_trunks(layer, grouped, scale))
         merged, _ = merge_parts(output, log_sums, *attend_part(grouped, own_keys, own_values, scale))
-        return merged.to(query.dtype).flatten(1, 2)
+        return merged.to(query.dtype).reshape(query.shape)
 
     def _attend_to_trunks(self, layer: int, query: Tensor, scale: float) -> list[Tensor]:
         """(R, K, queries each, d) -> outputs (K, R, queries each, d) and log-sums (K, R, queries each)."""
@@ -176,10 +176,10 @@ class KernelBranches(Branches):
     def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         from train.rollouts import kernels  # noqa: PLC0415 - triton: builds of torch for the CPU lack it
 
-        query = query.contiguous()
+        query, key, value = (each.squeeze(2).contiguous() for each in (query, key, value))  # as the kernels read them
         table, own = (self._table, self._parts, self._most), self._own[layer]
         of_trunk = kernels.attend_to_trunks(query, self._cache[layer], *table, scale)
-        return kernels.attend_to_own(query, key, value, own, self.count, of_trunk, scale)
+        return kernels.attend_to_own(query, key, value, own, self.count, of_trunk, scale).unsqueeze(2)
 
     def _prepare(self) -> None:
         from train.rollouts import kernels  # noqa: PLC0415 - as above

@@ -85,7 +85,7 @@ def _own(
     for token in range(0, now, step):
         at, seen = (token + steps) * width, token + steps < now
         largest, total, weighed = _meet(queries, keys, values, at, seen, columns, scale, largest, total, weighed)
-    for part in range(parts):
+    for part in tl.static_range(parts):
         at = part * rows * kv_heads * group + places
         log_sum = tl.load(log_sums + at, mask=is_row, other=float("-inf"))
         result = tl.load(results + at[:, None] * width + columns[None, :], mask=is_row[:, None], other=0.0)
@@ -113,7 +113,7 @@ def attend_to_trunks(
     log_sums = output.new_empty(parts, rows, heads)
     _trunk[(len(blocks), kv_heads, parts)](
         query, *cache, blocks, output, log_sums, scale, rows, tokens, kv_heads, group, _pad(most * group), width, 64,
-        parts, num_warps=4, num_stages=3,
+        parts, num_warps=4, num_stages=4,
     )  # fmt: skip
     return output, log_sums
 
@@ -150,5 +150,5 @@ def _pad(queries: int) -> int:
 def count_parts(lengths: Sequence[int], kv_heads: int) -> int:
     """In how many parts blocks of these lengths are read, so that there are programs for all multiprocessors."""
     processors = torch.cuda.get_device_properties().multi_processor_count if torch.cuda.is_available() else 1
-    wanted = -(-_WAVES * processors // (len(lengths) * kv_heads))
+    wanted = _WAVES * processors // (len(lengths) * kv_heads)
     return max(1, min(wanted, max(lengths) // _LEAST_PART))

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -78,8 +79,7 @@ class DecoderLayers:
         self._embedding, self._norm = decoder.embed_tokens.weight, decoder.norm.weight
         self._frequencies, self._magnitude = decoder.rotary_emb.inv_freq, float(decoder.rotary_emb.attention_scaling)
         self._layers = [_get_layer(layer, dtype) for layer in decoder.layers]
-        parts: tuple[Any, Any] = _compile_parts() if is_compiled else (_project, _finish)
-        self._project, self._finish = parts
+        self._advance: Any = _compile_advance() if is_compiled else _advance
 
     def logits(
         self, input_ids: Tensor, position_ids: Tensor, attention: Attention, positions: Tensor | None = None
@@ -89,14 +89,15 @@ class DecoderLayers:
         angles = position_ids[0][:, None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], dim=-1)[:, None]
         rotation = angles.cos() * self._magnitude, angles.sin() * self._magnitude
-        for number, layer in enumerate(self._layers):
-            _mark_length(states, *rotation)
-            query, key, value = (
-                each.transpose(0, 1)[None] for each in self._project(states, layer, rotation, self._shape)
-            )
-            attended = attention.attend(number, query, key, value, self._scale)[0].transpose(0, 1).flatten(1)
-            _mark_length(states, attended)
-            states = self._finish(states, attended, layer, self._shape)
+        attended = states  # of no meaning before the first layer
+        for number, (before, after) in enumerate(pairwise([None, *self._layers, None])):
+            _mark_length(states, attended, *rotation)
+            states, inputs = self._advance(states, attended, before, after, rotation, self._shape)
+            if inputs is not None:
+                query, key, value = (each.transpose(1, 2) for each in inputs)
+                attended = (
+                    attention.attend(number, query, key, value, self._scale).transpose(1, 2).reshape(len(states), -1)
+                )
         if positions is not None:
             states = states.index_select(0, positions)
         states = normalize(states, self._norm, self._shape.epsilon, torch.float32)
@@ -143,10 +144,24 @@ def _mark_length(*tensors: Tensor) -> None:
             torch._dynamo.maybe_mark_dynamic(tensor, 0)
 
 
+def _advance(
+    states: Tensor,
+    attended: Tensor,
+    before: _Layer | None,
+    after: _Layer | None,
+    rotation: tuple[Tensor, Tensor],
+    shape: _Shape,
+) -> tuple[Tensor, Three | None]:
+    """From the attention of one layer to that of the next, so that what lies between two layers is compiled as one."""
+    if before is not None:
+        states = _finish(states, attended, before, shape)
+    return states, None if after is None else _project(states, after, rotation, shape)
+
+
 def _project(states: Tensor, layer: _Layer, rotation: tuple[Tensor, Tensor], shape: _Shape) -> Three:
-    """Rotated queries (N, H, d), rotated keys and values (N, K, d)."""
+    """Rotated queries (1, N, H, d), rotated keys and values (1, N, K, d)."""
     normed = normalize(states, layer.norm, shape.epsilon, shape.dtype)
-    query, key, value = (each.unflatten(1, (-1, shape.width)) for each in _multiply(normed, layer.inputs))
+    query, key, value = (each.view(1, len(states), -1, shape.width) for each in _multiply(normed, layer.inputs))
     if layer.head_norms is not None:
         query, key = (
             normalize(each, weight, shape.epsilon, shape.dtype)
@@ -171,8 +186,8 @@ def _multiply(inputs: Tensor, by: _Product) -> Sequence[Tensor]:
 
 
 @cache
-def _compile_parts() -> tuple[Any, Any]:
-    return torch.compile(_project), torch.compile(_finish)
+def _compile_advance() -> Any:
+    return torch.compile(_advance, options={"combo_kernels": True})
 
 
 def _get_layer(layer: Any, dtype: torch.dtype) -> _Layer:
