@@ -25,6 +25,7 @@ from shop_env.prompts import PromptConfig
 from shop_env.reward import reward_preset
 from train.attention.choice import choose_attention
 from train.config import OptimizerConfig, TinyTokenizerConfig
+from train.fused import fuse
 from train.grpo.config import GrpoConfig
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
@@ -61,6 +62,8 @@ def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[s
     """GRPO on random sessions, whose parts add to `seconds` as they run."""
     autocast = torch.bfloat16 if find_device() == "cuda" else None
     model = build_model(shape, find_device(), with_trees=True).train()
+    if autocast is not None:
+        fuse(model, autocast)
     chosen = choose_attention(model, gradient_checkpointing=None, autocast=autocast, tokens=32_768)
     policy = Policy(model, autocast=autocast, attention=chosen.attention, **chosen.passes._asdict())
     config = GrpoConfig(

@@ -20,7 +20,7 @@ from replay_sessions.foundation.errors import BadConfig
 from train.attention.structured import CUDNN, FLASH, Kernel, Structured
 from train.attention.trial import find_difference
 from train.memory import ROOM, Passes, PassShape, fit_passes, get_free_bytes
-from train.session_tree import TreeAttention, get_head_shape
+from train.session_tree import SessionTree, TreeAttention, get_head_shape, pack
 
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of one attention: tighter than those of whole layers
 SCALE, TRIAL_TOKENS = 0.2, 300
@@ -87,8 +87,11 @@ def choose_attention(
     for kernel in find_kernels(shape):
         fault = find_fault(kernel, shape)
         if fault is None:
+            joins = shape.device.type == "cuda" and shape.dtype != torch.float32
+            if joins and (fault := find_joined_fault(shape)) is not None:
+                joins, reason = False, f"{reason}; short pages one by one: {fault}"
             line = f"attention: {kernel.name}, {passes} ({reason})"
-            return AttentionChoice(partial(Structured, trunk_kernel=kernel), passes, line)
+            return AttentionChoice(partial(Structured, trunk_kernel=kernel, joins=joins), passes, line)
         reason = f"{kernel.name} is not used: {fault}"
     raise BadConfig(f"no attention computes correctly on this machine; {reason}.")
 
@@ -137,3 +140,22 @@ def find_fault(kernel: Kernel, shape: Shape) -> str | None:
     names = ("results", "log-sums", *["gradients"] * 3)
     wanted = [expected, scores.logsumexp(dim=-1), *gradients]
     return find_difference(compute, wanted, names, shape.dtype, TOLERANCES)
+
+
+def find_joined_fault(shape: Shape) -> str | None:
+    """The fault of one kernel for many short sequences, as `find_fault`: beside a kernel for each."""
+    trees = [SessionTree([1] * length, [5, length], [[[1] * 3, [1] * 9]] * 2) for length in (7, 40, 150)]
+    packed = pack(trees).to(shape.device)
+    generator = torch.Generator().manual_seed(0)
+    gradient, *inputs = (
+        torch.randn(1, count, packed.input_ids.shape[1], shape.width, generator=generator).to(shape.device, shape.dtype)
+        for count in (shape.heads, shape.heads, shape.key_value_heads, shape.key_value_heads)
+    )
+
+    def compute(*, joins: bool) -> list[Tensor]:
+        query, key, value = leaves = [each.detach().requires_grad_() for each in inputs]
+        output = Structured(packed, joins=joins).attend(0, query, key, value, SCALE)
+        return [output, *torch.autograd.grad(output, leaves, gradient)]
+
+    names = ("results", *["gradients"] * 3)
+    return find_difference(lambda: compute(joins=True), compute(joins=False), names, shape.dtype, TOLERANCES)

@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from train.attention.partial import (
+    Sequences,
     Three,
     Two,
     attend_by_cudnn,
@@ -32,6 +33,8 @@ from train.sampler import split_batches
 from train.session_tree import PackedTrees, to_device
 
 LONG = 160  # tokens of a chunk in the mean: below, each step's replies meet all of the trunk before them at once
+LONG_JOINED = 512  # the same where sequences are joined
+JOINED_KEYS = 65_536  # at the most, in one part: they are copied, and their gradients once for each head of queries
 LONG_TRUNK = 2048  # tokens: a kernel that plans for each length pays behind it
 PADDED = 4096  # tokens up to which a batch may be padding: a second batch would cost more
 
@@ -127,22 +130,34 @@ class _Part(NamedTuple):
 class Structured:
     """One product a trunk, one for all replies of similar length, one a chunk between forks.
 
+    Args:
+        trunk_kernel: Of long trunks.
+        joins: Whether one kernel serves all short trunks, and one all replies behind short chunks: in half precision
+            on CUDA, where many small kernels cost the host more than they compute.
+
     Attributes:
         parts: In the order in which they are computed. Every token is in one that is not merged; a trunk has a kernel
             of its own where it is long.
     """
 
-    def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH) -> None:
-        seen_alone: list[tuple[_Range | _Batch, Kernel]] = [(batch, FLASH) for batch in _batches(packed)]
+    def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH, *, joins: bool = False) -> None:
+        self.parts = [_Part(batch, batch, FLASH) for batch in _batches(packed)]
+        short: list[tuple[_Range, _Range]] = []
         for span in packed.spans:
-            kernel = trunk_kernel if span.end - span.start >= LONG_TRUNK else FLASH
-            seen_alone.append((_Range(span.start, span.end), kernel))
+            trunk = _Range(span.start, span.end)
+            if span.end - span.start >= LONG_TRUNK:
+                self.parts.append(_Part(trunk, trunk, trunk_kernel))
+            else:
+                short.append((trunk, trunk))
             for group in span.groups:
                 if group.paths is not None:
+                    nodes = _Range(group.start, group.end)
                     trie = Kernel("trie", partial(_attend_to_paths, group.paths), _refuse)
-                    seen_alone.append((_Range(group.start, group.end), trie))
-        self.parts = [_Part(tokens, tokens, kernel) for tokens, kernel in seen_alone]
-        self.parts += [_Part(*ranges, _ALL_KEYS, is_merged=True) for ranges in _chunks(packed)]
+                    self.parts.append(_Part(nodes, nodes, trie))
+        chunks, are_disjoint = _chunks(packed, LONG_JOINED if joins else LONG)
+        device = packed.input_ids.device if joins else None
+        self.parts += _meet(short, FLASH, device)
+        self.parts += _meet(chunks, _ALL_KEYS, device if are_disjoint else None, is_merged=True)
 
     def attend(
         self,
@@ -256,11 +271,11 @@ def _accumulator(like: Tensor) -> Tensor:
     return like.new_empty(1, length, heads, width, dtype=exact).transpose(1, 2)
 
 
-def _chunks(packed: PackedTrees) -> list[tuple[_Range, _Range]]:
-    """Replies, and a part of their trunk: together all that replies see of it.
+def _chunks(packed: PackedTrees, long: int) -> tuple[list[tuple[_Range, _Range]], bool]:
+    """Replies, and a part of their trunk: together all that replies see of it; and whether a reply is in one pair only.
 
-    The parts are the chunks between two forks, by all replies behind them; where these are short, the whole trunk
-    before a step, by its replies.
+    The parts are the chunks between two forks, by all replies behind them; where these are shorter than `long` in the
+    mean, the whole trunk before a step, by its replies.
     """
     chunks = [
         (_Range(groups[0].start, groups[-1].end), _Range(span.start + start, span.start + end))
@@ -269,13 +284,40 @@ def _chunks(packed: PackedTrees) -> list[tuple[_Range, _Range]]:
         for sees, run in groupby(span.groups, lambda group: group.visible >= end)  # noqa: B023 - consumed at once
         if sees and (groups := [*run])
     ]
-    if sum(seen.end - seen.start for _, seen in chunks) >= LONG * len(chunks):
-        return chunks
-    return [
+    if sum(seen.end - seen.start for _, seen in chunks) >= long * len(chunks):
+        return chunks, False
+    steps = [
         (_Range(group.start, group.end), _Range(span.start, span.start + group.visible))
         for span in packed.spans
         for group in span.groups
     ]
+    return steps, True
+
+
+def _meet(
+    pairs: Sequence[tuple[_Range, _Range]], kernel: Kernel, joined_on: torch.device | None, *, is_merged: bool = False
+) -> list[_Part]:
+    """A part for each pair of queries and keys, or for as many as JOINED_KEYS allows (`joined_on` their device)."""
+    parts = []
+    for some in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
+        if joined_on is None or len(some) == 1:
+            parts.append(_Part(*some[0], kernel, is_merged))
+            continue
+        lengths = [[tokens.end - tokens.start for tokens in ranges] for ranges in zip(*some, strict=True)]
+        ends = [torch.tensor([*accumulate(own, initial=0)], dtype=torch.int32) for own in lengths]
+        sequences = Sequences(lengths, [to_device(each, joined_on) for each in ends])
+        is_causal = kernel is FLASH
+        forward = partial(sequences.attend, is_causal=is_causal)
+        joined = Kernel("varlen", forward, partial(sequences.attend_backward, is_causal=is_causal))
+        queries, keys = (_join(ranges, joined_on) for ranges in zip(*some, strict=True))
+        parts.append(_Part(queries, keys, joined, is_merged))
+    return parts
+
+
+def _join(ranges: Sequence[_Range], device: torch.device) -> _Batch:
+    """Tokens of several ranges as one branch."""
+    positions = torch.cat([torch.arange(own.start, own.end) for own in ranges])
+    return _Batch(len(positions), *(to_device(each, device) for each in (positions, torch.arange(len(positions)))))
 
 
 def _batches(packed: PackedTrees) -> list[_Batch]:

@@ -1,6 +1,7 @@
 """Each attention gives what unpacked float32 rows give: log-probabilities and gradients."""
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from benchmarks.speed.passes import Dense, build_dense_mask
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
-from train.attention.choice import Shape, find_fault, find_kernels
-from train.attention.partial import attend_part
+from train.attention.choice import Shape, find_fault, find_joined_fault, find_kernels
+from train.attention.partial import attend_part, attend_part_backward
 from train.attention.structured import FLASH, Kernel, Structured
 from train.config import TinyModelConfig
 from train.policy import Policy
@@ -70,6 +71,50 @@ def test_every_kernel_of_this_gpu_passes_its_trial(dtype: torch.dtype) -> None:
     shape = Shape(14, 2, 64, dtype, torch.device("cuda"))
     for kernel in find_kernels(shape):
         assert find_fault(kernel, shape) is None, kernel.name
+    assert dtype == torch.float32 or find_joined_fault(shape) is None
+
+
+def _cut(tensors: tuple[Any, ...], ends: Any) -> list[list[Any]]:
+    """(tokens, heads, d) of each sequence as a batch of one."""
+    spans = list(pairwise(ends.tolist()))
+    return [[each[start:end].transpose(0, 1)[None] for each in tensors] for start, end in spans]
+
+
+def attend_varlen(query: Any, key: Any, value: Any, ends: Any, key_ends: Any, *sizes: Any, scale: float) -> Any:
+    """torch's flash attention over sequences one after the other, which CUDA alone has."""
+    longest, longest_key, _, is_causal, _ = sizes
+    assert (ends.diff().max(), key_ends.diff().max()) == (longest, longest_key)
+    sequences = zip(_cut((query,), ends), _cut((key, value), key_ends), strict=True)
+    parts = [attend_part(*own, *keys, scale, is_causal=is_causal) for own, keys in sequences]
+    outputs, log_sums = zip(*parts, strict=True)
+    return torch.cat(outputs, 2)[0].transpose(0, 1), torch.cat(log_sums, 2)[0]
+
+
+def attend_varlen_backward(gradient: Any, query: Any, key: Any, value: Any, *others: Any, scale: float) -> Any:
+    output, log_sums, ends, key_ends, _, _, _, is_causal, *_ = others
+    of_queries, of_keys = _cut((gradient, query, output, log_sums.T[..., None]), ends), _cut((key, value), key_ends)
+    parts = [
+        attend_part_backward(own, (queries, *keys), (results, sums[..., 0]), scale, is_causal=is_causal)
+        for (own, queries, results, sums), keys in zip(of_queries, of_keys, strict=True)
+    ]
+    return tuple(torch.cat(each, 2)[0].transpose(0, 1) for each in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("fault", [None, "its results differ", "its gradients differ"])
+def test_sequences_that_one_kernel_takes_are_attended_to_as_each_alone(
+    monkeypatch: pytest.MonkeyPatch, fault: str | None
+) -> None:
+    def forward(*inputs: Any, scale: float) -> Any:
+        return attend_varlen(*inputs, scale=scale * (2 if fault == "its results differ" else 1))
+
+    def backward(*inputs: Any, scale: float) -> Any:
+        return attend_varlen_backward(*inputs, scale=scale * (2 if fault == "its gradients differ" else 1))
+
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", forward)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", backward)
+    for shape in (Shape(4, 2, 8, torch.float32, CPU), Shape(3, 3, 16, torch.float32, CPU)):
+        found = find_joined_fault(shape)
+        assert found is None if fault is None else fault in str(found)
 
 
 def _sees_what_comes(*inputs: Any, scale: float) -> Any:
