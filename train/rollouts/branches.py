@@ -125,21 +125,21 @@ class Branches:
         own_keys, own_values = own[:, :, :, : self.length + 1]
         own_keys[:, :, -1:], own_values[:, :, -1:] = key, value
         grouped = query.reshape(len(query), self._kv_heads, -1, query.shape[3])  # (R, K, queries each, d)
-        output, log_sums = (part.transpose(0, 1) for part in self._attend_to_trunks(layer, grouped, scale))
+        parts = self._attend_to_trunks(layer, grouped.transpose(0, 1)[None], scale)
+        output, log_sums = (part[0].unflatten(1, grouped.shape[::2]).transpose(0, 1) for part in parts)
         merged, _ = merge_parts(output, log_sums, *attend_part(grouped, own_keys, own_values, scale))
         return merged.to(query.dtype).reshape(query.shape)
 
-    def _attend_to_trunks(self, layer: int, query: Tensor, scale: float) -> list[Tensor]:
-        """(R, K, queries each, d) -> outputs (K, R, queries each, d) and log-sums (K, R, queries each)."""
+    def _attend_to_trunks(self, layer: int, query: Tensor, scale: float) -> Sequence[Tensor]:
+        """(1, K, R, queries each, d) -> outputs (1, K, R * queries each, d) and log-sums (1, K, R * queries each)."""
         parts = []
         for block in self._blocks:
             seen = slice(block.visible.start, block.visible.start + block.visible.length)
             keys, values = self._cache[layer][:, None, :, seen]
             # All queries of a key-value head are rows of one block.
-            rows = query[block.rows].transpose(0, 1).flatten(1, 2)[None]
-            part = attend_part(rows, keys, values, scale, bias=block.bias)
-            parts.append([each[0].unflatten(1, (-1, query.shape[2])) for each in part])
-        return parts[0] if len(parts) == 1 else [torch.cat(each, dim=1) for each in zip(*parts, strict=True)]
+            rows = query[:, :, block.rows].flatten(2, 3)
+            parts.append(attend_part(rows, keys, values, scale, bias=block.bias))
+        return parts[0] if len(parts) == 1 else [torch.cat(each, dim=2) for each in zip(*parts, strict=True)]
 
     def _prepare(self) -> None:
         """Groups the rows in few blocks, each with at most MAX_MASKED_SCORES; on CUDA with none."""

@@ -152,7 +152,7 @@ def test_hours_of_passes_are_those_that_a_gpu_took(model: str, tokens: int, figu
 
 @pytest.mark.parametrize(("model", "shape"), [("0.5B", "qwen0.5b"), ("3B", "qwen3b")])
 def test_hours_of_sampling_are_those_that_a_gpu_took(model: str, shape: str) -> None:
-    (tokens_per_s,) = recorded("rollouts_gpu", f"rollouts_gpu.{shape}.prompts.generate.tf32")
+    (tokens_per_s,) = recorded("rollouts_gpu", f"rollouts_gpu.{shape}.prompts.tf32.generate")
     reply = ReplySpan(1, 8192, 8192 + REPLY, TYPES[0])
     batch = [(SessionTokens(str(index), [0] * (8192 + REPLY), [reply]), [reply]) for index in range(64)]
     flops = FlopCounter(build_on_meta(qwen2_config(model), None))
