@@ -6,7 +6,8 @@
 
 The backward pass of each part receives the merged result and log-sum-exp, so that the gradients of the parts add up (as
 in FlashAttention, Dao et al. 2205.14135, section 3.1). Only queries, keys, values and the result are kept for it. One
-algorithm for CPU and CUDA; a trunk may have a kernel of its own, as long sequences want (choice.py).
+algorithm for CPU and CUDA; a trunk may have a kernel of its own, as long sequences want, and on CUDA one kernel may
+serve many short sequences (choice.py).
 """
 
 from collections import defaultdict
