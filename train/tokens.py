@@ -228,7 +228,7 @@ class _Conversation:
 
     def fit(self, step: int, max_tokens: int, long_pages: LongPages) -> _Fit | None:
         """The pages that `step`'s prompt shows if it may have `max_tokens`; None: it does not fit at all."""
-        left_out = step + 1
+        left_out = 0 if self._length(step, 0) <= max_tokens else step + 1  # mostly all fits
         while left_out > 0 and self._length(step, left_out - 1) <= max_tokens:
             left_out -= 1
         if left_out <= step:
