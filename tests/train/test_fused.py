@@ -50,6 +50,5 @@ def test_parts_that_are_wrong_or_do_not_compile_leave_the_modules(tiny: Tiny, fa
 
 
 @pytest.mark.gpu
-@pytest.mark.filterwarnings("default")  # torch's compiler warns of what its own modules use
 def test_torch_compiles_them_on_this_gpu(tiny: Tiny) -> None:
     assert "fused (" in fuse(own_model(tiny).cuda(), torch.bfloat16)

@@ -163,6 +163,14 @@ def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: A
     assert seen[0] == seen[1] and len(seen[0]) == 2
 
 
+def test_a_page_that_fits_only_behind_what_it_repeats_is_whole(tiny: Tiny) -> None:
+    page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(20))
+    steps = tuple(Step(page=own, action=Terminate()) for own in (page, 4 * page))
+    session = msgspec.structs.replace(tiny.sessions[0], steps=steps)
+    trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(pages="changes"), COMPACT, 700)
+    assert [trunk.page_cut for trunk in trunks] == [False]
+
+
 @pytest.mark.long
 def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
     store = long_store(tmp_path / "store", 12, median=1000)

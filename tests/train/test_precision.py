@@ -70,6 +70,10 @@ def test_a_precision_that_is_imitated_is_warned_of(machine: Path) -> None:
     assert format_precision("bfloat16_autocast") == "precision: bfloat16_autocast"
 
 
+def test_float32_is_no_autocast() -> None:
+    assert autocast_dtype("float32") is None
+
+
 def test_statistics_under_autocast_are_float32_and_close_to_those_in_float32(tiny: Tiny, packed: PackedTrees) -> None:
     model = own_model(tiny)
     with torch.no_grad():

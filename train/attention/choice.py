@@ -120,12 +120,7 @@ def get_available_bytes(model: Any, reserved: float) -> float:
 
 def find_fault(kernel: Kernel, shape: Shape) -> str | None:
     """The fault of a kernel on this machine, in one line; None: what it computes equals plain products in float32."""
-    generator = torch.Generator().manual_seed(0)
-    heads = (shape.heads, shape.heads, shape.key_value_heads, shape.key_value_heads)
-    gradient, *inputs = (
-        torch.randn(1, count, TRIAL_TOKENS, shape.width, generator=generator).to(shape.device, shape.dtype)
-        for count in heads
-    )
+    gradient, *inputs = _draw(shape, TRIAL_TOKENS)
 
     def compute() -> list[Tensor]:
         result = kernel.forward(*inputs, scale=SCALE)
@@ -146,11 +141,7 @@ def find_joined_fault(shape: Shape) -> str | None:
     """The fault of one kernel for many short sequences, as `find_fault`: beside a kernel for each."""
     trees = [SessionTree([1] * length, [5, length], [[[1] * 3, [1] * 9]] * 2) for length in (7, 40, 150)]
     packed = pack(trees).to(shape.device)
-    generator = torch.Generator().manual_seed(0)
-    gradient, *inputs = (
-        torch.randn(1, count, packed.input_ids.shape[1], shape.width, generator=generator).to(shape.device, shape.dtype)
-        for count in (shape.heads, shape.heads, shape.key_value_heads, shape.key_value_heads)
-    )
+    gradient, *inputs = _draw(shape, packed.input_ids.shape[1])
 
     def compute(*, joins: bool) -> list[Tensor]:
         query, key, value = leaves = [each.detach().requires_grad_() for each in inputs]
@@ -159,3 +150,12 @@ def find_joined_fault(shape: Shape) -> str | None:
 
     names = ("results", *["gradients"] * 3)
     return find_difference(lambda: compute(joins=True), compute(joins=False), names, shape.dtype, TOLERANCES)
+
+
+def _draw(shape: Shape, tokens: int) -> list[Tensor]:
+    """A gradient of the output, queries, keys and values, at random."""
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(1, heads, tokens, shape.width, generator=generator).to(shape.device, shape.dtype)
+        for heads in (shape.heads, shape.heads, shape.key_value_heads, shape.key_value_heads)
+    ]

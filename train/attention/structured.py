@@ -157,8 +157,8 @@ class Structured:
                     self.parts.append(_Part(nodes, nodes, trie))
         chunks, are_disjoint = _chunks(packed, LONG_JOINED if joins else LONG)
         device = packed.input_ids.device if joins else None
-        self.parts += _meet(short, FLASH, device)
-        self.parts += _meet(chunks, _ALL_KEYS, device if are_disjoint else None, is_merged=True)
+        self.parts += _meet(short, device)
+        self.parts += _meet(chunks, device if are_disjoint else None, is_merged=True)
 
     def attend(
         self,
@@ -296,10 +296,10 @@ def _chunks(packed: PackedTrees, long: int) -> tuple[list[tuple[_Range, _Range]]
 
 
 def _meet(
-    pairs: Sequence[tuple[_Range, _Range]], kernel: Kernel, joined_on: torch.device | None, *, is_merged: bool = False
+    pairs: Sequence[tuple[_Range, _Range]], joined_on: torch.device | None, *, is_merged: bool = False
 ) -> list[_Part]:
     """A part for each pair of queries and keys, or for as many as JOINED_KEYS allows (`joined_on` their device)."""
-    parts = []
+    parts, kernel, is_causal = [], _ALL_KEYS if is_merged else FLASH, not is_merged
     for some in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
         if joined_on is None or len(some) == 1:
             parts.append(_Part(*some[0], kernel, is_merged))
@@ -307,7 +307,6 @@ def _meet(
         lengths = [[tokens.end - tokens.start for tokens in ranges] for ranges in zip(*some, strict=True)]
         ends = [torch.tensor([*accumulate(own, initial=0)], dtype=torch.int32) for own in lengths]
         sequences = Sequences(lengths, [to_device(each, joined_on) for each in ends])
-        is_causal = kernel is FLASH
         forward = partial(sequences.attend, is_causal=is_causal)
         joined = Kernel("varlen", forward, partial(sequences.attend_backward, is_causal=is_causal))
         queries, keys = (_join(ranges, joined_on) for ranges in zip(*some, strict=True))
