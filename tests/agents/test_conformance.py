@@ -100,10 +100,7 @@ class CountsPlaces(GoodBatch):
         return [format_reply(str(place), Terminate()) for place in range(len(observations))]
 
 
-class CountsCompany(GoodBatch):
-    def act(self, observation: Observation) -> str:
-        return self.act_batch([observation])[0]
-
+class CountsCompany(CountsPlaces):
     def act_batch(self, observations: Sequence[Observation]) -> list[str]:
         return [format_reply(str(len(observations)), Terminate())] * len(observations)
 

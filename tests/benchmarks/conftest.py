@@ -1,5 +1,6 @@
 """A small store of the demo shop that the tests of this room share."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,9 @@ def store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stores") / "demo"
     demo_store_at(path, 60, seed=4)
     return path
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the module's own finished run, to change."""
+    return Path(shutil.copytree(finished, tmp_path / "copied"))

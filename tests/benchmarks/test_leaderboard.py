@@ -70,11 +70,6 @@ def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "copied"))
-
-
 def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "my_agent.py").write_text(TEN_LINES, encoding="utf-8")
     call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]

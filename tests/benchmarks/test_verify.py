@@ -1,7 +1,6 @@
 """What `verify` finds, edit by edit, and what only a rerun finds."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,6 @@ def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     out = tmp_path_factory.mktemp("runs") / "finished"
     assert main([*AGENTS, "--store", str(store_path), "--out", str(out)]) == 0
     return out
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "copied"))
 
 
 @pytest.fixture

@@ -1,13 +1,22 @@
 """A small session that the tests of this room share."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
+from tests.demo_stores import demo_store_at
 
 # A busy machine is no reason to fail.
 settings.register_profile("no_deadline", deadline=None)
 settings.load_profile("no_deadline")
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty sessions of the demo shop."""
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 
-__all__ = ["answer", "random_action", "random_sessions", "ten_steps"]
+__all__ = ["answer", "noisy", "random_action", "random_sessions", "ten_steps"]
 
 REWARD = reward_preset("shop_r1")
 NAMES = (
@@ -54,6 +54,16 @@ def random_action(rng: random.Random) -> Action:
     if kind < 0.6:
         return Click(name=rng.choice(NAMES))
     return TypeAndSubmit(name="q", text=rng.choice(TEXTS)) if kind < 0.8 else Terminate()
+
+
+def noisy(share: float, seed: int) -> Callable[[Session, int], Action | str]:
+    """An agent that is right in a share of the steps, and else answers anything or nothing that can be read."""
+    rng = random.Random(seed)
+
+    def reply(session: Session, index: int) -> Action | str:
+        return session.steps[index].action if rng.random() < share else rng.choice(["?", random_action(rng)])
+
+    return reply
 
 
 def answer(sessions: list[Session], reply: Callable[[Session, int], Action | str | None]) -> list[StepRecord]:

@@ -21,15 +21,9 @@ from shop_env.env import ReplayEnv
 from shop_env.observation import ContextConfig, observe
 from shop_env.replies import format_reply
 from shop_env.reward import REWARD_PRESETS, RewardConfig, best_breakdown, score_reply
-from tests.demo_stores import demo_store_at
 from tests.processes import run_python
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
-
-
-@pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 
 
 def make(**options: Any) -> gymnasium.Env:

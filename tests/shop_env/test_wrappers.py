@@ -15,14 +15,8 @@ from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
 from shop_env.observation import Observation, observe
 from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
-from tests.demo_stores import demo_store_at
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.memory_store import MemoryStore
-
-
-@pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 40, seed=3).path
 
 
 def see(page: str, goal: str = "") -> Observation:

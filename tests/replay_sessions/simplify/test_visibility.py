@@ -5,14 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay_sessions.simplify import simplify
+from tests.replay_sessions.simplify.test_actions import names
 
 
 def body(html: str) -> str:
     return simplify(html).html.split("<body>")[1].split("\n</body>")[0].strip()
-
-
-def names(html: str) -> list[str]:
-    return [element.name for element in simplify(html).elements]
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,11 @@ from scipy.special import expit, logit
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
-from replay_sessions.schema import Action, Click, Session
+from replay_sessions.schema import Click
 from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.intervals import estimate_metrics
-from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
-
-
-def noisy(share: float, seed: int):  # type: ignore[no-untyped-def]
-    rng = random.Random(seed)
-
-    def reply(session: Session, index: int) -> Action | str:
-        return session.steps[index].action if rng.random() < share else rng.choice(["?", random_action(rng)])
-
-    return reply
+from tests.shop_env.planted import answer, noisy, random_sessions, ten_steps
 
 
 def width(estimate: Estimate) -> float:

@@ -7,24 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from replay_sessions.schema import Action, Click, Session, Terminate
-from shop_env.metrics import MetricChoices, StepRecord, paired_test, step_metrics
+from replay_sessions.schema import Click, Session, Terminate
+from shop_env.metrics import MetricChoices, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics, find_metric
 from shop_env.metrics.clustered_errors import ClusteredError, t_interval
 from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.intervals import influences
 from shop_env.metrics.step_record import TOO_LONG
 from shop_env.metrics.step_table import StepTable
-from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
-
-
-def noisy(sessions: list[Session], share: float, seed: int) -> list[StepRecord]:
-    rng = random.Random(seed)
-
-    def reply(session: Session, index: int) -> Action | str:
-        return session.steps[index].action if rng.random() < share else rng.choice(["?", random_action(rng)])
-
-    return answer(sessions, reply)
+from tests.shop_env.planted import answer, noisy, random_action, random_sessions, ten_steps
 
 
 def users_of_one_size() -> list[Session]:
@@ -45,7 +36,7 @@ def users_of_one_size() -> list[Session]:
 
 def test_of_users_of_one_size_it_is_the_paired_t_test_of_their_accuracies() -> None:
     sessions = users_of_one_size()
-    a, b = noisy(sessions, 0.8, 2), noisy(sessions, 0.3, 3)
+    a, b = answer(sessions, noisy(0.8, 2)), answer(sessions, noisy(0.3, 3))
     by_user = [
         [np.mean([r.predicted == r.logged for r in side if r.user_id == f"u{user}"]) for user in range(12)]
         for side in (a, b)
@@ -75,7 +66,7 @@ def test_every_metric_can_be_tested_and_the_other_way_round_it_is_the_same(metri
                 pages_left_out=rng.randrange(3),
                 problem=TOO_LONG if rng.random() < 0.1 * number else r.problem,
             )
-            for r in noisy(sessions, share, number)
+            for r in answer(sessions, noisy(share, number))
         ]
         for number, share in enumerate((0.7, 0.4), start=1)
     ]
@@ -96,7 +87,7 @@ def test_every_metric_can_be_tested_and_the_other_way_round_it_is_the_same(metri
 
 
 def test_influences_are_residuals_over_steps_and_sum_to_nothing() -> None:
-    table = StepTable(noisy(random_sessions(20, 5), 0.6, 5), MetricChoices())
+    table = StepTable(answer(random_sessions(20, 5), noisy(0.6, 5)), MetricChoices())
     exact = exact_steps(table)
     of_accuracy = influences(find_metric("exact_accuracy", MetricChoices()), _rows(table, "exact_accuracy"))
     assert of_accuracy == pytest.approx((exact - exact.mean()) / len(table), abs=1e-9)
@@ -110,7 +101,7 @@ def _rows(table: StepTable, metric: str) -> np.ndarray:
 
 def test_the_influence_of_a_user_on_macro_f1_foretells_what_leaving_the_user_out_does() -> None:
     sessions = random_sessions(300, 6)
-    records = noisy(sessions, 0.5, 6)
+    records = answer(sessions, noisy(0.5, 6))
     table = StepTable(records, MetricChoices())
     of_steps = influences(find_metric("type_f1_macro", MetricChoices()), _rows(table, "type_f1_macro"))
     whole = step_metrics(records)["type_f1_macro"]
@@ -121,7 +112,7 @@ def test_the_influence_of_a_user_on_macro_f1_foretells_what_leaving_the_user_out
 
 
 def test_an_agent_does_not_differ_from_itself() -> None:
-    records = noisy(random_sessions(30, 7, users=10), 0.5, 7)
+    records = answer(random_sessions(30, 7, users=10), noisy(0.5, 7))
     found = paired_test(records, records, "type_f1_macro")
     assert found is not None
     assert (found.difference, found.standard_error, found.p_value) == (0, 0, 1)
@@ -138,7 +129,7 @@ def test_a_difference_that_all_users_share_is_as_likely_as_their_signs() -> None
 
 def test_a_single_user_or_no_step_to_count_is_no_test() -> None:
     sessions = [session for session in ten_steps() if session.user_id == "ada"]
-    a, b = noisy(sessions, 1, 1), noisy(sessions, 0, 2)
+    a, b = answer(sessions, noisy(1, 1)), answer(sessions, noisy(0, 2))
     alone, by_session = (paired_test(a, b, "exact_accuracy", cluster=cluster) for cluster in ("user", "session"))
     assert alone is not None and by_session is not None
     assert (alone.clusters, alone.standard_error, alone.p_value) == (1, None, None)

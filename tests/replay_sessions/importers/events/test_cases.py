@@ -7,7 +7,7 @@ import pytest
 from replay_sessions import Session, SessionStore, find_elements
 from replay_sessions.importers.events.importer import EventsImporter, EventsOptions
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.schema import describe_action
+from tests.replay_sessions.importers.test_cases import words_of
 
 CASES = Path(__file__).parents[3] / "fixtures" / "cases"
 BUYS = [
@@ -25,10 +25,6 @@ def sessions_of(source: str, mapping: str, out: Path, **options: float) -> list[
     mapping = str(path.parent / mapping) if mapping.endswith(".toml") else mapping
     run_import(EventsImporter(path, EventsOptions(mapping=mapping, **options)), out / "store")
     return list(SessionStore.open(out / "store").sessions())
-
-
-def words_of(session: Session) -> list[str]:
-    return [describe_action(step.action) for step in session.steps]
 
 
 def pages_of(sessions: list[Session]) -> list[str]:

@@ -3,13 +3,10 @@ from hypothesis import strategies as st
 
 from replay_sessions.elements import find_elements
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
+from tests.replay_sessions.test_elements import names
 
 nested_angles = NOTATIONS["nested_angles"]
 bracket_lines = NOTATIONS["bracket_lines"]
-
-
-def names(page: str) -> list[str]:
-    return [element.name for element in find_elements(page)]
 
 
 def test_html_stays_as_it_stands() -> None:
