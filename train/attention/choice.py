@@ -9,6 +9,7 @@ kernel that is wrong on this machine (a driver, an operator that is not public) 
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from train.session_tree import SessionTree, TreeAttention, get_head_shape, pack
 
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of one attention: tighter than those of whole layers
 SCALE, TRIAL_TOKENS = 0.2, 300
+TREES = [SessionTree([1] * length, [5, length], [[[1] * 3, [1] * 9]] * 2) for length in (7, 40, 150)]
 HOPPER = 9  # CUDA's compute capability
 
 
@@ -137,9 +139,8 @@ def find_fault(kernel: Kernel, shape: Shape) -> str | None:
     return find_difference(compute, wanted, names, shape.dtype, TOLERANCES)
 
 
-def find_joined_fault(shape: Shape) -> str | None:
+def find_joined_fault(shape: Shape, trees: Sequence[SessionTree] = TREES) -> str | None:
     """The fault of one kernel for many short sequences, as `find_fault`: beside a kernel for each."""
-    trees = [SessionTree([1] * length, [5, length], [[[1] * 3, [1] * 9]] * 2) for length in (7, 40, 150)]
     packed = pack(trees).to(shape.device)
     gradient, *inputs = _draw(shape, packed.input_ids.shape[1])
 

@@ -11,7 +11,7 @@ serve many short sequences (choice.py).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby, pairwise
@@ -84,12 +84,12 @@ class _Batch:
 
     Attributes:
         positions: Of all in the pack, (branches * longest,).
-        own: The indices in it that are neither padding nor copies.
+        own: The indices in it that are neither padding nor copies; None: all.
     """
 
     longest: int
     positions: Tensor
-    own: Tensor
+    own: Tensor | None
 
     def take(self, tokens: Tensor) -> Tensor:
         """(1, heads, L, …) of a pack -> (branches, heads, longest, …)."""
@@ -97,6 +97,8 @@ class _Batch:
 
     def take_own(self, tokens: Tensor) -> Tensor:
         """The same with zeros for copies: their gradients would count a token several times."""
+        if self.own is None:
+            return self.take(tokens)
         own = tokens[0].transpose(0, 1).index_select(0, self.positions[self.own])
         return self._batch(own.new_zeros(len(self.positions), *own.shape[1:]).index_copy_(0, self.own, own))
 
@@ -106,8 +108,10 @@ class _Batch:
 
     def put(self, values: Tensor, tokens: Tensor) -> None:
         """The way back, of what is no copy."""
-        own = values.transpose(1, 2).flatten(0, 1).index_select(0, self.own)
-        tokens[0].transpose(0, 1).index_copy_(0, self.positions[self.own], own.to(tokens.dtype))
+        rows, positions = values.transpose(1, 2).flatten(0, 1), self.positions
+        if self.own is not None:
+            rows, positions = rows.index_select(0, self.own), positions[self.own]
+        tokens[0].transpose(0, 1).index_copy_(0, positions, rows.to(tokens.dtype))
 
     def add(self, values: Tensor, tokens: Tensor) -> None:
         """Adds to them what their copies received too; padding received zeros."""
@@ -133,8 +137,8 @@ class Structured:
 
     Args:
         trunk_kernel: Of long trunks.
-        joins: Whether one kernel serves all short trunks, and one all replies behind short chunks: in half precision
-            on CUDA, where many small kernels cost the host more than they compute.
+        joins: Whether one kernel serves all short trunks and all replies among themselves, and one all replies behind
+            short chunks: in half precision on CUDA, where small kernels and copies cost more than what they compute.
 
     Attributes:
         parts: In the order in which they are computed. Every token is in one that is not merged; a trunk has a kernel
@@ -142,14 +146,16 @@ class Structured:
     """
 
     def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH, *, joins: bool = False) -> None:
-        self.parts = [_Part(batch, batch, FLASH) for batch in _batches(packed)]
-        short: list[tuple[_Range, _Range]] = []
+        branches = _branches(packed)
+        short = [_Range(own[0], own[-1] + 1) for own, copies in branches if joins and not copies]
+        batches = _batch([branch for branch in branches if not joins or branch[1]], packed.input_ids.device)
+        self.parts = [_Part(batch, batch, FLASH) for batch in batches]
         for span in packed.spans:
             trunk = _Range(span.start, span.end)
             if span.end - span.start >= LONG_TRUNK:
                 self.parts.append(_Part(trunk, trunk, trunk_kernel))
             else:
-                short.append((trunk, trunk))
+                short.append(trunk)
             for group in span.groups:
                 if group.paths is not None:
                     nodes = _Range(group.start, group.end)
@@ -157,7 +163,7 @@ class Structured:
                     self.parts.append(_Part(nodes, nodes, trie))
         chunks, are_disjoint = _chunks(packed, LONG_JOINED if joins else LONG)
         device = packed.input_ids.device if joins else None
-        self.parts += _meet(short, device)
+        self.parts += _meet([(own, own) for own in sorted(short)], device)
         self.parts += _meet(chunks, device if are_disjoint else None, is_merged=True)
 
     def attend(
@@ -314,36 +320,45 @@ def _meet(
     return parts
 
 
-def _join(ranges: Sequence[_Range], device: torch.device) -> _Batch:
-    """Tokens of several ranges as one branch."""
+def _join(ranges: Sequence[_Range], device: torch.device) -> _Range | _Batch:
+    """Tokens of several ranges as one branch; as they are, where each range follows the one before."""
+    if all(before.end == after.start for before, after in pairwise(ranges)):
+        return _Range(ranges[0].start, ranges[-1].end)
     positions = torch.cat([torch.arange(own.start, own.end) for own in ranges])
-    return _Batch(len(positions), *(to_device(each, device) for each in (positions, torch.arange(len(positions)))))
+    return _Batch(len(positions), to_device(positions, device), None)
 
 
-def _batches(packed: PackedTrees) -> list[_Batch]:
-    """All branches of a pack, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
-    branches = []  # the tokens of each, and how many of them are copies
+_Branch = tuple[list[int], int]
+"""The positions of its tokens, and how many of them are copies."""
+
+
+def _branches(packed: PackedTrees) -> list[_Branch]:
+    """All replies and continuations of a pack."""
+    branches = []
     for _, group, positions, replaced in packed.branches():
         if group.paths is None:
             branches.append(([*range(positions.start, replaced.stop)], 0))
             if continuation := range(replaced.stop, positions.stop):
                 copied = range(positions.start, replaced.start)
                 branches.append(([*copied, *continuation], len(copied)))
-    branches.sort(key=lambda branch: len(branch[0]), reverse=True)
+    return branches
 
-    def is_padded(batch: Sequence[tuple[list[int], int]], branch: tuple[list[int], int]) -> tuple[bool]:
+
+def _batch(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Batch]:
+    """Branches side by side, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
+
+    def is_padded(batch: Sequence[_Branch], branch: _Branch) -> tuple[bool]:
         lengths = [len(tokens) for tokens, _ in (*batch, branch)]
         return (lengths[0] * len(lengths) > max(2 * sum(lengths), PADDED),)
 
-    return [_batch(batch, packed.input_ids.device) for batch in split_batches(branches, is_padded, False)]
-
-
-def _batch(branches: Sequence[tuple[list[int], int]], device: torch.device) -> _Batch:
-    # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
-    longest = len(branches[0][0])
-    positions: list[int] = []
-    own: list[int] = []
-    for tokens, copies in branches:
-        own += range(len(positions) + copies, len(positions) + len(tokens))
-        positions += [*tokens, *[tokens[-1]] * (longest - len(tokens))]
-    return _Batch(longest, *(to_device(torch.tensor(each), device) for each in (positions, own)))
+    descending = sorted(branches, key=lambda branch: len(branch[0]), reverse=True)
+    for batch in split_batches(descending, is_padded, False):
+        # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
+        longest = len(batch[0][0])
+        positions: list[int] = []
+        own: list[int] = []
+        for tokens, copies in batch:
+            own += range(len(positions) + copies, len(positions) + len(tokens))
+            positions += [*tokens, *[tokens[-1]] * (longest - len(tokens))]
+        indices = None if len(own) == len(positions) else to_device(torch.tensor(own), device)
+        yield _Batch(longest, to_device(torch.tensor(positions), device), indices)

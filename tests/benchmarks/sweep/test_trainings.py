@@ -197,8 +197,7 @@ def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
 ) -> None:
     at = given.index("--") if "--" in given else len(given)
     assert main([*given[:at], "--out", str(tmp_path / "out"), *given[at:]]) == 2
-    error = capsys.readouterr().err
-    assert said in error
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

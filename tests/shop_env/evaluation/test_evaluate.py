@@ -228,8 +228,7 @@ def test_rows_of_enough_users_have_intervals_in_every_output() -> None:
     exact = estimate_metric(records, "exact_accuracy")
     assert row.figures["exact_accuracy"] == exact and exact.low is not None
     table = results_table([row])
-    text = format_cell(exact, "percent")
-    assert text in table.markdown()
+    assert format_cell(exact, "percent") in table.markdown()
     assert f",{exact.value},{exact.low},{exact.high}," in table.csv()
     assert not table.notes
 

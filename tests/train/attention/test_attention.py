@@ -13,7 +13,7 @@ from benchmarks.speed.passes import Dense, build_dense_mask
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
-from train.attention.choice import Shape, find_fault, find_joined_fault, find_kernels
+from train.attention.choice import TREES, Shape, find_fault, find_joined_fault, find_kernels
 from train.attention.partial import attend_part, attend_part_backward
 from train.attention.structured import FLASH, Kernel, Structured
 from train.config import TinyModelConfig
@@ -107,7 +107,7 @@ def attend_varlen_backward(*inputs: Any, scale: float) -> Any:
     [(1, 1, "None"), (2, 1, "its results differ"), (1, 2, "its gradients differ")],
 )
 def test_sequences_that_one_kernel_takes_are_attended_to_as_each_alone(
-    monkeypatch: pytest.MonkeyPatch, factor: int, backward_factor: int, fault: str
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, factor: int, backward_factor: int, fault: str
 ) -> None:
     def scaled(attend: Any, by: int) -> Any:
         return lambda *inputs, scale: attend(*inputs, scale=by * scale)
@@ -115,7 +115,8 @@ def test_sequences_that_one_kernel_takes_are_attended_to_as_each_alone(
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", scaled(attend_varlen, factor))
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", scaled(attend_varlen_backward, backward_factor))
     for shape in (Shape(4, 2, 8, torch.float32, CPU), Shape(3, 3, 16, torch.float32, CPU)):
-        assert str(find_joined_fault(shape)).startswith(fault)
+        for trees in (TREES, small_trees(tiny)):
+            assert str(find_joined_fault(shape, trees)).startswith(fault)
 
 
 def _sees_what_comes(*inputs: Any, scale: float) -> Any:
