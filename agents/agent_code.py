@@ -82,11 +82,14 @@ def module_file(spec: AgentSpec) -> Path:
     """
     if is_own(spec):
         return Path(inspect.getfile(inspect.unwrap(agent_class(spec)[0])))
-    module, colon, _ = installed_agents().get(spec.target, spec.target).rpartition(":")
+    module, colon, name = installed_agents().get(spec.target, spec.target).rpartition(":")
     if not colon or (module.endswith(".py") and not os.path.isfile(module)):
         agent_class(spec)  # says what is wrong
         raise UnknownAgent(f"Unknown agent '{spec.target}'")
     if module.endswith(".py"):
+        code = Path(module).read_bytes()
+        if name.encode() not in code and b"import *" not in code:
+            raise UnknownAgent(f"'{module}' has no '{name}'")
         return Path(module).absolute()
     if str(Path.cwd()) not in sys.path:  # as for `load_own`
         sys.path.append(str(Path.cwd()))

@@ -27,6 +27,9 @@ def check_model(path: str) -> None:
     file = find_file(path)
     if file.suffix == GGUF:
         _check_gguf(path, file)
+    elif file.is_dir():
+        if not any(file.glob("*config.json")):  # an adapter's is refused with what to do, by train/models.py
+            raise CheckpointMismatch(f"the model '{path}' cannot be loaded: its folder has no config.json. {EXPECTED}")
     elif not file.exists() and (reason := _why_not_on_hub(path)):
         raise CheckpointMismatch(
             f"the model '{path}' cannot be loaded: there is no such folder here, and as a hub id: {reason}. {EXPECTED}"

@@ -122,8 +122,7 @@ def test_buying_and_leaving_end_a_visit() -> None:
 def test_whoever_never_ends_is_truncated_by_gymnasium() -> None:
     env = gymnasium.make("ShopLive-v0")
     env.reset(seed=0)
-    ends = [env.step("?")[2:4] for _ in range(20)]
-    assert ends == [(False, False)] * 19 + [(False, True)]
+    assert [env.step("?")[2:4] for _ in range(20)] == [(False, False)] * 19 + [(False, True)]
     env = gymnasium.make("ShopLive-v0", max_episode_steps=2)
     env.reset(seed=0)
     assert [env.step("?")[2:4] for _ in range(2)] == [(False, False), (False, True)]
@@ -182,8 +181,7 @@ def test_the_same_seed_gives_the_same_visits() -> None:
 
 
 def test_without_a_seed_populations_differ() -> None:
-    goals = {LiveEnv().reset()[0]["goal"] for _ in range(4)}
-    assert len(goals) > 1
+    assert len({LiveEnv().reset()[0]["goal"] for _ in range(4)}) > 1
 
 
 def test_a_variant_is_what_its_visitors_see() -> None:

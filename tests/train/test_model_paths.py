@@ -20,6 +20,9 @@ def test_a_model_that_is_nowhere_is_refused(path: str, monkeypatch: pytest.Monke
 
 
 def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointMismatch, match="its folder has no"):
+        check_model(str(tmp_path))
+    (tmp_path / "config.json").touch()
     check_model(str(tmp_path))
 
 

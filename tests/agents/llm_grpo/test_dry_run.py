@@ -170,8 +170,7 @@ def recorded(record: str, name: str) -> list[float]:
 
 
 def test_the_docs_have_command_lines_for_one_gpu_and_for_several() -> None:
-    launchers = [words[0] for words in documented()]
-    assert {"torchrun", "shop-r1"} <= set(launchers)
+    assert {"torchrun", "shop-r1"} <= {words[0] for words in documented()}
 
 
 @pytest.mark.parametrize("words", [*documented()], ids=" ".join)

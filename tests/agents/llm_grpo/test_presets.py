@@ -70,8 +70,7 @@ def test_the_rows_of_calibration_differ_in_advantages_and_reward_alone() -> None
     assert (divided, undivided) == (TINY.grpo, msgspec.structs.replace(TINY.grpo, scale_rewards="none"))
     assert likelihood == undivided
     rewards = [config.phases[name].get_reward(RewardConfig()) for name in ("divided", "undivided", "log_likelihood")]
-    kinds = [reward.kind for reward in rewards]
-    assert kinds == ["binary", "binary", "log_likelihood"]
+    assert [reward.kind for reward in rewards] == ["binary", "binary", "log_likelihood"]
 
 
 def test_the_likelihood_is_no_reward_of_a_whole_run() -> None:
