@@ -37,6 +37,7 @@ _PARTS = ("sampling", "reference", "learning", "optimizer")
 _DEMO = Size(120, steps=6)
 _SIZES = {"0.55m": Size(60, steps=6, reply=30), "qwen0.5b": Size(8192, steps=1)}
 _SESSIONS = {"qwen0.5b": 16}
+_PACK = 65_536  # tokens: behind small packs a GPU waits for the host
 
 
 def measure(options: Options) -> Iterator[Measurement]:
@@ -64,11 +65,12 @@ def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[s
     model = build_model(shape, find_device(), with_trees=True).train()
     if autocast is not None:
         fuse(model, autocast)
-    chosen = choose_attention(model, gradient_checkpointing=None, autocast=autocast, tokens=32_768)
+    chosen = choose_attention(model, gradient_checkpointing=None, autocast=autocast, tokens=_PACK)
     policy = Policy(model, autocast=autocast, attention=chosen.attention, **chosen.passes._asdict())
     config = GrpoConfig(
         optimizer=OptimizerConfig(lr=1e-5), steps=1000, sessions_per_batch=sessions, tokens_per_batch=2**30,
         num_generations=size.replies, max_new_tokens=size.reply, filter_zero_variance=False,
+        max_batch_tokens=_PACK,
     )  # fmt: skip
     tokenizer = train_tokenizer(list(generate_sessions(20, seed=0)), TinyTokenizerConfig(), PromptConfig())
     trunks = [_build_trunk(size, SHAPES[shape]["vocab_size"], seed) for seed in range(sessions)]
