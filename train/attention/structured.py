@@ -148,7 +148,7 @@ class Structured:
     def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH, *, joins: bool = False) -> None:
         branches = _branches(packed)
         short = [_Range(own[0], own[-1] + 1) for own, copies in branches if joins and not copies]
-        batches = _batch([branch for branch in branches if not joins or branch[1]], packed.input_ids.device)
+        batches = _batches([branch for branch in branches if not joins or branch[1]], packed.input_ids.device)
         self.parts = [_Part(batch, batch, FLASH) for batch in batches]
         for span in packed.spans:
             trunk = _Range(span.start, span.end)
@@ -344,7 +344,7 @@ def _branches(packed: PackedTrees) -> list[_Branch]:
     return branches
 
 
-def _batch(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Batch]:
+def _batches(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Batch]:
     """Branches side by side, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
 
     def is_padded(batch: Sequence[_Branch], branch: _Branch) -> tuple[bool]:
