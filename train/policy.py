@@ -175,7 +175,7 @@ class Policy(nn.Module):
         self.training = model.training and adapter is None
         self._autocast, self._adapter = autocast, adapter
         self._head_precision = head_precision
-        self._attention = attention
+        self.attention = attention
         self._keeps_attention = gradient_checkpointing and keeps_attention
         if autocast is not None:
             _hold_frozen(model, autocast, with_head=head_precision == "bfloat16")
@@ -252,7 +252,7 @@ class Policy(nn.Module):
 
     def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
         """The output of `head`, which takes states (N, H), the output weight (V, H) and targets (N,), of a pack."""
-        attention = packed.attended_by(self._attention)
+        attention = packed.attended_by(self.attention)
         keeps = self._keeps_attention and self.training and torch.is_grad_enabled()
         if keeps and isinstance(attention, Structured):
             attention = KeptResults(attention)
@@ -288,7 +288,7 @@ class Policy(nn.Module):
             adapter = copy_adapter(model)
         else:
             model = copy.deepcopy(model).requires_grad_(False).eval()
-        return Policy(model, **self._precision, adapter=adapter, attention=self._attention)
+        return Policy(model, **self._precision, adapter=adapter, attention=self.attention)
 
     @property
     def _precision(self) -> dict[str, Any]:

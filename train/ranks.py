@@ -204,7 +204,7 @@ class ShardedPolicy(Policy):
         """A frozen copy of this policy, sharded as this one."""
         with self.summon_full_params() as policy:
             model = copy.deepcopy(policy.model).requires_grad_(False).eval()
-        return ShardedPolicy(model, self._ranks, attention=self._attention, **self._precision)
+        return ShardedPolicy(model, self._ranks, attention=self.attention, **self._precision)
 
 
 @contextmanager

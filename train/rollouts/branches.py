@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from train.attention.partial import attend_part, merge_parts
-from train.attention.structured import Structured
 from train.attention.trial import find_difference
 from train.rollouts.layers import Layers
 from train.sampler import split_batches
@@ -57,7 +56,7 @@ class TrunkCache:
         trunks = self._trunks
         for batch in split_batches(range(len(trunks)), lambda _, number: (len(trunks[number]),), PREFILL_TOKENS):
             packed = pack([SessionTree(trunks[number]) for number in batch]).to(layers.device)
-            self._first, self._attention = self.starts[batch[0]], Structured(packed)
+            self._first, self._attention = self.starts[batch[0]], layers.attention(packed)
             spans = zip(packed.spans, batch, strict=True)
             ends = [span.start + fork - 1 for span, number in spans for fork in forks[number]]
             yield layers.logits(

@@ -71,7 +71,7 @@ class DecoderLayers:
     """
 
     def __init__(self, policy: Policy, *, is_compiled: bool) -> None:
-        self._policy, self.device = policy, policy.device
+        self._policy, self.device, self.attention = policy, policy.device, policy.attention
         decoder, dtype = policy.model.get_decoder(), policy.compute_dtype
         attention = decoder.layers[0].self_attn
         self._shape = _Shape(int(attention.head_dim), float(decoder.norm.variance_epsilon), dtype)
