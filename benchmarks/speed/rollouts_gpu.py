@@ -22,6 +22,7 @@ import torch
 
 from benchmarks.speed.measurement import Figure, Measurement, Options, median_times, name_figures
 from benchmarks.speed.passes import SHAPES, build_model, check_gpu, find_device, read_clock, take_peak_memory
+from train.attention.choice import choose_attention
 from train.config import HeadPrecision, SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine
@@ -42,9 +43,10 @@ def measure(options: Options) -> Iterator[Measurement]:
     length = _QUICK_LENGTH if options.quick else _LENGTH
     for shape in options.choose_shapes("qwen0.5b", "qwen3b"):
         model = build_model(shape, find_device(), with_trees=True).eval()
+        chosen = choose_attention(model, gradient_checkpointing=None, autocast=torch.bfloat16, tokens=length)
         for case, prompts in _build_prompts(SHAPES[shape]["vocab_size"], length, quick=options.quick).items():
             for precision in _HEADS:
-                policy = Policy(model, autocast=torch.bfloat16, head_precision=precision)
+                policy = Policy(model, autocast=torch.bfloat16, head_precision=precision, attention=chosen.attention)
                 figures = _measure_case(policy, prompts, options.runs)
                 yield from name_figures(f"rollouts_gpu.{shape}.{case}.{precision}", figures, options.runs)
 
