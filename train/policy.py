@@ -108,7 +108,7 @@ def _chunk_stats(
 ) -> tuple[Tensor, ...]:
     """Log-probabilities of the targets; with a definition also the other statistics, without gradient."""
     logits = (hidden @ output_weight.T).float()
-    scaled = torch.log_softmax(logits / temperature, dim=-1)
+    scaled = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)
     if definition is None:
         return (log_probs,)
