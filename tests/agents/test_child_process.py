@@ -157,11 +157,12 @@ def test_probabilities_that_are_none_cost_their_own_step(agents: Path, planted_s
 def test_agents_that_cannot_be_made_here_end_no_other_agent_s_run(
     agents: Path, planted_store: SessionStore, tmp_path: Path
 ) -> None:
-    call = ["--agents", f"R={agents}:Raises,C={agents}:BadConcurrency,majority,E={agents}:Exits"]
+    call = ["--agents", f"R={agents}:Raises,C={agents}:BadConcurrency,N={agents}:reset,majority,E={agents}:Exits"]
     assert main([*call, "--store", str(planted_store.path), "--out", str(tmp_path / "out")]) == 1
     log = read_log(tmp_path / "out")
-    assert {entry.label: entry.row.steps for entry in log.entries} == {"R": 0, "C": 0, "majority": 5, "E": 3}
+    assert {entry.label: entry.row.steps for entry in log.entries} == {"R": 0, "C": 0, "N": 0, "majority": 5, "E": 3}
     assert "concurrency 0" in str(log.entry("C").row.first_error)
+    assert "reset" in str(log.entry("N").row.first_error)
     assert main(["verify", str(tmp_path / "out"), "--store", str(planted_store.path)]) == 0
 
 

@@ -72,8 +72,7 @@ def test_a_validation_is_cut_off_and_done_again(stopping: signal.Signals, tmp_pa
     assert saved is not None
     assert saved[1]["done"] == 20
     assert [row.step for row in read_metrics(tmp_path / "metrics.jsonl")[0]] == list(range(1, 20))
-    result = run(validated_phase(tmp_path), tmp_path)
-    assert result.steps == STEPS
+    assert run(validated_phase(tmp_path), tmp_path).steps == STEPS
     assert trace(tmp_path) == trace(undisturbed)
 
 

@@ -76,8 +76,7 @@ def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Pa
     assert rows["T"]["low"] < rows["T"]["value"] < rows["T"]["high"]
     compared = {one["metric"]: one["difference"] for one in view["compared"]}
     assert compared["exact_accuracy"] == pytest.approx(rows["T"]["value"] - rows["majority"]["value"])
-    again = run(written(tmp_path, text))
-    assert again["views"] == found["views"]
+    assert run(written(tmp_path, text))["views"] == found["views"]
 
 
 @pytest.mark.long

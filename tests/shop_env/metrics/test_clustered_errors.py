@@ -92,8 +92,7 @@ def test_one_user_alone_says_nothing_of_others() -> None:
 
 
 def test_users_who_all_differ_alike_are_as_likely_as_their_signs_and_have_no_interval() -> None:
-    error = error_of_mean(np.full(6, 0.5), np.arange(6))
-    assert t_p_value(0.5, error) == 2 / 2**6
+    assert t_p_value(0.5, error_of_mean(np.full(6, 0.5), np.arange(6))) == 2 / 2**6
     eight = error_of_mean(np.full(8, 0.5), np.arange(8))
     assert (estimate(0.5, eight), p_value(0.5, eight)) == (Estimate(0.5), 2 / 2**8)
     assert t_p_value(0.0, error_of_mean(np.zeros(6), np.arange(6))) == 1

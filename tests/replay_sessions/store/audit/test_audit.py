@@ -81,8 +81,7 @@ def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
         clicks = tuple(step for step in steps if isinstance(step.action, Click))
         return msgspec.structs.replace(walk(number), goal=None, steps=clicks)
 
-    report = audit_store(make_store([wordless(0), wordless(1)]))
-    assert codes(report) == []
+    assert codes(audit_store(make_store([wordless(0), wordless(1)]))) == []
 
 
 def test_near_repetitions_across_splits_are_found(make_store: MakeStore) -> None:
