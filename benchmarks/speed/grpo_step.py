@@ -3,12 +3,13 @@
     python -m benchmarks.speed grpo_step --runs 3
     python -m benchmarks.speed grpo_step --shapes smollm2 qwen0.5b --json speed_gpu.json
 
-Random weights and tokens, 8 replies of 40 tokens to each prompt (30 for `0.55m`). 12 sessions of 6 scored steps, as
-long as the demo shop's: by the shape of the preset `tiny_cpu` (0.55m) and SmolLM2's. 16 separate prompts of 8,192
-tokens: by Qwen2.5-0.5B's. On a GPU products are in bfloat16, and parts end when the GPU has done them.
+Random weights and tokens, 8 replies of 40 tokens to each prompt (30 for `0.55m`). `demo`: 12 sessions of 6 scored
+steps, as long as the demo shop's, by the shape of the preset `tiny_cpu` (0.55m) and SmolLM2's. `clothing`: 20 separate
+prompts of 2,500 tokens, as long as the clothing shop's, by SmolLM2's. `pages`: 16 of 8,192, by Qwen2.5-0.5B's. On a GPU
+products are in bfloat16, and parts end when the GPU has done them.
 
-    grpo_step.SHAPE.PART     percent of the step, in the mean of the runs
-    grpo_step.SHAPE.total    seconds
+    grpo_step.SHAPE.CASE.PART     percent of the step, in the mean of the runs
+    grpo_step.SHAPE.CASE.total    seconds
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.speed.measurement import Measurement, Options, name_figures
+from benchmarks.speed.measurement import Figure, Measurement, Options, name_figures
 from benchmarks.speed.passes import QUICK, SHAPES, Size, build_model, build_session, find_device, read_clock
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.schema import Click
@@ -34,29 +35,38 @@ from train.tiny import train_tokenizer
 from train.tokens import ReplySpan, SessionTokens
 
 _PARTS = ("sampling", "reference", "learning", "optimizer")
-_DEMO = Size(120, steps=6)
-_SIZES = {"0.55m": Size(60, steps=6, reply=30), "qwen0.5b": Size(8192, steps=1)}
-_SESSIONS = {"qwen0.5b": 16}
+_DEMO = {"demo": (12, Size(120, steps=6))}
+_CASES = {  # sessions, and the size of each
+    "0.55m": {"demo": (12, Size(60, steps=6, reply=30))},
+    "smollm2": {**_DEMO, "clothing": (20, Size(2500, steps=1))},
+    "qwen0.5b": {"pages": (16, Size(8192, steps=1))},
+}
 _PACK = 65_536  # tokens: behind small packs a GPU waits for the host
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Measures a step of each shape."""
+    """Measures a step of each shape in each of its cases."""
     on_gpu = find_device() == "cuda"
     for shape in options.choose_shapes(*(("smollm2", "qwen0.5b") if on_gpu else ("0.55m",))):
-        size = QUICK if options.quick else _SIZES.get(shape, _DEMO)
-        seconds: defaultdict[str, float] = defaultdict(float)
-        trainer = _build_trainer(shape, size, _SESSIONS.get(shape, 12), seconds)
-        step = _timed(trainer.step, seconds, "total")
-        step(0)  # kernels are compiled
-        seconds.clear()
-        for number in range(1, options.runs + 1):
-            step(number)
-        seconds["learning"] -= seconds["reference"]
-        seconds["host"] = seconds["total"] - sum(seconds[part] for part in _PARTS)
-        figures = [(part, 100 * seconds[part] / seconds["total"], "%") for part in (*_PARTS, "host")]
-        figures.append(("total", seconds["total"] / options.runs, "s"))
-        yield from name_figures(f"grpo_step.{shape}", figures, options.runs)
+        cases = {"demo": (12, QUICK)} if options.quick else _CASES.get(shape, _DEMO)
+        for case, (sessions, size) in cases.items():
+            figures = _measure_case(shape, size, sessions, options.runs)
+            yield from name_figures(f"grpo_step.{shape}.{case}", figures, options.runs)
+
+
+def _measure_case(shape: str, size: Size, sessions: int, runs: int) -> Iterator[Figure]:
+    """The figures of one case."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    step = _timed(_build_trainer(shape, size, sessions, seconds).step, seconds, "total")
+    step(0)  # kernels are compiled
+    seconds.clear()
+    for number in range(1, runs + 1):
+        step(number)
+    seconds["learning"] -= seconds["reference"]
+    seconds["host"] = seconds["total"] - sum(seconds[part] for part in _PARTS)
+    for part in (*_PARTS, "host"):
+        yield part, 100 * seconds[part] / seconds["total"], "%"
+    yield "total", seconds["total"] / runs, "s"
 
 
 def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[str, float]) -> Any:
