@@ -85,7 +85,8 @@ def _leave(ranks: Ranks, watch: "_Watch") -> None:
     while ranks.rank == 0 and not ranks.store.check([f"left {rank}" for rank in range(ranks.world_size)]):
         time.sleep(POLL_S)
     watch.stop()
-    dist.destroy_process_group()
+    if dist.is_initialized():  # vLLM may have left it
+        dist.destroy_process_group()
 
 
 def _exit_code(error: BaseException) -> int:

@@ -70,6 +70,7 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
             if coverage is not None:
                 log.info(str(coverage))
             training = TrainingRun(config, store, folder, log, ranks)
+            open_while_training.callback(training.close)
             training.train()
         evaluate_run(config, store, folder, ranks, training.results)
         return 0

@@ -75,6 +75,11 @@ class TrainingRun:
             if name not in self.results:
                 self._run(name)
 
+    def close(self) -> None:
+        """Ends vLLM, where a phase has started it; collective operations end with it."""
+        if self._vllm is not None:
+            self._vllm.close()
+
     def _run(self, name: str) -> None:
         phase = self._phase(name)
         result = run_phase(phase, self.folder, self.log, self.config.save_every_s)

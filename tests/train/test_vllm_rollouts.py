@@ -182,7 +182,9 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
         assert main(words) == 0
     else:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-        subprocess.run([*launcher, "-m", "agents.llm_grpo.train", *words], check=True, timeout=900)
+        words = [*launcher, "-m", "agents.llm_grpo.train", *words]
+        done = subprocess.run(words, check=True, timeout=900, stderr=subprocess.PIPE, text=True)
+        assert "Traceback" not in done.stderr  # at exit, too
     logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3

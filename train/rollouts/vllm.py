@@ -70,8 +70,8 @@ class VllmEngine:
         if lora_rank is not None:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
             options |= {"enable_lora": True, "max_lora_rank": max_rank}
-        if get_world_size() > 1:  # each rank has a whole vLLM, which draws otherwise than the others'
-            options |= {"distributed_executor_backend": "external_launcher", "seed": int(os.environ["RANK"])}
+        if get_world_size() > 1:
+            options["distributed_executor_backend"] = "external_launcher"  # a whole vLLM in each rank
         if torch.cuda.is_available():
             options["enable_sleep_mode"] = True
         else:
@@ -143,6 +143,10 @@ class VllmEngine:
             self._llm.sleep(level=2 if self._adapter is None else 1)
             self._is_asleep = True
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
+
+    def close(self) -> None:
+        """Ends vLLM, and with it this process's part in the process group, which vLLM shares."""
+        self._llm.llm_engine.engine_core.shutdown()
 
     def _take_adapter(self, folder: str) -> None:
         from vllm.lora.request import LoRARequest  # noqa: PLC0415 - takes seconds to load
