@@ -107,6 +107,7 @@ def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
 def test_the_parts_of_a_grpo_step_add_up(tmp_path: Path) -> None:
     assert main(["grpo_step", "--quick", "--runs", "2", "--json", str(tmp_path / "speed.json")]) == 0
     found = {each.name: each.value for each in written(tmp_path / "speed.json")}
-    parts = [found[f"grpo_step.tiny.demo.{part}"] for part in ("sampling", "reference", "learning", "optimizer", "host")]
+    names = ("sampling", "reference", "learning", "optimizer", "host")
+    parts = [found[f"grpo_step.tiny.demo.{name}"] for name in names]
     assert all(0 < part < 100 for part in parts) and sum(parts) == pytest.approx(100)
     assert found["grpo_step.tiny.demo.total"] > 0
