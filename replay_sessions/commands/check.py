@@ -10,6 +10,7 @@ or near-duplicates on both sides of a split.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Annotated
 
 import msgspec
@@ -23,7 +24,7 @@ from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
 from replay_sessions.store.audit.judge import audit_store
-from replay_sessions.store.audit.repair import repair_store
+from replay_sessions.store.audit.repair import open_alone, repair_store
 from replay_sessions.store.manifest import format_counts
 
 
@@ -48,11 +49,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check(options: Check) -> int:
     store = SessionStore.open(options.store)
-    report = audit_store(store)
-    if options.repair and report.faults:
-        removed = repair_store(store, report)
-        Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
-        report = audit_store(SessionStore.open(options.store))
+    with open_alone(store.path) if options.repair else nullcontext(store) as store:
+        report = audit_store(store)
+        if options.repair and report.faults:
+            removed = repair_store(store, report)
+            Console(stderr=options.json).print(f"rejected {removed:,} of {len(store):,} sessions", highlight=False)
+            report = audit_store(SessionStore.open(options.store))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:

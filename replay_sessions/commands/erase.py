@@ -26,7 +26,7 @@ from replay_sessions.recorder.batches import get_file_name, read_ids
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import pluralize
-from replay_sessions.store.audit.repair import rewrite_store
+from replay_sessions.store.audit.repair import open_alone, rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 
@@ -79,7 +79,11 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
 
 
 def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
-    store = SessionStore.open(folder)
+    with open_alone(folder) as store:
+        return _rewrite(store, ids, customers)
+
+
+def _rewrite(store: SessionStore, ids: set[str], customers: Customers) -> int:
     # An import that splits a visit numbers what follows: "s1 (2)".
     mine = [row for row in store.index() if row.user_id in ids or row.session_id.partition(" (")[0] in ids]
     erased = dict.fromkeys((row.session_id for row in mine), "erased on request")

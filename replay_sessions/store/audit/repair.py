@@ -1,8 +1,11 @@
 """A store without the sessions at fault, or without those that are to be erased."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
@@ -15,6 +18,18 @@ _REASONS = {
     "duplicates": "repeats another session exactly",
     "near_duplicates": "nearly repeats a session in train",
 }
+
+
+@contextmanager
+def open_alone(path: Path) -> Iterator[SessionStore]:
+    """Opens a store that is to be rewritten: a second process that did so meanwhile would undo it.
+
+    Raises:
+        BadConfig: Another process rewrites it.
+    """
+    path = path.resolve()
+    with working_alone_in(path.parent, f".{path.name}.lock"):  # beside it, because the store's folder is replaced
+        yield SessionStore.open(path)
 
 
 def repair_store(store: SessionStore, report: AuditReport) -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
+from replay_sessions.store.audit.repair import open_alone
 from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.store.audit.test_audit import walk
 from tests.stores import read_rejected
@@ -49,3 +50,12 @@ def test_a_repaired_store_lists_what_was_rejected_before(make_store: MakeStore) 
     manifest = SessionStore.open(path).manifest
     assert (manifest.sessions, manifest.rejected, manifest.left_out_steps) == (20, 2, {"scroll": 5})
     assert read_rejected(path) == {"log:17": "no page", "copy": "repeats another session exactly"}
+
+
+def test_a_store_is_rewritten_by_one_process_at_a_time(make_store: MakeStore) -> None:
+    path = make_store([*(walk(i) for i in range(20)), walk(3, session_id="copy")]).path
+    commands = (["erase", "walk-7", str(path)], ["check", str(path), "--repair"])
+    with open_alone(path):
+        assert [main(command) for command in commands] == [2, 2]
+    assert [main(command) for command in commands] == [0, 0]
+    assert len(SessionStore.open(path)) == 19
