@@ -13,6 +13,7 @@ from typing import IO
 import msgspec
 
 from agents.registry import make_agent
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import (
@@ -33,7 +34,7 @@ class Start(msgspec.Struct, frozen=True):
     context: ContextConfig
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
+class Started(Record):
     """From the child: what the agent can do, or why there is none."""
 
     error: str | None = None
@@ -48,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     probabilities: bool
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class Given(Record):
     """The response of the agent to one observation: a reply, with probabilities if it has any, or an error."""
 
     reply: str = ""

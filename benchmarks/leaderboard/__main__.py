@@ -35,7 +35,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import tyro
 
 from agents.registry import is_own
@@ -44,6 +43,7 @@ from benchmarks.leaderboard.ranking import LeaderboardConfig, notes_of, run_lead
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, program_of
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results import intervals_text, results_table
@@ -53,7 +53,7 @@ PROGRAM = "shop-r1 rank"
 MISMATCHES_SHOWN = 10
 
 
-class Verify(msgspec.Struct, frozen=True, kw_only=True):
+class Verify(Record):
     """Recomputes records, metrics and table from the steps and the store, and compares.
 
     Attributes:
@@ -69,7 +69,7 @@ class Verify(msgspec.Struct, frozen=True, kw_only=True):
     trust: tuple[str, ...] = ()
 
 
-class Submit(Verify, frozen=True, kw_only=True):
+class Submit(Verify):
     """Verifies an evaluation and, if all matches, records its metrics.
 
     Attributes:

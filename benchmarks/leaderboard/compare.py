@@ -16,6 +16,7 @@ import msgspec
 import tyro
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Column, Table, columns, format_cell
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
@@ -27,7 +28,7 @@ from shop_env.reward.score import describe_scale
 Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
 
-class Compare(msgspec.Struct, frozen=True, kw_only=True):
+class Compare(Record):
     """The paired difference of two agents, first less second, with its 95% interval.
 
     Attributes:

@@ -38,7 +38,7 @@ WHOLE_FOLDER = "results.json and its table"  # beside the labels in what verify 
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
 
 
-class LeaderboardConfig(EvaluationConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LeaderboardConfig(EvaluationConfig):
     """Ranks agents on the steps of a split.
 
     Attributes:

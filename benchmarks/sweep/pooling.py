@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
 from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, metric_preset
@@ -47,7 +48,7 @@ class Pooled(Estimate, frozen=True, kw_only=True):
         return (1 if self.value > 0 else -1) if is_significant(self.p_value) else 0
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True):
+class Tested(Record):
     """The counts behind the metrics, over all seeds.
 
     Attributes:

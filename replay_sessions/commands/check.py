@@ -20,6 +20,7 @@ from rich.markup import escape
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.records import Record
 from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
@@ -28,7 +29,7 @@ from replay_sessions.store.audit.repair import open_alone, repair_store
 from replay_sessions.store.manifest import format_counts
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(Record):
     """Checks a store.
 
     Attributes:

@@ -14,16 +14,15 @@ server that holds the shop's certificate; docs/own_shop.md shows how.
 
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.plugins import requires_extra
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.serving import serve
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
 
 
-class Collect(msgspec.Struct, frozen=True, kw_only=True):
+class Collect(Record):
     """Collects recordings.
 
     Attributes:

@@ -12,12 +12,12 @@ What was made of a store (reports, boards, checkpoints) is not looked into.
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
 
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Record
 from replay_sessions.importers.customer_sessions import read_customers
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.private_data.customers import Customers
@@ -30,7 +30,7 @@ from replay_sessions.store.audit.repair import open_alone, rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 
-class Erase(msgspec.Struct, frozen=True, kw_only=True):
+class Erase(Record):
     """Erases sessions.
 
     Attributes:

@@ -15,7 +15,7 @@ from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.store import SessionStore
 
 
-class Generate(NewStore, frozen=True, kw_only=True):
+class Generate(NewStore):
     """Makes sessions of the demo shop.
 
     Attributes:

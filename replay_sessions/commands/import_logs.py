@@ -15,7 +15,6 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
-import msgspec
 import tyro
 from rich.console import Console
 
@@ -23,6 +22,7 @@ from replay_sessions.commands.contents import print_contents
 from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import print_results
 from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
@@ -38,7 +38,7 @@ from replay_sessions.store.work_folder import check_target
 OptionsT = TypeVar("OptionsT")
 
 
-class NewStore(msgspec.Struct, frozen=True, kw_only=True):
+class NewStore(Record):
     """A new store.
 
     Attributes:
@@ -63,7 +63,7 @@ class NewStore(msgspec.Struct, frozen=True, kw_only=True):
         return SplitPlan(by=self.split_by, validation=self.validation, test=self.test, test_from=self.test_from)
 
 
-class Import(NewStore, Generic[OptionsT], frozen=True, kw_only=True):
+class Import(NewStore, Generic[OptionsT]):
     """Reads a source by one importer, whose own options are flags like all others.
 
     Attributes:

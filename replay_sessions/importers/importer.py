@@ -20,6 +20,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.plugins import error_with_line, load_own
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Session, Step
 from replay_sessions.store.manifest import Rejected
 
@@ -62,7 +63,7 @@ def importer_class(name: str) -> "type[Importer]":
     return importer
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+class LeftOut(Record):
     """A logged event that is no action of the schema."""
 
     action_type: str
@@ -101,7 +102,7 @@ class Part(msgspec.Struct, frozen=True):
     file: Path | None = None
 
 
-class NoOptions(msgspec.Struct, frozen=True, kw_only=True):
+class NoOptions(Record):
     """Of an importer that has none of its own."""
 
 

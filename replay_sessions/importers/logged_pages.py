@@ -22,6 +22,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
+from replay_sessions.foundation.records import Config
 from replay_sessions.importers.importer import changed_options
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.row_tables import Row
@@ -173,7 +174,7 @@ def _normal_text(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-class PageReading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageReading(Config):
     """The kind of a log's pages, and their processing.
 
     Attributes:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay_sessions.foundation.errors import BadSession, StoreNotFound, first_line
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import SCHEMA_VERSION, Split, Typing
 from replay_sessions.store.splits import SplitPlan
 
@@ -30,7 +31,7 @@ REMEDY = "copy the whole store again or write it anew"
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}\\Z")]
 
 
-class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Shard(Config):
     """A file of sessions, named by its content: two stores share a file name only where the content is equal.
 
     Attributes:
@@ -47,14 +48,14 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{SHARD_FOLDER}/{self.digest}.parquet"
 
 
-class Rejected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rejected(Config):
     """A record that could not be taken in: where it stood and why."""
 
     where: str
     reason: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Manifest(Config):
     """The contents and the origin of a store.
 
     Attributes:

@@ -9,16 +9,15 @@ from datetime import date
 from hashlib import blake2b
 from typing import Literal
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig, BadSession
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Split
 
 SplitBy = Literal["user", "session", "official", "date"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
-class SplitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SplitPlan(Config):
     """A plan by which sessions are split.
 
     Attributes:

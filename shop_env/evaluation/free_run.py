@@ -17,13 +17,14 @@ from gymnasium.wrappers import TimeLimit
 from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.foundation.records import Record
 from shop_env.evaluation.generate import WAVE, ReplyOrError, format_error, generate_batch, step_seed
 from shop_env.evaluation.protocol import Agent, BatchAgent
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation
 
 
-class LiveVisit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LiveVisit(Record, omit_defaults=True):
     """One visit of an agent to the shop.
 
     Attributes:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from replay_sessions.foundation.errors import AgentFailed, DeviceFailed
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action
 from shop_env.evaluation.protocol import (
     Agent,
@@ -53,7 +54,7 @@ def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
     return int.from_bytes(digest.digest(), "big")
 
 
-class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentSpec(Config):
     """An agent to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
 
     target: str

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, Unit
 from shop_env.evaluation.sample import Sample
 from shop_env.metrics import StepRecord, step_metrics
@@ -78,7 +79,7 @@ DOMINANT_EXCESS = 0.3  # over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
 
 
-class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
+class ResultRow(Record):
     """One agent on one split.
 
     Attributes:

@@ -21,6 +21,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import read_regular, replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import check_trusted
+from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
@@ -40,7 +41,7 @@ LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Entry(Config):
     """One agent: what was run, where its steps are, what they say.
 
     Attributes:
@@ -70,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.spec.label
 
 
-class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TrainingPart(Config):
     """The part of a log that only a training run has.
 
     Attributes:
@@ -87,7 +88,7 @@ class TrainingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     users_held_out: bool
 
 
-class EvaluationLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvaluationLog(Config):
     """results.json.
 
     Attributes:

@@ -9,6 +9,7 @@ from statistics import fmean
 
 import msgspec
 
+from replay_sessions.foundation.records import Config
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
 
@@ -16,7 +17,7 @@ LARGE_SESSION = 0.05  # of the steps
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Sample(Config):
     """The sessions with a scored step.
 
     Attributes:

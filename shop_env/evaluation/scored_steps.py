@@ -10,9 +10,8 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Session, Split, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.episodes import scored_indices
@@ -79,7 +78,7 @@ def steps_at(
             yield ScoredStep(session, index, observed.at(index))
 
 
-class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvaluationConfig(Config):
     """On which steps agents are evaluated, and how their replies become figures.
 
     Attributes:

@@ -20,6 +20,7 @@ import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, writing
 from replay_sessions.foundation.errors import BadSession, PromptTooLong
+from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Answer, format_error
 from shop_env.evaluation.protocol import PromptCut
@@ -33,7 +34,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 FORMAT_VERSION = 1
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Header(Config):
     """The first line: what decides the replies, and the provenance of the run that began the file."""
 
     version: int = FORMAT_VERSION
@@ -41,7 +42,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     run: dict[str, Any] = {}
 
 
-class StepLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class StepLine(Config, omit_defaults=True, gc=False):
     """The answer of an agent at a step, as a line of the file.
 
     Attributes:

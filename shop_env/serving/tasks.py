@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
-from replay_sessions.foundation.records import Config
+from replay_sessions.foundation.records import Config, Record
 from replay_sessions.schema import Action, written_action
 from shop_env.episodes import Episode, EpisodeCache, SessionSource, SplitChoice, open_source, scored_indices
 from shop_env.observation import ContextConfig, Observation, persona_texts
@@ -34,7 +34,7 @@ SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 _KEPT_CHARACTERS = 256_000_000
 
 
-class TaskKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaskKey(Config):
     """Which step a task is.
 
     Attributes:
@@ -50,7 +50,7 @@ class TaskKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     step_index: int
 
 
-class StepTask(TaskKey, frozen=True, kw_only=True):
+class StepTask(TaskKey):
     """One logged step as a model is asked about it.
 
     Attributes:
@@ -62,7 +62,7 @@ class StepTask(TaskKey, frozen=True, kw_only=True):
     observation: Observation
 
 
-class StepScore(msgspec.Struct, frozen=True, kw_only=True):
+class StepScore(Record):
     """The score of a reply to a step.
 
     Attributes:

@@ -44,6 +44,7 @@ import msgspec
 
 from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig, BadSession
+from replay_sessions.foundation.records import Config
 from replay_sessions.importers.logged_pages import TARGET_COLUMNS, PageReading
 from replay_sessions.importers.mapped.page_notations import NOTATIONS
 from replay_sessions.importers.mapped.record_paths import (
@@ -67,11 +68,11 @@ _TYPE_COLUMNS = {"click": "click_type", "type_and_submit": "text", "input": "tex
 _SESSION_COLUMNS = {"user_id": "user_id", "goal": "goal", "persona": "persona", "split": "official_split"}
 
 
-class _Fields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Fields(Config):
     """Fields, by the paths at which a record has them (record_paths.py)."""
 
 
-class SessionFields(_Fields, frozen=True, kw_only=True):
+class SessionFields(_Fields):
     session_id: RecordPath
     steps: str = "steps"
     user_id: OptionalPath = None
@@ -80,7 +81,7 @@ class SessionFields(_Fields, frozen=True, kw_only=True):
     official_split: OptionalPath = None
 
 
-class StepFields(_Fields, frozen=True, kw_only=True):
+class StepFields(_Fields):
     page: RecordPath
     type: RecordPath
     name: OptionalPath = None
@@ -97,12 +98,12 @@ class StepFields(_Fields, frozen=True, kw_only=True):
     position: OptionalPath = None
 
 
-class PageFields(_Fields, frozen=True, kw_only=True):
+class PageFields(_Fields):
     notation: Literal["html", "bracket_lines", "nested_angles", "accessibility_tree"] = "html"
     offset: int = 0
 
 
-class FieldMapping(PageReading, frozen=True, kw_only=True):
+class FieldMapping(PageReading):
     """Where our fields stand in another log; see the module."""
 
     description: str

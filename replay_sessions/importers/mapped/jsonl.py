@@ -110,7 +110,7 @@ class MappedImporter(Importer):
         )
 
 
-class JsonlOptions(PageReading, frozen=True, kw_only=True):
+class JsonlOptions(PageReading):
     """Options of reading JSON lines.
 
     Attributes:

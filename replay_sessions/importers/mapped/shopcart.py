@@ -52,7 +52,7 @@ are guessed: for others copy replay_sessions/importers/mapped/mappings/shopcart.
 change the paths and give it as --mapping."""
 
 
-class ShopcartOptions(PageReading, frozen=True, kw_only=True):
+class ShopcartOptions(PageReading):
     """Options of reading ShopCART.
 
     Attributes:

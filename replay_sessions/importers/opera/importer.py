@@ -62,7 +62,7 @@ there is none, fetch it elsewhere and copy the folder:
     --include 'OPeRA_filtered/*/*.parquet'"""
 
 
-class OperaOptions(PageReading, frozen=True, kw_only=True):
+class OperaOptions(PageReading):
     """Options of reading OPeRA.
 
     Attributes:

@@ -19,16 +19,16 @@ A terminate is never put on a page that nobody saw: an agent would learn that an
 from collections.abc import Iterator
 from itertools import pairwise
 
-import msgspec
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.errors import BadConfig, check_at_least
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import seconds
 from replay_sessions.importers.sessions import ACTION_ROWS, PURCHASE, VIEW, numbered_session
 from replay_sessions.importers.sources.row_tables import Row
 
 
-class Endings(msgspec.Struct, frozen=True, kw_only=True):
+class Endings(Record):
     """The end of a session; see the module. None and False: there is none.
 
     Attributes:

@@ -56,7 +56,7 @@ makes of one by
 docs/raw_logs.md goes through all of it."""
 
 
-class RawOptions(Endings, frozen=True, kw_only=True):
+class RawOptions(Endings):
     """Options of reading raw pages.
 
     Attributes:

@@ -40,7 +40,7 @@ _MASKED = re.compile(r"\*{2,}")
 _TAG = re.compile(r"<[^>]*>")
 
 
-class RrwebOptions(Endings, frozen=True, kw_only=True):
+class RrwebOptions(Endings):
     """The options of the importer.
 
     Attributes:

@@ -16,13 +16,14 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from replay_sessions.foundation.config_errors import load_toml, toml_names
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from replay_sessions.simplify.names import slug
 
 _FOLDER = resources.files("replay_sessions.simplify.recipes")
 PrivateKind = Literal["name", "email", "phone", "card", "order", "address"]
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rule(Config):
     """A rule for the elements that `select` selects.
 
     Attributes:
@@ -56,7 +57,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 NO_RULE = Rule()
 
 
-class _RecipeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _RecipeFile(Config):
     """A recipe as its TOML file says it.
 
     Attributes:

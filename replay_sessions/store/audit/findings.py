@@ -2,6 +2,7 @@
 
 import msgspec
 
+from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Split
 
 MIN_GROUNDING = 0.8  # the least share of targets on their page
@@ -23,7 +24,7 @@ class Finding(msgspec.Struct, frozen=True):
     sessions: tuple[str, ...] = ()
 
 
-class Grounding(msgspec.Struct, frozen=True, kw_only=True):
+class Grounding(Record):
     """Of `targets` logged names of a type, how many stand on the page shown."""
 
     source: str
@@ -46,7 +47,7 @@ class Spread(msgspec.Struct, frozen=True):
     most: int
 
 
-class StepNumbers(msgspec.Struct, frozen=True, kw_only=True):
+class StepNumbers(Record):
     """Predictions by the number of a step alone (step_numbers.py).
 
     Attributes:
@@ -61,7 +62,7 @@ class StepNumbers(msgspec.Struct, frozen=True, kw_only=True):
     majority: float | None
 
 
-class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+class AuditReport(Record):
     """The results of an audit; `faults` decide the exit code."""
 
     store: str

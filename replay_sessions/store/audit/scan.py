@@ -18,6 +18,7 @@ import msgspec
 from replay_sessions.elements import page_names
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.progress import track
+from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type, reply_action
@@ -27,7 +28,7 @@ Key = TypeVar("Key")
 OFFSETS = (-1, 0, 1)
 
 
-class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+class SessionFacts(Record):
     """The facts that the audit keeps of a session.
 
     Attributes:
