@@ -12,11 +12,12 @@ from itertools import combinations
 from typing import Literal, get_args
 
 from benchmarks.sweep.file import ColumnSpec, RowSpec, Sweep
-from benchmarks.sweep.pooling import Measured, Pooled
+from benchmarks.sweep.pooling import Measured
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import format_cell
-from shop_env.evaluation.comparing import Comparison, adjusted
+from shop_env.evaluation.comparing import Comparison, adjusted, is_significant
 from shop_env.evaluation.results import CALIBRATION_COLUMNS, difference_unit
+from shop_env.metrics.over_seeds import Pooled
 
 Verdict = Literal["as in the paper", "opposite", "not significant"]
 
@@ -51,9 +52,9 @@ class Order(Record):
         published = self.published.get(model)
         if not published:
             return None
-        if self.here.sign == 0:
+        if not is_significant(self.here.p_value):
             return "not significant"
-        return "as in the paper" if (self.here.sign > 0) == (published > 0) else "opposite"
+        return "as in the paper" if (self.here.value > 0) == (published > 0) else "opposite"
 
 
 def find_orders(sweep: Sweep, measured: Measured) -> list[Order]:

@@ -16,36 +16,16 @@ import numpy as np
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import Estimate
-from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.clustered_errors import ClusteredError, cut_at_bounds, estimate, p_value, within_bounds
 from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
 from shop_env.metrics.metric import Metric
-from shop_env.metrics.over_seeds import pooled_over_seeds
+from shop_env.metrics.over_seeds import Pooled, pooled_over_seeds
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 Records = Mapping[str, Sequence[StepRecord]]  # by row
-
-
-class Pooled(Estimate, frozen=True, kw_only=True):
-    """A metric or a difference over all seeds.
-
-    Attributes:
-        by_seed: In the order of the seeds.
-        p_value: Of a difference from 0; None with fewer than 8 users.
-        equal_within: Of a difference over several seeds, the smallest margin of equality (over_seeds.py).
-    """
-
-    by_seed: list[float]
-    p_value: float | None = None
-    equal_within: float | None = None
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 where the difference is significantly above or below 0, else 0."""
-        return (1 if self.value > 0 else -1) if is_significant(self.p_value) else 0
 
 
 class Tested(Record):
@@ -148,10 +128,5 @@ class Measured:
         if len(defined) < len(errors):
             return Pooled(float(np.mean(values)), by_seed=values)
         pooled = pooled_over_seeds(values, defined, same_users=self._same_users)
-        interval = limit(Estimate(pooled.mean, pooled.low, pooled.high))
-        return Pooled(
-            *msgspec.structs.astuple(interval),
-            by_seed=values,
-            p_value=pooled.p_value,
-            equal_within=pooled.equal_within,
-        )
+        interval = limit(pooled)
+        return msgspec.structs.replace(pooled, low=interval.low, high=interval.high)

@@ -13,7 +13,7 @@ import numpy as np
 from agents.llm_grpo.config import Decoding
 from benchmarks.sweep.file import RowSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders
-from benchmarks.sweep.pooling import Measured, Pooled, Tested
+from benchmarks.sweep.pooling import Measured, Tested
 from benchmarks.sweep.runs import PlannedRun, SweepOptions
 from benchmarks.sweep.type_shares import KINDS, TYPE_SHARES
 from replay_sessions.foundation.provenance import provenance
@@ -23,6 +23,7 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import CALIBRATION_COLUMNS, intervals_text
 from shop_env.evaluation.results_file import VERSIONS, Entry, EvaluationLog, read_log, read_records, steps_file
 from shop_env.metrics import StepRecord
+from shop_env.metrics.over_seeds import Pooled
 
 ORACLE = "oracle"
 Records = dict[str, list[StepRecord]]  # by the row's label

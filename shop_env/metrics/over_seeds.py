@@ -20,27 +20,26 @@ import numpy as np
 from scipy.special import stdtrit
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.records import Record
+from replay_sessions.foundation.table import Estimate
 from shop_env.metrics.clustered_errors import MIN_CLUSTERS, NO_SPREAD, ClusteredError, t_p_value
 
 
-class OverSeeds(Record):
+class Pooled(Estimate, frozen=True, kw_only=True):
     """The mean of a metric or a difference over seeds, and what follows from its spread: None with too few users.
 
     Attributes:
-        low, high: The 95% interval.
-        equal_within: The end of the 90% interval that is farther from 0.
+        by_seed: In the order of the seeds.
+        p_value: Of a difference from 0.
+        equal_within: Of a difference over several seeds, the smallest margin of equality: the end of the 90% interval
+            that is farther from 0.
     """
 
-    mean: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    equal_within: float | None
-    seeds: int
+    by_seed: list[float]
+    p_value: float | None = None
+    equal_within: float | None = None
 
 
-def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool) -> OverSeeds:
+def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool) -> Pooled:
     """One figure, or one difference, for all seeds.
 
     Args:
@@ -71,7 +70,7 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
         else:
             low, high, p_value = mean - reach, mean + reach, _level(margin, abs(mean))
             equal_within = abs(mean) + margin(0.1)
-    return OverSeeds(mean=mean, low=low, high=high, p_value=p_value, equal_within=equal_within, seeds=seeds)
+    return Pooled(mean, low, high, by_seed=list(values), p_value=p_value, equal_within=equal_within)
 
 
 def _level(margin: Callable[[float], float], distance: float) -> float:

@@ -8,10 +8,12 @@ import pytest
 
 from benchmarks.sweep.file import ColumnSpec, RowSpec, RunSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders, sentences
-from benchmarks.sweep.pooling import Measured, Pooled
+from benchmarks.sweep.pooling import Measured
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
+from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord
+from shop_env.metrics.over_seeds import Pooled
 
 T_2, T_8 = 4.30265, 2.30600  # the 97.5% points of Student's t with two and eight degrees of freedom
 CLICK, LEAVE = {"type": "click", "name": "a"}, {"type": "terminate"}
@@ -65,20 +67,14 @@ def around(value: float, reach: float) -> Any:
 def test_of_one_seed_the_interval_is_over_users() -> None:
     found = difference(records(*["++--"] * 3, *["+---"] * 6))
     # Users differ by 1/2 (3 times) and 1/4 (6 times), on average 1/3: SE² = (3/36 + 6/144) / (9 · 8) = 1/576.
-    assert (found.value, found.sign) == (pytest.approx(1 / 3), 1)
+    assert found.value == pytest.approx(1 / 3)
     assert interval(found) == around(1 / 3, T_8 / 24)
     assert found.p_value is not None and found.p_value < 0.001
 
 
 def test_fewer_than_eight_users_have_no_interval_and_are_not_tested() -> None:
     found = difference(records("++--", "+---", "+---"))
-    assert (found.value, found.low, found.high, found.p_value, found.sign) == (
-        pytest.approx(1 / 3),
-        None,
-        None,
-        None,
-        0,
-    )
+    assert found == Pooled(pytest.approx(1 / 3), by_seed=[pytest.approx(1 / 3)])
 
 
 def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
@@ -86,7 +82,7 @@ def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
     # 1/2, 1/2 and 1/4, on average 5/12: their variance is 1/48, that of their mean 1/144.
     assert found.by_seed == [0.5, 0.5, 0.25]
     assert interval(found) == around(5 / 12, T_2 / 12)
-    assert found.sign == 1
+    assert is_significant(found.p_value)
 
 
 def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:

@@ -131,10 +131,10 @@ def test_a_difference_of_the_smallest_size_is_found_in_four_of_five_simulations(
 def test_pooling_over_seeds_by_hand() -> None:
     errors = [ClusteredError(2.0, 14, 15)] * 2  # W = 4; B = 50, and √(50/2) = 5
     own = pooled_over_seeds([0.0, 10.0], errors, same_users=False)
-    assert (own.mean, own.low, own.high) == pytest.approx((5, *stats.ttest_1samp([0, 10], 0).confidence_interval()))
+    assert (own.value, own.low, own.high) == pytest.approx((5, *stats.ttest_1samp([0, 10], 0).confidence_interval()))
     same = pooled_over_seeds([0.0, 10.0], errors, same_users=True)
     reach = math.hypot(12.7062 * 5, 2.14479 * 2)  # t(1) and t(14)
-    assert (same.mean, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
+    assert (same.value, same.low, same.high) == pytest.approx((5, 5 - reach, 5 + reach), rel=1e-4)
     assert same.equal_within == pytest.approx(5 + math.hypot(6.31375 * 5, 1.76131 * 2), rel=1e-4)  # of the 90% interval
     assert own.p_value == pytest.approx(stats.ttest_1samp([0, 10], 0).pvalue)
     assert same.p_value is not None and own.p_value is not None and same.p_value > own.p_value
@@ -143,7 +143,7 @@ def test_pooling_over_seeds_by_hand() -> None:
     edge = pooled_over_seeds([reach - 5, reach + 5], errors, same_users=True)  # its interval begins at 0
     assert (edge.low, edge.p_value) == (pytest.approx(0, abs=1e-3), pytest.approx(0.05, rel=1e-3))
     few = pooled_over_seeds([0.0, 10.0], [ClusteredError(2.0, 6, 7)] * 2, same_users=True)
-    assert (few.mean, few.low, few.high, few.p_value, few.equal_within) == (5, None, None, None, None)
+    assert (few.value, few.low, few.high, few.p_value, few.equal_within) == (5, None, None, None, None)
     with pytest.raises(BadConfig, match="pooling needs two"):
         pooled_over_seeds([1.0], errors[:1], same_users=True)
 
