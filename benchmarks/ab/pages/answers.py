@@ -23,7 +23,7 @@ from benchmarks.ab.pages.touched import VERSIONS, PageVersion, TouchedSteps
 from replay_sessions.elements import page_names
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import LazyAgent, run_missing
+from shop_env.evaluation.evaluate import NO_PROBABILITIES, LazyAgent, run_missing
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results_file import folder_name
 from shop_env.evaluation.scored_steps import StepKey
@@ -62,8 +62,26 @@ def ask_agent(
     agent = LazyAgent(lambda: make_agent(spec, store=store, context=config.context))
     weighed = not config.draws and gives_probabilities(spec)
 
+    def answer(version: PageVersion, seed: int) -> Lines:
+        """One answer to each step on a version of its page."""
+        path = config.out / "answers" / folder_name(spec.label) / f"{version}-{seed}" / "steps.jsonl"
+        identity = reply_identity(spec, config.context, store, seed)
+        identity |= {"pages": touched.digests[version], "likelihood": weighed}
+        prepare(path, identity, {}, fresh=False, retry_errors=True)
+        with StepsFile(path) as steps:
+            run_missing(
+                steps,
+                agent,
+                touched.keys,
+                partial(touched.steps, version),
+                seed=seed,
+                likelihood=weighed,
+                progress=f"{spec.label}, {version}",
+            )
+            return steps.lines
+
     def run(draw: int) -> dict[PageVersion, Lines]:
-        return {version: _run(spec, config, store, touched, agent, version, draw, weighed) for version in VERSIONS}
+        return {version: answer(version, config.seed + draw) for version in VERSIONS}
 
     try:
         drawn = [run(0)]
@@ -79,43 +97,14 @@ def ask_agent(
         rows = []
         for step in touched.steps(version):
             lines = [of_draw[version][step.key] for of_draw in drawn]
-            answer = _distribution(lines, config.extraction, weighed=not draws)
-            if isinstance(answer, str):
-                errors.append(answer)
+            shares_of = _distribution(lines, config.extraction, weighed=not draws)
+            if isinstance(shares_of, str):
+                errors.append(shares_of)
                 rows.append(np.full(len(kinds.labels), np.nan))
             else:
-                rows.append(kinds.shares(answer, page_names(step.observation["page"])))
+                rows.append(kinds.shares(shares_of, page_names(step.observation["page"])))
         shares[version] = np.array(rows)
     return Answers(draws=draws, shares=shares, first_error=next(iter(errors), None))
-
-
-def _run(
-    spec: AgentSpec,
-    config: PagesConfig,
-    store: SessionStore,
-    touched: TouchedSteps,
-    agent: LazyAgent,
-    version: PageVersion,
-    draw: int,
-    weighed: bool,
-) -> Lines:
-    """One answer to each step on a version of its page."""
-    seed = config.seed + draw
-    path = config.out / "answers" / folder_name(spec.label) / f"{version}-{seed}" / "steps.jsonl"
-    identity = reply_identity(spec, config.context, store, seed)
-    identity |= {"pages": touched.digests[version], "likelihood": weighed}
-    prepare(path, identity, {}, fresh=False, retry_errors=True)
-    with StepsFile(path) as steps:
-        run_missing(
-            steps,
-            agent,
-            touched.keys,
-            partial(touched.steps, version),
-            seed=seed,
-            likelihood=weighed,
-            progress=f"{spec.label}, {version}",
-        )
-        return steps.lines
 
 
 def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed: bool) -> Distribution | str:
@@ -125,11 +114,7 @@ def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed:
             return line.error
     if weighed:
         probabilities = lines[0].probabilities
-        return (
-            "the agent gave probabilities at other steps, and none here"
-            if probabilities is None
-            else dict(probabilities)
-        )
+        return NO_PROBABILITIES if probabilities is None else dict(probabilities)
     actions = Counter(_actions(lines, extraction))
     return {action: count / len(lines) for action, count in actions.items()}
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from benchmarks.ab.pages.question import PagesResults, PagesRow
-from benchmarks.ab.pages.shifts import LEVEL, Difference
+from benchmarks.ab.pages.shifts import Difference
 from replay_sessions.foundation.table import Column, Table, format_cell
+from shop_env.evaluation.comparing import LEVEL
 
 COLUMNS = (
     Column("share of"),

@@ -21,9 +21,8 @@ from benchmarks.ab.effects import Effect, difference_error, paired_effect
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from shop_env.evaluation.comparing import LEVEL, is_significant
 from shop_env.metrics.clustered_errors import NO_SPREAD, Codes, Floats, holm, smallest_difference, t_p_value
-
-LEVEL = 0.05
 
 
 class Difference(Record):
@@ -44,7 +43,7 @@ class Difference(Record):
 
     @property
     def significant(self) -> bool:
-        return self.holm_p_value <= LEVEL
+        return is_significant(self.holm_p_value)
 
 
 def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]:
