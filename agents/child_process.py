@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
+from agents.adapted import SeededAgent
 from agents.registry import is_own, make_agent
 from agents.worker import Given, Request, Response, Start, Started, send
 from replay_sessions.foundation.errors import AgentFailed
@@ -52,16 +53,11 @@ def build_agent(
     return ForeignBatchAgent(worker) if worker.replies_in_batches else ForeignAgent(worker)
 
 
-class ForeignAgent:
+class ForeignAgent(SeededAgent):
     """An agent whose replies and probabilities come from a worker."""
 
     def __init__(self, worker: "Worker") -> None:
         self._worker = worker
-        self._seed: int | None = None
-
-    def reset(self, *, seed: int | None = None) -> None:
-        """Holds the seed of the next reply."""
-        self._seed = seed
 
     def act(self, observation: Observation) -> str:
         """Returns one reply, or raises what is in its place."""

@@ -4,7 +4,6 @@ Such a file may be somebody else's. What comes with the package needs no consent
 nor a run.json that this user's own run has written: its digest stands in a file of the user's cache.
 """
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from agents.registry import names_nothing, parse_spec
 from replay_sessions.foundation.durable_files import cache_folder
+from shop_env.evaluation.results_file import digest_file
 
 OWN_RUNS = "own_runs"  # digests of run.json files, a line each
 
@@ -51,16 +51,12 @@ def remember_run(run_file: Path) -> None:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / OWN_RUNS).open("a", encoding="ascii") as file:
-            file.write(f"{_digest(run_file)}\n")
+            file.write(f"{digest_file(run_file)}\n")
 
 
 def is_own_run(run_file: Path) -> bool:
     """Returns whether this user's run has written the run.json as it is."""
     try:
-        return _digest(run_file) in (cache_folder() / OWN_RUNS).read_text("ascii").split()
+        return digest_file(run_file) in (cache_folder() / OWN_RUNS).read_text("ascii").split()
     except OSError:
         return False
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

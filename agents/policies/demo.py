@@ -1,11 +1,11 @@
 """The two packaged policies as agents."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agents.local.policy_agent import Decode, PolicyAgent
 from agents.policies import FOLDER
+from shop_env.evaluation.results_file import digest_file
 
 
 class DemoSft(PolicyAgent):
@@ -37,8 +37,7 @@ class DemoSft(PolicyAgent):
     @classmethod
     def deciding_arguments(cls, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what decides its replies: its arguments and its weights."""
-        digest = hashlib.sha256((FOLDER / cls.name / "model.safetensors").read_bytes()).hexdigest()
-        return {**arguments, "weights": digest}
+        return {**arguments, "weights": digest_file(FOLDER / cls.name / "model.safetensors")}
 
 
 class DemoShopR1(DemoSft):

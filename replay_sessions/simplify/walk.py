@@ -162,8 +162,7 @@ class Walk(ElementWriter):
         if rule.keep or not self._styles.hide(node, attributes):
             return False
         self.hidden.append(node.mem_id)
-        if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
-            self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
+        self._keep_label(node, attributes)
         return True
 
     def _begin(
@@ -187,6 +186,10 @@ class Walk(ElementWriter):
         """Returns whether the texts of an element are left out; what is the label of others stays so."""
         if not is_unread(node, attributes, self._styles.hide):
             return False
+        self._keep_label(node, attributes)
+        return True
+
+    def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
+        """Keeps the text of an element that is left out, if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))
-        return True
