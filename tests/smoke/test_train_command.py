@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from importlib import resources
 from pathlib import Path
@@ -279,9 +280,17 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tm
     assert isinstance(agent.act(observation), str)
 
 
-def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(straight_run, run)
+@pytest.fixture
+def run(straight_run: Path, tmp_path: Path) -> Path:
+    """A copy of a finished run, for tests that change it."""
+    return shutil.copytree(straight_run, tmp_path / "run")
+
+
+def written_at(files: Iterable[Path]) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in files}
+
+
+def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run: Path, run: Path) -> None:
     (run / "results.json").unlink()
     assert {file.name for file in (run / "agents").iterdir()} >= {
         "random",
@@ -291,18 +300,17 @@ def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run
     }
     steps = run / "agents" / "shop_r1-greedy" / "steps.jsonl"
     steps.unlink()
-    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
+    written = written_at(run.glob("agents/*/steps.jsonl"))
     assert main(["--resume", str(run)]) == 0
-    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
+    now = written_at(run.glob("agents/*/steps.jsonl"))
     assert now == written | {steps: now[steps]}
     assert rows_of(run) == rows_of(straight_run)
 
 
 def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
-    straight_run: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, asked = tmp_path / "run", []
-    shutil.copytree(straight_run, run)
+    asked = []
     act = RepeatLastAgent.act
 
     def stopped_once(agent: RepeatLastAgent, observation: Observation) -> str:
@@ -321,14 +329,12 @@ def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(
 
 
 def test_a_finished_run_takes_further_agents_and_asks_only_them(
-    straight_run: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(straight_run, run)
-    written = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
+    written = written_at(run.glob("agents/*/steps.jsonl"))
     asked = ["--extend", "--evaluation.agents", "always=majority", "ngram"]
     assert main([*small_run(store, run), *asked]) == 0
-    now = {file: file.stat().st_mtime_ns for file in run.glob("agents/*/steps.jsonl")}
+    now = written_at(run.glob("agents/*/steps.jsonl"))
     assert now.items() >= written.items()
     assert {file.parent.name for file in now.keys() - written.keys()} == {"always", "ngram"}
     results = json.loads((run / "results.json").read_text())
@@ -339,24 +345,16 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
     assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 
-def test_a_run_in_which_another_process_trains_is_left_alone(
-    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(straight_run, run)
-    before = {file: file.stat().st_mtime_ns for file in run.rglob("*") if file.name != TRAINING_LOCK}
+def test_a_run_in_which_another_process_trains_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = written_at(file for file in run.rglob("*") if file.name != TRAINING_LOCK)
     with working_alone_in(run, TRAINING_LOCK):
         assert main(["--resume", str(run)]) == 2
         assert f"another process is at work in '{run}'" in capsys.readouterr().err
-        assert {file: file.stat().st_mtime_ns for file in run.rglob("*") if file in before} == before
+        assert written_at(before) == before
     assert main(["--resume", str(run)]) == 0
 
 
-def test_a_run_does_not_go_on_with_another_store(
-    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(straight_run, run)
+def test_a_run_does_not_go_on_with_another_store(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads((run / "run.json").read_text())
     record["store"]["fingerprint"] = "another"
     (run / "run.json").write_text(json.dumps(record))
@@ -385,10 +383,8 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
 
 
 def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(
-    straight_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(straight_run, run)
     results = json.loads((run / "results.json").read_text())
     del results["versions"]["results"]  # as before training runs wrote an evaluation log
     (run / "results.json").write_text(json.dumps(results))
