@@ -231,8 +231,7 @@ def test_a_request_that_is_too_long_is_not_read() -> None:
 
 
 def test_an_adapter_has_nothing_beside_plain_lora(tiny: Tiny, tmp_path: Path) -> None:
-    tiny.plain_model().save_pretrained(tmp_path / "base")
-    tiny.tokenizer.save_pretrained(tmp_path / "base")
+    tiny.save(tmp_path / "base")
     model, _ = load_model(str(tmp_path / "base"), own_tokenizer=True)
     adapter = tmp_path / "adapter"
     save_checkpoint(adapter, add_adapter(model, LoraConfig(rank=2), seed=0), tiny.tokenizer, checkpoint_info())

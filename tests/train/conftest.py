@@ -1,6 +1,7 @@
 """A tiny policy and some tokenised sessions of the demo shop, made once for all tests of training."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,6 +58,11 @@ class Tiny:
         model.load_state_dict(self.model.state_dict())
         return model
 
+    def save(self, folder: Path) -> None:
+        """Writes the same as a folder that others can load."""
+        self.plain_model().save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
     @property
     def model_config(self) -> TinyModelConfig:
         return TinyModelConfig(hidden_size=32, layers=2, heads=4, key_value_heads=2, intermediate_size=48)
@@ -78,6 +84,11 @@ def learnt(policy: Policy, packed: PackedTrees) -> tuple[torch.Tensor, dict[str,
     (log_probs * weights).sum().backward()
     gradients = {name: p.grad.clone() for name, p in policy.model.named_parameters() if p.grad is not None}
     return log_probs.detach(), gradients
+
+
+def assert_same_gradients(model: Any, other: Any, tolerance: float = 1e-5) -> None:
+    for (name, ours), (_, theirs) in zip(model.named_parameters(), other.named_parameters(), strict=True):
+        assert (ours.grad - theirs.grad).abs().max().item() < tolerance, name
 
 
 @pytest.fixture(scope="session")

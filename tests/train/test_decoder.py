@@ -113,10 +113,14 @@ def test_an_adapter_is_merged(tmp_path: Any) -> None:
     unadapted = LocalEngine(Policy(model_with_trees())).generate(build_prompts(), config, seed=3)
     merged = model.merge_and_unload()
     expected = LocalEngine(Policy(merged)).generate(build_prompts(), config, seed=3)
+    assert_same_replies(found, expected)
+    assert [reply.tokens for (reply, _) in found] != [reply.tokens for (reply, _) in unadapted]
+
+
+def assert_same_replies(found: Any, expected: Any) -> None:
     for replies, others in zip(found, expected, strict=True):
         for reply, other in zip(replies, others, strict=True):
             assert reply.tokens == other.tokens and reply.log_probs == pytest.approx(other.log_probs, abs=1e-4)
-    assert [reply.tokens for (reply, _) in found] != [reply.tokens for (reply, _) in unadapted]
 
 
 def model_with_trees() -> Any:
@@ -170,6 +174,4 @@ def test_a_replayed_graph_draws_what_single_steps_draw(monkeypatch: pytest.Monke
     replayed = LocalEngine(Policy(model)).generate(build_prompts(), config, seed=0)
     monkeypatch.setattr(branches.KernelBranches, "can_be_captured", False)
     stepped = LocalEngine(Policy(model)).generate(build_prompts(), config, seed=0)
-    for replies, others in zip(replayed, stepped, strict=True):
-        for reply, other in zip(replies, others, strict=True):
-            assert reply.tokens == other.tokens and reply.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    assert_same_replies(replayed, stepped)

@@ -15,7 +15,7 @@ from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, score_reply
 from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
-from tests.train.conftest import Tiny, own_model
+from tests.train.conftest import Tiny, assert_same_gradients, own_model
 from train.config import OptimizerConfig, SamplingConfig
 from train.grpo.config import GrpoConfig, ScaleRewards
 from train.grpo.groups import Group, Rollout, deal_groups, measured_metrics, micro_batches, rollout_metrics, score_group
@@ -145,8 +145,7 @@ def test_a_steps_gradient_equals_that_of_the_unpacked_way(tiny: Tiny) -> None:
     )
     loss.backward()
     assert figures["loss"] == pytest.approx(loss.item(), abs=1e-5)
-    for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
-        assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
+    assert_same_gradients(tiny.model, plain)
     tiny.model.zero_grad()
 
 
@@ -256,8 +255,7 @@ def test_the_gradient_on_another_samplers_replies_is_weighed_by_how_likely_the_p
         loss = loss - advantage * (ratios.clamp(max=1.5) * log_probs).mean() / len(rollouts)
     loss.backward()
     assert figures["sampler_trainer_logprob_gap"] > 0.05
-    for (name, ours), (_, theirs) in zip(model.named_parameters(), plain.named_parameters(), strict=True):
-        assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
+    assert_same_gradients(model, plain)
 
 
 def test_every_step_samples_with_random_numbers_of_its_own(tiny: Tiny) -> None:

@@ -12,7 +12,7 @@ from shop_env.replies import format_reply
 from shop_env.reward import score_reply
 from shop_env.reward.score import LOG_LIKELIHOOD
 from tests.oracles.unpacked_policy import unpacked_log_probs
-from tests.train.conftest import Tiny, own_model
+from tests.train.conftest import Tiny, assert_same_gradients, own_model
 from tests.train.test_grpo import CONFIG, changed, sampled, shifted_reference
 from train.grpo.chunk import advantages_of_tokens
 from train.grpo.groups import Group, micro_batches, score_group
@@ -181,8 +181,7 @@ def test_the_gradient_is_that_of_the_unpacked_way_on_rationales_alone(tiny: Tiny
     loss.backward()
     assert figures["loss"] == pytest.approx(loss.item(), abs=1e-5)
     assert figures["log_likelihood"] == pytest.approx(torch.tensor(rewards).mean().item(), abs=1e-5)
-    for (name, ours), (_, theirs) in zip(model.named_parameters(), plain.named_parameters(), strict=True):
-        assert (ours.grad - theirs.grad).abs().max().item() < 1e-5, name
+    assert_same_gradients(model, plain)
 
 
 def test_tokens_behind_the_rationale_have_no_advantage_but_all_of_a_malformed_reply_do(tiny: Tiny) -> None:

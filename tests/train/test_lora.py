@@ -33,8 +33,7 @@ INFO = checkpoint_info(made_by="sft step 1", temperature=0.0)
 @pytest.fixture
 def base(tiny: Tiny, tmp_path: Path) -> Path:
     """The tiny model as a folder."""
-    tiny.plain_model().save_pretrained(tmp_path / "base")
-    tiny.tokenizer.save_pretrained(tmp_path / "base")
+    tiny.save(tmp_path / "base")
     return tmp_path / "base"
 
 

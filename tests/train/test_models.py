@@ -181,16 +181,14 @@ def test_a_reply_ends_with_what_the_template_writes_whatever_the_tokenizer_calls
     ids=["no special token", "nothing at the end"],
 )
 def test_a_template_that_no_token_ends_is_refused(template: str, tiny: Tiny, tmp_path: Path) -> None:
-    tiny.plain_model().save_pretrained(tmp_path)
-    tiny.tokenizer.save_pretrained(tmp_path)
+    tiny.save(tmp_path)
     (tmp_path / "chat_template.jinja").write_text(template)
     with pytest.raises(CheckpointMismatch, match="both must begin with the same special token"):
         load_model(str(tmp_path), own_tokenizer=True)
 
 
 def test_a_tokenizer_without_a_chat_template_is_refused(tiny: Tiny, tmp_path: Path) -> None:
-    tiny.plain_model().save_pretrained(tmp_path)
-    tiny.tokenizer.save_pretrained(tmp_path)
+    tiny.save(tmp_path)
     (tmp_path / "chat_template.jinja").unlink()
     with pytest.raises(CheckpointMismatch, match="no chat template"):
         load_model(str(tmp_path), own_tokenizer=True)

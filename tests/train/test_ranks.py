@@ -56,8 +56,7 @@ def trained(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
 def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
     """Every case in one process, in two, and handed on after two steps."""
     for kind in ("one", "two", "one_then_two", "two_then_one"):
-        tiny.plain_model().save_pretrained(folder / kind / "base")
-        tiny.tokenizer.save_pretrained(folder / kind / "base")
+        tiny.save(folder / kind / "base")
     for name in names:
         train(name, tiny, folder / "one")
         train(name, tiny, folder / "one_then_two", stop_after=2)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
-from tests.train.conftest import Tiny
+from tests.train.conftest import Tiny, assert_same_gradients
 from train.attention.structured import Structured
 from train.policy import Policy
 from train.session_tree import Continuation, SessionTree, enable_tree_attention, hidden_states, pack
@@ -50,8 +50,7 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     (stats.log_probs * weights).sum().backward()
     (torch.cat(rows) * weights).sum().backward()
     assert (stats.log_probs - torch.cat(rows)).abs().max().item() < TOLERANCE
-    for (name, ours), (_, theirs) in zip(tiny.model.named_parameters(), plain.named_parameters(), strict=True):
-        assert (ours.grad - theirs.grad).abs().max().item() < TOLERANCE, name
+    assert_same_gradients(tiny.model, plain, TOLERANCE)
     tiny.model.zero_grad()
 
 

@@ -29,8 +29,7 @@ ASKED = "max_new_tokens=6&own_tokenizer=true&style=compact"
 def folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model as anybody would save it: no checkpoint of ours."""
     path = tmp_path_factory.mktemp("models") / "tiny"
-    tiny.plain_model().save_pretrained(path)
-    tiny.tokenizer.save_pretrained(path)
+    tiny.save(path)
     return path
 
 

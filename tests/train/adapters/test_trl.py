@@ -43,8 +43,7 @@ def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFa
     """What the command leaves for a small model on the demo shop."""
     folder = tmp_path_factory.mktemp("for") / "trl"
     model = folder.parent / "model"
-    tiny.plain_model().save_pretrained(model)
-    tiny.tokenizer.save_pretrained(model)
+    tiny.save(model)
     words = ["--preset", "tiny_cpu", "--store", str(store.path), "--model.path", str(model), "--out", str(folder)]
     words += ["--model.max-tokens", "700", "--grpo.max-new-tokens", str(REPLY_TOKENS)]
     words += ["--grpo.steps", str(STEPS), "--grpo.steps-per-batch", str(BATCH), "--grpo.num-generations", str(REPLIES)]

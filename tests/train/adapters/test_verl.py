@@ -46,8 +46,7 @@ def written(store: SessionStore, tiny: Tiny, tmp_path_factory: pytest.TempPathFa
     """What the command leaves for a small model on the demo shop."""
     folder = tmp_path_factory.mktemp("for") / "verl"
     model = folder.parent / "model"
-    tiny.plain_model().save_pretrained(model)
-    tiny.tokenizer.save_pretrained(model)
+    tiny.save(model)
     words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model), "--out", folder.name]
     words += ["--model.max-tokens", "700", "--model.max-new-tokens", "40", "--grpo.max-new-tokens", "40"]
     words += ["--grpo.steps", "5", "--grpo.steps-per-batch", "6", "--prompt.style", "compact"]
