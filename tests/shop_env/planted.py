@@ -3,6 +3,8 @@
 import random
 from collections.abc import Callable
 
+from hypothesis import strategies as st
+
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.replies import format_reply
@@ -19,6 +21,11 @@ NAMES = (
     "refinements.brand.acme",
 )
 TEXTS = ("red kettle", "Red  Kettle", "red kettle steel", "toaster")
+ACTIONS = st.one_of(
+    st.builds(lambda name: Click(name=name), st.text()),
+    st.builds(lambda name, text: TypeAndSubmit(name=name, text=text), st.text(), st.text()),
+    st.just(Terminate()),
+)
 
 
 def _session(name: str, user: str, actions: list[Action]) -> Session:
@@ -64,6 +71,11 @@ def noisy(share: float, seed: int) -> Callable[[Session, int], Action | str]:
         return session.steps[index].action if rng.random() < share else rng.choice(["?", random_action(rng)])
 
     return reply
+
+
+def copy_the_log(session: Session, index: int) -> Action:
+    """The reply of an agent that is always right."""
+    return session.steps[index].action
 
 
 def answer(sessions: list[Session], reply: Callable[[Session, int], Action | str | None]) -> list[StepRecord]:

@@ -30,6 +30,11 @@ def make(**options: Any) -> gymnasium.Env:
     return gymnasium.make("ShopR1-v0", **options)
 
 
+@pytest.fixture
+def env(kettle_session: Session) -> ReplayEnv:
+    return ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+
+
 def odd_text_store() -> MemoryStore:
     """Pages, personas, names and typed texts in scripts and signs that break simpler spaces."""
     odd = "红色水壶 🫖 \u0000\u202e Ä\u0301 \U0010ffff </script> \\u0041"
@@ -86,8 +91,7 @@ def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_se
     assert "problem" not in info
 
 
-def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_behind_the_last_step_the_page_is_empty_and_the_history_whole(kettle_session: Session, env: ReplayEnv) -> None:
     env.reset(seed=0)
     for _ in range(3):
         observation, _, terminated, _, _ = env.step("x")
@@ -104,8 +108,7 @@ def test_stepping_before_a_reset_is_an_error() -> None:
         ReplayEnv(odd_text_store(), "all").step("x")
 
 
-def test_an_unreadable_reply_is_explained_and_earns_nothing(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_an_unreadable_reply_is_explained_and_earns_nothing(env: ReplayEnv) -> None:
     env.reset(seed=0)
     _, reward, _, _, info = env.step("I would click.")
     assert reward == info["reward_breakdown"]["format"] == 0
@@ -124,8 +127,7 @@ def test_a_fenced_reply_is_read_where_extraction_is_lenient(kettle_session: Sess
 
 
 @pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
-def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(kettle_session: Session, reply: object) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(env: ReplayEnv, reply: object) -> None:
     env.reset(seed=0)
     with pytest.raises(TypeError, match=type(reply).__name__):
         env.step(reply)  # type: ignore[arg-type]
@@ -256,8 +258,7 @@ def test_specs_of_vector_envs_survive_json(demo_store: Path) -> None:
     assert json.loads(envs.spec.to_json())["kwargs"]["store"] == str(demo_store)
 
 
-def test_everything_in_an_info_is_json(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_everything_in_an_info_is_json(env: ReplayEnv) -> None:
     infos = [env.reset(seed=0)[1], env.step("x")[4], env.step(format_reply("", Click(name="reviews.read_all")))[4]]
     assert [json.loads(json.dumps(info)) for info in infos] == infos
     assert infos[2]["reward_breakdown"]["name_similarity"] == 1000
@@ -293,8 +294,7 @@ def test_a_split_without_a_step_to_score_is_an_error() -> None:
         ReplayEnv(store, "all")
 
 
-def test_changing_an_observation_does_not_change_the_next_episode(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_changing_an_observation_does_not_change_the_next_episode(kettle_session: Session, env: ReplayEnv) -> None:
     first, _ = env.reset(seed=0)
     first["history"][0]["page"] = "changed"
     first["page"] = "changed"
@@ -339,8 +339,7 @@ def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) 
     assert not any(ord(sign) < 32 and sign != "\n" for sign in shown)
 
 
-def test_rendering_without_a_mode_warns(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all")
+def test_rendering_without_a_mode_warns(env: ReplayEnv) -> None:
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="render_mode"):
         assert env.render() is None

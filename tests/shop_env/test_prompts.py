@@ -14,17 +14,14 @@ from shop_env.observation import ContextConfig, observe
 from shop_env.prompts import PAGE_LEFT_OUT, PromptConfig, Style, past_reply, render_prompt
 from shop_env.replies import Extraction, action_json, format_reply, parse_reply
 from tests.scored_steps import GOAL_SHOWN
+from tests.shop_env.planted import ACTIONS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 STEPS = st.builds(
     lambda page, action, rationale: Step(page=page, action=action, rationale=rationale),
     st.text(min_size=1),
-    st.one_of(
-        st.builds(lambda name: Click(name=name), st.text()),
-        st.builds(lambda name, text: TypeAndSubmit(name=name, text=text), st.text(), st.text()),
-        st.just(Terminate()),
-    ),
+    ACTIONS,
     st.none() | st.text(),
 )
 SESSIONS = st.builds(

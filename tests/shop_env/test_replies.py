@@ -10,12 +10,7 @@ from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from shop_env import replies
 from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
 from shop_env.reward.matching import exact_match
-
-ACTIONS = st.one_of(
-    st.builds(lambda name: Click(name=name), st.text()),
-    st.builds(lambda name, text: TypeAndSubmit(name=name, text=text), st.text(), st.text()),
-    st.just(Terminate()),
-)
+from tests.shop_env.planted import ACTIONS
 
 
 def test_canonical_reply_is_the_papers_json() -> None:

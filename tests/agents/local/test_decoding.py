@@ -44,6 +44,18 @@ def shopper(tiny: Tiny, observation: Observation) -> Tiny:
     return taught(tiny, observation, replies)
 
 
+@pytest.fixture(scope="module")
+def closed(observation: Observation) -> Observation:
+    """On which nothing can be typed."""
+    return {**observation, "page": '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'}
+
+
+@pytest.fixture(scope="module")
+def wordless(tiny: Tiny, closed: Observation) -> Tiny:
+    """The tiny policy, taught to write no rationale on that page."""
+    return taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
+
+
 def taught(tiny: Tiny, observation: Observation, replies: list[str]) -> Tiny:
     model = copy.deepcopy(tiny.model)
     policy = Policy(model)
@@ -102,14 +114,18 @@ def test_the_most_probable_action_is_that_of_unpacked_rows(
         readable = [text for text in texts if isinstance(text, Reply)]
         candidates = list(dict.fromkeys([*candidate_actions(observation), *(text.action for text in readable)]))
         behind = [text.rationale for text in readable] if rationales else [""]
-        shares = torch.stack([_shares(plain, tokenizer, prompt, rationale, candidates) for rationale in behind or [""]])
+        shares = torch.stack(
+            [plain_shares(plain, tokenizer, prompt, rationale, candidates) for rationale in behind or [""]]
+        )
         best = int(shares.mean(dim=0).argmax())
         rationale = (behind or [""])[int(shares[:, best].argmax())]
         assert reply == format_reply(rationale, candidates[best])
 
 
 @torch.no_grad()
-def _shares(model: object, tokenizer: object, prompt: list[int], rationale: str, actions: list[Action]) -> torch.Tensor:
+def plain_shares(
+    model: object, tokenizer: object, prompt: list[int], rationale: str, actions: list[Action]
+) -> torch.Tensor:
     """(actions,), one pass for each row."""
     totals = []
     for tokens in reply_tokens(tokenizer, [format_reply(rationale, action) for action in actions]):
@@ -143,18 +159,15 @@ def test_draws_that_cannot_be_read_leave_the_action_after_an_empty_rationale(
 
 
 def test_nothing_is_drawn_where_a_policy_writes_no_rationale_and_nothing_can_be_typed(
-    tiny: Tiny, observation: Observation, monkeypatch: pytest.MonkeyPatch
+    wordless: Tiny, closed: Observation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'
-    closed: Observation = {**observation, "page": page}
-    policy = taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
-    expected = reply_of(policy, closed, decode="most_probable_action", rationales=0)
+    expected = reply_of(wordless, closed, decode="most_probable_action", rationales=0)
     asked = []
     monkeypatch.setattr(
         "agents.local.weighed_actions.generate", lambda *args, **_: asked.append(args) or generate(*args)
     )
     for rationales in (0, 8):
-        reply = reply_of(policy, closed, decode="most_probable_action", rationales=rationales)
+        reply = reply_of(wordless, closed, decode="most_probable_action", rationales=rationales)
         assert reply == expected and reply.action == Terminate()
     assert not any(prompts for _, prompts, *_ in asked)
 
@@ -182,13 +195,10 @@ def test_a_reply_and_its_probabilities_come_from_one_pass(
 
 
 def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationales(
-    tiny: Tiny, observation: Observation
+    wordless: Tiny, closed: Observation
 ) -> None:
-    page = '<html><body><a name="cart">cart</a><a name="home">home</a></body></html>'
-    closed: Observation = {**observation, "page": page}
-    policy = taught(tiny, closed, [format_reply("", action) for action in (*candidate_actions(closed), Terminate())])
     shares, smoothed = (
-        agent(policy, decode="most_probable_action", rationales=rationales).probabilities([closed], seeds=[0])[0]
+        agent(wordless, decode="most_probable_action", rationales=rationales).probabilities([closed], seeds=[0])[0]
         for rationales in (0, 3)
     )
     assert isinstance(shares, dict) and isinstance(smoothed, dict) and len(shares) == 3
@@ -202,7 +212,7 @@ def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(
     (probabilities,) = agent(shopper, rationales=0).probabilities([observation], seeds=[0])
     assert isinstance(probabilities, dict)
     prompt = prompt_tokens(shopper.tokenizer, observation, COMPACT)
-    expected = _shares(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
+    expected = plain_shares(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
     assert list(probabilities.values()) == pytest.approx(expected.tolist(), rel=1e-3)
 
 

@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
-import torch
 
 from agents.local.weighed_actions import compute_shares, weigh_actions
 from replay_sessions.schema import Action, TypeAndSubmit
 from shop_env.candidates import candidate_actions
 from shop_env.observation import observe_session
 from shop_env.prompts import PromptConfig
-from shop_env.replies import format_reply
+from tests.agents.local.test_decoding import plain_shares
 from tests.train.conftest import Tiny, prompt_tokens
 from tests.train.conftest import tiny as tiny
 from train.policy import Policy
 from train.rollouts.sampling import draw_uniforms
-from train.tokens import reply_tokens
 
 
 def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: Tiny) -> None:
@@ -26,8 +24,7 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
     pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1]), (prompt, rationales, candidates)]
     _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
     for rationale, row in zip(rationales, shares, strict=True):
-        scores = [_log_probability(plain, tiny.tokenizer, prompt, format_reply(rationale, a)) for a in candidates]
-        expected = torch.tensor(scores, dtype=torch.float64).softmax(dim=0)
+        expected = plain_shares(plain, tiny.tokenizer, prompt, rationale, candidates)
         assert row.tolist() == pytest.approx(expected.tolist(), rel=1e-3)
 
 
@@ -39,11 +36,3 @@ def test_draws_that_cannot_be_read_favour_no_action(tiny: Tiny) -> None:
     (page,) = weigh_actions(Policy(tiny.model), tiny.tokenizer, [prompt], [observation], uniforms)
     candidates = candidate_actions(observation)
     assert page.probabilities(2) == pytest.approx(dict.fromkeys(candidates, 1 / len(candidates)))
-
-
-@torch.no_grad()
-def _log_probability(model: object, tokenizer: object, prompt: list[int], reply: str) -> float:
-    (tokens,) = reply_tokens(tokenizer, [reply])
-    logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
-    log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
-    return float(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())

@@ -7,7 +7,7 @@ from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.metrics import paired_test
-from tests.shop_env.planted import answer, random_sessions
+from tests.shop_env.planted import answer, copy_the_log, random_sessions
 
 SESSIONS = random_sessions(60, 1, users=10)
 RECORDS = {
@@ -90,7 +90,7 @@ def test_too_few_users_are_not_tested(users: int) -> None:
 def test_two_users_with_the_same_difference_are_no_discovery() -> None:
     users = [next(s for s in SESSIONS if s.user_id == user) for user in ("u1", "u2")]
     records = {
-        "right": answer(users, lambda s, i: s.steps[i].action),
+        "right": answer(users, copy_the_log),
         "wrong": answer(users, lambda s, i: "?"),
     }
     comparison = compare_records(records, "right", "wrong", "exact_accuracy")

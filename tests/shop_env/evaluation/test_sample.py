@@ -10,7 +10,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.results import results_table, summarise
 from shop_env.evaluation.sample import Sample, describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from tests.shop_env.planted import answer, random_sessions
+from tests.shop_env.planted import answer, copy_the_log, random_sessions
 from tests.stores import store_at
 
 
@@ -41,7 +41,7 @@ def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("longest", "warnings"), [(0.05, 0), (0.051, 1)])
 def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warnings: int) -> None:
-    row = summarise(answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action), label="right")
+    row = summarise(answer(random_sessions(60, 1, users=12), copy_the_log), label="right")
     sample = Sample(sessions=60, longest=longest)
     assert len(results_table([row], sample=sample).notes) - len(results_table([row]).notes) == warnings
 
@@ -58,7 +58,7 @@ def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path
         describe_sample(store, EvaluationConfig(split="all", inferred=inferred)).inferred for inferred in (True, False)
     ]
     assert shares == [pytest.approx(15 / scored)] * 2
-    row = summarise(answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action), label="right")
+    row = summarise(answer(random_sessions(60, 1, users=12), copy_the_log), label="right")
     (cells,) = results_table([row], sample=Sample(sessions=60, longest=0.01, inferred=0.4)).texts()
     assert cells[-1] == "40.0" and len(results_table([row]).columns) == len(cells) - 1
 

@@ -14,7 +14,7 @@ from replay_sessions.schema import Click
 from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_test, step_metrics
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.intervals import estimate_metrics
-from tests.shop_env.planted import answer, noisy, random_sessions, ten_steps
+from tests.shop_env.planted import answer, copy_the_log, noisy, random_sessions, ten_steps
 
 
 def width(estimate: Estimate) -> float:
@@ -117,7 +117,7 @@ def test_fewer_than_eight_users_have_no_interval_and_no_test(users: int) -> None
 
 
 def test_users_who_are_all_alike_have_no_interval() -> None:
-    records = answer(random_sessions(60, 1, users=12), lambda s, i: s.steps[i].action)
+    records = answer(random_sessions(60, 1, users=12), copy_the_log)
     assert estimate_metric(records, "exact_accuracy") == Estimate(1.0)
 
 
@@ -132,7 +132,7 @@ def test_pairing_sees_a_small_difference_that_two_intervals_do_not() -> None:
     gain = random.Random(6)
     better = [
         record if record.predicted == record.logged or gain.random() > 0.06 else right
-        for record, right in zip(worse, answer(sessions, lambda s, i: s.steps[i].action), strict=True)
+        for record, right in zip(worse, answer(sessions, copy_the_log), strict=True)
     ]
     difference = paired_test(better, worse, "exact_accuracy", cluster="user").estimate
     assert difference.low is not None and difference.high is not None

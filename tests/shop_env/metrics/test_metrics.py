@@ -10,11 +10,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import ACTION_TYPES, Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, step_metrics
 from shop_env.reward.click_types import click_type_of
-from tests.shop_env.planted import answer, random_action, random_sessions, ten_steps
-
-
-def copy_the_log(session: Session, index: int) -> object:
-    return session.steps[index].action
+from tests.shop_env.planted import answer, copy_the_log, random_action, random_sessions, ten_steps
 
 
 def test_mean_over_sessions_counts_every_session_alike() -> None:

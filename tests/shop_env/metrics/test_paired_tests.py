@@ -15,7 +15,7 @@ from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.intervals import influences
 from shop_env.metrics.step_record import TOO_LONG
 from shop_env.metrics.step_table import StepTable
-from tests.shop_env.planted import answer, noisy, random_action, random_sessions, ten_steps
+from tests.shop_env.planted import answer, copy_the_log, noisy, random_action, random_sessions, ten_steps
 
 
 def users_of_one_size() -> list[Session]:
@@ -121,7 +121,7 @@ def test_an_agent_does_not_differ_from_itself() -> None:
 
 def test_a_difference_that_all_users_share_is_as_likely_as_their_signs() -> None:
     sessions = users_of_one_size()
-    a, b = answer(sessions, lambda s, i: s.steps[i].action), answer(sessions, lambda s, i: "?")
+    a, b = answer(sessions, copy_the_log), answer(sessions, lambda s, i: "?")
     found = paired_test(a, b, "exact_accuracy")
     assert found is not None
     assert (found.difference, found.low, found.high, found.p_value) == (1, None, None, 2**-11)
@@ -139,7 +139,7 @@ def test_a_single_user_or_no_step_to_count_is_no_test() -> None:
 
 
 def test_a_difference_that_all_comes_from_one_of_two_users_is_no_discovery() -> None:
-    a = answer(ten_steps(), lambda s, i: s.steps[i].action)
+    a = answer(ten_steps(), copy_the_log)
     b = answer(ten_steps(), lambda s, i: s.steps[i].action if s.user_id == "bob" else Terminate())
     found = paired_test(a, b, "exact_accuracy")
     assert found is not None
@@ -151,7 +151,7 @@ def test_a_difference_that_all_comes_from_one_of_two_users_is_no_discovery() -> 
 
 def test_where_users_differ_only_a_large_difference_is_found() -> None:
     sessions = random_sessions(200, 8, users=10)
-    a = answer(sessions, lambda s, i: s.steps[i].action)
+    a = answer(sessions, copy_the_log)
     b = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
     found = paired_test(a, b, "exact_accuracy")
     assert found is not None and found.standard_error is not None and found.smallest_difference is not None

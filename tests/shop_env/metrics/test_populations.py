@@ -7,11 +7,11 @@ from replay_sessions.schema import Terminate
 from shop_env.metrics import population_fidelity, trace_of
 from shop_env.metrics.people import session_traces
 from shop_env.metrics.populations import js_divergence
-from tests.shop_env.planted import answer, ten_steps
+from tests.shop_env.planted import answer, copy_the_log, ten_steps
 
 
 def test_a_copy_of_the_log_does_not_diverge() -> None:
-    logged, simulated = session_traces(answer(ten_steps(), lambda s, i: s.steps[i].action))
+    logged, simulated = session_traces(answer(ten_steps(), copy_the_log))
     everyone = population_fidelity(logged, simulated)
     assert everyone is not None
     assert everyone.visits == 3
