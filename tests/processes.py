@@ -8,9 +8,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def with_checkout(**more: str) -> dict[str, str]:
+    """The environment, and that this checkout can be imported."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
 def run_python(*words: str | Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Runs Python with these words in a folder, whatever its exit code; this checkout can be imported."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, *words],
+        cwd=folder,
+        env=with_checkout(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )

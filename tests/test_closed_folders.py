@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.console import main
+from tests.processes import with_checkout
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[1]
 PLACES = ("closed", "closed/inside", "read_only/inside", "file/inside")
 # PLACE is one of these; STORE and BOARD are as `prepare` makes them.
 WRITING = (
@@ -70,7 +70,7 @@ def test_each_command_names_the_place_and_the_remedy_in_one_line(tmp_path: Path)
     done = subprocess.run(
         [*as_others, sys.executable, "-c", "from tests.test_closed_folders import call_all; call_all()"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=with_checkout(),
         capture_output=True,
         text=True,
         timeout=300,

@@ -10,11 +10,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from replay_sessions.foundation.packages import OUR_PACKAGES
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 # Former word (a regular expression, bounded by what is no word) -> the word to use.
 REPLACED = {
     r"grpo\.replies": "num_generations",

@@ -12,10 +12,9 @@ import agents.__main__
 from agents.__main__ import main
 from agents.templates.writing import write_template
 from replay_sessions.foundation.errors import WriteFailed
+from tests.processes import ROOT
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> None:

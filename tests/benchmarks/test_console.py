@@ -9,9 +9,7 @@ import pytest
 
 from benchmarks.console import PROGRAMS, main
 from replay_sessions.__main__ import main as stores
-from tests.processes import run_python
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import ROOT, run_python
 
 
 def test_help_loads_none_of_the_programs() -> None:

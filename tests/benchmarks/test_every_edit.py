@@ -20,8 +20,8 @@ from benchmarks.leaderboard.verify import UNPROVEN, verify
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import LOG_FILE, EvaluationLog, read_log
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 THEIRS = """\
 class Leaves:
     def reset(self, *, seed=None): pass

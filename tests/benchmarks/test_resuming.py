@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
-from tests.processes import run_python
+from tests.processes import ROOT, run_python, with_checkout
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parents[2]
 # Writes a line for each call: what a paid server would bill.
 PAID = """\
 import hashlib, json, pathlib, random, time
@@ -71,7 +70,7 @@ def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subproc
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.leaderboard", *call],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=with_checkout(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -173,7 +172,7 @@ def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_pat
     done = subprocess.run(
         ["bash", "-c", f"{call} --out {tmp_path / 'out'}"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=with_checkout(PYTHONDONTWRITEBYTECODE="1"),
         capture_output=True,
         text=True,
         check=False,

@@ -18,9 +18,9 @@ from shop_env.prompts import STYLES
 from shop_env.replies import Reply, format_reply, parse_reply
 from shop_env.reward import best_breakdown, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
+from tests.processes import ROOT
 from tests.stores import store_at
 
-ROOT = Path(__file__).parents[2]
 PAGE = '<html><body><input name="field" type="text"/><a name="link">cart</a></body></html>'
 FIELDS = {"name": "field", "text": "a kettle"}
 

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.console import PROGRAMS
 from replay_sessions.foundation.packages import OUR_PACKAGES
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
 WRITTEN = {"results.json"}  # files that a run leaves
 # Names of Python, of other packages, and what the rules forbid.

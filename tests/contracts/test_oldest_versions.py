@@ -2,9 +2,8 @@
 
 import re
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.processes import ROOT
 
 
 def test_the_oldest_versions_are_those_that_the_package_allows() -> None:

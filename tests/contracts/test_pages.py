@@ -12,8 +12,8 @@ import yaml  # type: ignore[import-untyped]
 
 from benchmarks.console import PROGRAMS
 from replay_sessions.foundation.packages import OUR_PACKAGES
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 COMMAND = re.compile(r"python -m (?P<module>[a-z_0-9.]+)")

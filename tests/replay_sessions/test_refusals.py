@@ -15,11 +15,11 @@ from replay_sessions import SessionStore
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.command_line import run_command
 from replay_sessions.foundation.errors import BadConfig
+from tests.processes import ROOT
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
 NOT_UTF8 = os.fsdecode(b"log\xff")
 
 

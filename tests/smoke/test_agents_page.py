@@ -11,9 +11,10 @@ from agents.registry import AGENTS, GROUPS
 from replay_sessions.store import SessionStore
 from shop_env.evaluation import protocol
 from tests.demo_stores import demo_store_at
+from tests.processes import ROOT
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
 
 

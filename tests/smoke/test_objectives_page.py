@@ -11,9 +11,10 @@ from safetensors.torch import load_file
 
 from benchmarks.console import main
 from tests.demo_stores import demo_store_at
+from tests.processes import ROOT
 from tests.smoke.test_train_command import SMALL
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "objectives.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```(?:python|toml)\n# (\w+\.\w+)\n(.*?)```", PAGE, flags=re.DOTALL))
 TRAIN, RESUME, REPORT = re.findall(r"^shop-r1 (.*)$", PAGE, flags=re.MULTILINE)
 RUN = "runs/rloo"

@@ -1,7 +1,6 @@
 """docs/own_shop.md and docs/what_if.md from first command to last, as they stand there: from snippet to A/B answer."""
 
 import json
-import os
 import re
 import shlex
 import signal
@@ -15,11 +14,11 @@ import pytest
 from replay_sessions import SessionStore
 from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
 from replay_sessions.recorder.rrweb_bundle import recorder_path
+from tests.processes import ROOT, with_checkout
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("own_shop.md", "what_if.md"))
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 # What erases a visitor comes last: it needs a store.
@@ -36,7 +35,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
     recorder_path().parent.mkdir()
     recorder_path().write_bytes(b"/* rrweb */")
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    return with_checkout()
 
 
 def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dict[str, str], tmp_path: Path) -> None:

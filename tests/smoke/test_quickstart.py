@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.processes import ROOT
+
 pytestmark = pytest.mark.slow
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "quickstart.ipynb"
+NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 
 
 def texts_of(notebook: Path) -> list[list[Any]]:

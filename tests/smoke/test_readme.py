@@ -10,10 +10,9 @@ import pytest
 
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.__main__ import main as replay_sessions
+from tests.processes import ROOT
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT
 from tests.smoke.test_train_command import SMALL
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 SOURCES = (
     "replay_sessions",
     "shop_env",

@@ -17,9 +17,10 @@ from replay_sessions.schema import Click, Terminate
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset, score_reply
 from tests.demo_stores import demo_store_at
+from tests.processes import ROOT
 from tests.smoke.test_train_command import SMALL
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_reward.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "your_reward.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
 CALLS = re.findall(r"^shop-r1 (.*)$", PAGE, flags=re.MULTILINE)
 

@@ -16,11 +16,11 @@ from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.serving.tasks import StepTasks
 from tests.demo_stores import demo_store_at
+from tests.processes import ROOT
 from tests.train.conftest import COMPACT, Tiny
 
 pytestmark = [pytest.mark.trl, pytest.mark.filterwarnings("ignore")]
 
-ROOT = Path(__file__).parents[2]
 STEPS, REPLIES, PROMPTS = 2, 4, 6
 
 

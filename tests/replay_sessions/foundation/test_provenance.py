@@ -14,8 +14,7 @@ from replay_sessions.demo_shop import SOURCE
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from tests.demo_stores import demo_store_at
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.processes import ROOT
 
 
 def test_provenance_names_store_seed_and_configuration(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -17,9 +16,9 @@ import pytest
 from replay_sessions.recorder.collector import collector_server
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_path
+from tests.processes import ROOT, with_checkout
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded
 
-ROOT = Path(__file__).resolve().parents[3]
 SHOP = "<a id='kettle' href='/kettle'>Red kettle</a><a id='cart' href='/cart'>Cart</a>"
 
 
@@ -85,7 +84,7 @@ def collect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collect
         process = subprocess.Popen(
             [sys.executable, "-m", "replay_sessions", *words],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=with_checkout(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

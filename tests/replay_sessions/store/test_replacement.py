@@ -13,13 +13,13 @@ from replay_sessions import Session, SessionStore, StoreWriter
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig, WriteFailed
 from replay_sessions.store import work_folder
+from tests.processes import with_checkout
 from tests.replay_sessions.conftest import make_session
 from tests.stores import store_at
 
 pytestmark = pytest.mark.long
 
 MakeStore = Callable[..., SessionStore]
-ROOT = Path(__file__).parents[3]
 OLD, NEW = [make_session(1)], [make_session(2)]
 
 
@@ -66,9 +66,8 @@ def test_of_two_writers_at_once_the_quicker_keeps_its_store_and_the_other_is_ref
 def test_two_commands_at_once_leave_one_store_and_one_error(tmp_path: Path) -> None:
     out = str(tmp_path / "store")
     command = [sys.executable, "-m", "replay_sessions", "generate", "--sessions", "40", "--out", out]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     running = [
-        subprocess.Popen([*command, "--seed", str(seed)], env=environment, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, "--seed", str(seed)], env=with_checkout(), stderr=subprocess.PIPE, text=True)
         for seed in range(2)
     ]
     errors = [process.communicate(timeout=120)[1] for process in running]

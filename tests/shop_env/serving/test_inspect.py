@@ -1,7 +1,6 @@
 """The task in Inspect's own hands, against its own mock model and against a server."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
 from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
+from tests.processes import ROOT, with_checkout
 from tests.shop_env.serving.contract import HARD_REPLIES, KINDS, paid_by_gym, reply_of_kind
 from tests.shop_env.serving.scripted_model import scripted_model
 from tests.stores import store_at
@@ -25,8 +25,6 @@ pytestmark = [
         "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
     ),
 ]
-
-ROOT = Path(__file__).parents[3]
 
 
 def task_of(store_path: str, **options: Any) -> Any:
@@ -139,7 +137,7 @@ def test_what_does_not_fit_is_told_before_anything_is_asked(store_path: str, opt
 
 def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tmp_path: Path) -> None:
     inspect = str(Path(sys.executable).parent / "inspect")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none", "INSPECT_DISPLAY": "none"}
+    environment = with_checkout(OPENAI_API_KEY="none", INSPECT_DISPLAY="none")
 
     def run(*words: str) -> None:
         done = subprocess.run([inspect, *words], env=environment, cwd=tmp_path, capture_output=True, text=True)

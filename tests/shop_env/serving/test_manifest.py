@@ -1,9 +1,8 @@
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.processes import ROOT
 
 
 def test_openenvs_manifest_has_the_version_of_the_package() -> None:

@@ -3,13 +3,11 @@
 import asyncio
 import http.client
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -20,7 +18,7 @@ from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepTasks
-from tests.processes import run_python
+from tests.processes import ROOT, run_python, with_checkout
 from tests.shop_env.serving.contract import HARD_REPLIES, Paid, paid_by_gym, reply_of_kind
 
 openenv = pytest.importorskip("openenv", reason="`make test-serving` brings it")
@@ -30,7 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-ROOT = Path(__file__).parents[3]
 TERMINATE = '{"rationale": "", "action": {"type": "terminate"}}'
 
 
@@ -39,9 +36,8 @@ class Server:
 
     def __init__(self, *flags: str) -> None:
         words = [sys.executable, "-m", "shop_env.serving", "openenv", "--port", "0", *flags]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+            words, env=with_checkout(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

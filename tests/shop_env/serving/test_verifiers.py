@@ -14,13 +14,13 @@ import pytest
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
 from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
+from tests.processes import ROOT
 from tests.shop_env.serving.contract import paid_by_gym, reply_of_kind
 from tests.shop_env.serving.scripted_model import scripted_model
 
 vf = pytest.importorskip("verifiers.v1", reason="`make test-serving` brings it")
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-ROOT = Path(__file__).parents[3]
 TASKSET = """\
 from shop_env.serving.verifiers_taskset import ShopTaskset
 __all__ = ["ShopTaskset"]

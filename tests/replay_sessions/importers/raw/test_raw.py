@@ -14,9 +14,9 @@ from replay_sessions.importers.logged_pages import RawPage
 from replay_sessions.importers.raw.importer import RawImporter, RawOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.splits import SplitPlan
+from tests.processes import ROOT
 from tests.stores import read_rejected
 
-ROOT = Path(__file__).parents[4]
 HOME = b"""<!doctype html><title>Shop</title><form role="search"><input id="q" placeholder="Search"></form>
 <a href="/sale">Sale</a><p style="display:none"><a href="/x" id="hidden">Hidden</a></p>"""
 RESULTS = """<!doctype html><meta charset="utf-8"><title>kettle</title>

@@ -17,8 +17,6 @@ from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[4]
-
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

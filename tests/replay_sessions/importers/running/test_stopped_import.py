@@ -10,11 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.processes import ROOT
 from tests.replay_sessions.conftest import make_session
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(autouse=True)
