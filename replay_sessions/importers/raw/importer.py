@@ -19,7 +19,7 @@ from pathlib import Path
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.help_text import format_choices
-from replay_sessions.foundation.times import in_time_order
+from replay_sessions.foundation.times import in_time_order, iso_time
 from replay_sessions.importers.importer import Imported, Importer, Part, changed_options
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
@@ -128,7 +128,8 @@ class RawImporter(Importer):
         yield from (Part(rows, len(rows), self._actions) for rows in self._table.sessions())
 
     def read(self, source: list[Row], options: RawOptions) -> Iterator[Imported]:
-        for rows in ended_sessions(in_time_order(source, lambda row: row.get("timestamp")), options):
+        dated = [{**row, "timestamp": iso_time(row.get("timestamp"))} for row in source]
+        for rows in ended_sessions(in_time_order(dated, lambda row: row["timestamp"]), options):
             yield from build_session(rows, self._pages, source=self.name)
 
 

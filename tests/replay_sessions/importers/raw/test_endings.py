@@ -48,8 +48,10 @@ def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp
     assert len(store.session("v1").steps) == 2
 
 
-def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_another(tmp_path: Path) -> None:
-    rows = [{"timestamp": 0}, {"timestamp": 60}, {"timestamp": 60 + 31 * 60, "page": "b.html"}]
+@pytest.mark.parametrize("unit", [1, 1000])  # seconds, milliseconds
+def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_another(tmp_path: Path, unit: int) -> None:
+    times = [unit * (1_794_787_200 + second) for second in (0, 60, 60 + 31 * 60)]
+    rows = [{"timestamp": times[0]}, {"timestamp": times[1]}, {"timestamp": times[2], "page": "b.html"}]
     store = imported(tmp_path, rows, "--idle-minutes", "30")
     assert store.session_ids() == ["v1", "v1 (2)"]
     first, second = store.sessions()
@@ -57,6 +59,7 @@ def test_a_long_pause_ends_a_session_on_the_page_that_was_shown_and_begins_anoth
     assert "Toaster" in first.steps[-1].page
     assert [step.action for step in second.steps] == [Click(name="more")]
     assert first.user_id == second.user_id
+    assert first.steps[0].timestamp == "2026-11-16T00:00:00+00:00"
 
 
 def test_a_pause_after_a_page_that_was_viewed_ends_on_it_and_one_before_such_a_page_on_none(tmp_path: Path) -> None:
