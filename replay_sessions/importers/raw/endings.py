@@ -3,7 +3,7 @@
 Shops' logs seldom say that somebody left. No terminate is added unless an option asks for it:
 
     purchase_selector   a click on what it matches buys: it is the session's last step, its click_type "purchase"
-    purchase_url        so does the last click before the first page whose address holds this
+    purchase_url        so does the last click before a page whose address holds this
     idle_minutes        a longer pause ends a session: a terminate on the page that was on the screen when it began,
                         which is that of the row after it, and that row begins another session: "v1", then "v1 (2)"
     terminate_at_end    a recording that ends otherwise ends in a terminate, if the page after the last action is
@@ -87,12 +87,18 @@ def split_at_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row
 
 
 def _mark_purchase(rows: list[Row], purchase_url: str | None) -> list[Row]:
-    """The rows with the last click before a page of purchase marked as one."""
-    end = next((index for index, row in enumerate(rows) if purchase_url and purchase_url in (row.get("url") or "")), 0)
-    clicks = [index for index in range(end) if rows[index]["type"] == "click"]
-    if not clicks:
-        return rows
-    return [{**row, "type": PURCHASE} if index == clicks[-1] else row for index, row in enumerate(rows)]
+    """The rows with the last click before a page of purchase marked as one.
+
+    A page of purchase without a click before it was bought on earlier, and is shown again.
+    """
+    click = None
+    for index, row in enumerate(rows):
+        if purchase_url and purchase_url in (row.get("url") or ""):
+            if click is not None:
+                return [*rows[:click], {**rows[click], "type": PURCHASE}, *rows[click + 1 :]]
+        elif row["type"] == "click":
+            click = index
+    return rows
 
 
 def _terminate(row: Row) -> Row:

@@ -42,10 +42,11 @@ def test_a_click_on_the_purchase_button_is_the_last(tmp_path: Path) -> None:
 
 
 def test_so_is_the_click_before_a_page_whose_address_says_that_it_was_bought(tmp_path: Path) -> None:
-    rows = [{}, {"element_text": "Buy"}, {"url": "https://shop.example/thank-you?order=1"}]
+    bought = {"url": "https://shop.example/thank-you?order=1"}
+    rows = [bought, {}, {"element_text": "Buy"}, bought]  # the first is of an earlier order
     store = imported(tmp_path, rows, "--purchase-url", "/thank-you")
     assert store.session("v1").steps[-1].action == Click(name="buy", click_type="purchase")
-    assert len(store.session("v1").steps) == 2
+    assert len(store.session("v1").steps) == 3
 
 
 @pytest.mark.parametrize("unit", [1, 1000])  # seconds, milliseconds
