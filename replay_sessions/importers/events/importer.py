@@ -10,8 +10,10 @@ The log is read once and held packed. Visits are read twice: what pages must hav
 Pages are written part by part.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -21,7 +23,7 @@ from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.help_text import format_choices
 from replay_sessions.foundation.records import Record
-from replay_sessions.foundation.times import in_time_order
+from replay_sessions.foundation.times import in_time_order, seconds
 from replay_sessions.importers.events.event_reader import DIGEST, ORDER, EventReader
 from replay_sessions.importers.events.mapping import MAPPINGS, Event, load_event_mapping
 from replay_sessions.importers.events.page_views import Entry
@@ -31,7 +33,7 @@ from replay_sessions.importers.events.shop import build_shop
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part, find_files
 from replay_sessions.importers.raw.endings import split_at_pauses
-from replay_sessions.importers.sessions import build_session, numbered_session
+from replay_sessions.importers.sessions import PURCHASE, build_session, numbered_session
 from replay_sessions.importers.sources.record_files import RECORD_ENDINGS, read_records
 from replay_sessions.importers.sources.row_tables import ROW, Row, build_table
 from replay_sessions.store.manifest import Rejected
@@ -83,14 +85,29 @@ class EventsImporter(Importer):
         reader = EventReader(self._mapping)
         self._table = build_table(records, source, reader.rows)
         self.size = len(self._table)
-        events = (event for texts in self._table.values("events") for event in _decode(texts))
+        self._earlier_orders: defaultdict[str, set[str]] = defaultdict(set)
         self._counts = LogCounts(reader, self._mapping)
-        self._shop = build_shop(map(self._counts.add_event, events), self._mapping)
+        self._shop = build_shop(map(self._counts.add_event, self._read_events()), self._mapping)
 
     @classmethod
     def help(cls) -> str:
         mappings = {name: load_event_mapping(name).description for name in toml_names(MAPPINGS)}
         return _HELP.format(mappings=format_choices(mappings))
+
+    def _read_events(self) -> Iterator[Event]:
+        """Yields all events; then it is known of each session which of its orders its user placed in an earlier one."""
+        orders: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+        columns = map(self._table.values, ("events", "timestamp", "session_id", "user_id"))
+        for texts, timestamp, session_id, user_id in zip(*columns, strict=True):
+            for event in _decode(texts):
+                if event.kind == PURCHASE and event.order_id:
+                    orders[user_id or session_id, event.order_id].append((seconds(timestamp) or 0, session_id))
+                yield event
+        for (_, order_id), places in orders.items():
+            _, first = min(places, key=itemgetter(0))
+            for _, session_id in places:
+                if session_id != first:
+                    self._earlier_orders[session_id].add(order_id)
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected
@@ -118,8 +135,9 @@ class EventsImporter(Importer):
         """The visits that a session of the log is, each with the actions of its events."""
         if len(session) < self._mapping.min_events:
             return
+        order_ids = set(self._earlier_orders.get(session[0]["session_id"], ()))
         for rows in split_at_pauses(session, self._idle_minutes):
-            visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")})
+            visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")}, order_ids)
             visit.read(Entry(row[ROW], row["timestamp"], event) for row in rows for event in _decode(row["events"]))
             yield visit
 

@@ -49,6 +49,7 @@ class Visit:
 
     Args:
         about: What all rows have: the ids of session and user.
+        order_ids: Of the orders that the user placed before; those of this session are added.
 
     Attributes:
         sessions: The rows of each session so far.
@@ -57,7 +58,7 @@ class Visit:
         actions: How many events there were, by kind and by whether they became actions.
     """
 
-    def __init__(self, shop: Shop, about: Row) -> None:
+    def __init__(self, shop: Shop, about: Row, order_ids: set[str]) -> None:
         self.sessions: list[list[Row]] = []
         self.controls: set[tuple[View, Control]] = set()
         self.acted_on: set[View] = set()
@@ -65,7 +66,7 @@ class Visit:
         self._shop = shop
         self._about = about
         self._entry: Entry
-        self._order_ids: set[str | None] = set()
+        self._order_ids = order_ids
         self._begin()
 
     def _begin(self) -> None:
@@ -239,7 +240,8 @@ class Visit:
         kind = self._screen.kind
         self._click(event, _Target(f"{kind}.place_order", None if kind == "checkout" else "place_order"))
         self._order = self._entry
-        self._order_ids |= {event.order_id} - {None}
+        if event.order_id:
+            self._order_ids.add(event.order_id)
         self.sessions.append(self._rows)
 
     def _is_of_order(self, page_view: PageView, order: Entry) -> bool:

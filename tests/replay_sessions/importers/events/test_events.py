@@ -227,9 +227,11 @@ def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else
 
 def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path: Path) -> None:
     orders = [ga4("purchase", "/thanks", 9 + n, [KETTLE], transaction_id=order) for n, order in enumerate("AABA")]
-    store = imported(tmp_path, [*PURCHASE[:-1], *orders])
-    assert [session.steps[-1].action.name for session in store.sessions()] == [PLACE_ORDER.name] * 2
+    reload = ga4("purchase", "/thanks", 10**9, [KETTLE], session="2", transaction_id="A")
+    store = imported(tmp_path, [reload, ga4("page_view", "/", 10**9 + 1, session="2"), *PURCHASE[:-1], *orders])
+    assert [session.steps[-1].action for session in store.sessions()] == [Terminate(), PLACE_ORDER, PLACE_ORDER]
     assert store.manifest.left_out_steps["purchase of the same order after the purchase"] == 2
+    assert store.manifest.left_out_steps["purchase of the same order"] == 1
 
 
 def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
