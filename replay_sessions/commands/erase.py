@@ -9,13 +9,14 @@ them. Give all of them in one call: recordings say which sessions are a user's.
 What was made of a store (reports, boards, checkpoints) is not looked into.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import sync_folder, writing
+from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked, sync_folder, writing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.customer_sessions import read_customers
@@ -28,6 +29,7 @@ from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import pluralize
 from replay_sessions.store.audit.repair import open_alone, rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
+from replay_sessions.store.work_folder import find_unfinished
 
 
 class Erase(Record):
@@ -43,6 +45,10 @@ class Erase(Record):
     folders: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER")]]
     customers: Path | None = None
 
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise BadConfig("the ID is empty: that of a user or a session was expected")
+
 
 def _erase(options: Erase) -> int:
     ids = {options.id}
@@ -52,6 +58,8 @@ def _erase(options: Erase) -> int:
         erased = _erase_from_store(folder, ids, customers) if _is_store(folder) else _erase_recordings(folder, ids)
         print(f"{folder}: {pluralize(erased, 'session')} erased")
         count += erased
+        for left in find_unfinished(folder):
+            print(f"{left}: not searched; delete it, unless an import is at work: a killed one left its sessions there")
     if not count:
         raise BadConfig(
             f"no session is of {options.id!r}, nor is it one's id: `show STORE` lists the sessions of a store"
@@ -66,9 +74,13 @@ def _is_store(folder: Path) -> bool:
 def _erase_recordings(folder: Path, ids: set[str]) -> int:
     """Removes the files of sessions, and adds their ids to those that are erased."""
     count = 0
-    for path in folder.rglob("*.jsonl"):
-        with path.open("rb") as file:
-            names = read_ids(file.readline())
+    for path in (path for path in folder.rglob("*") if path.name.lower().endswith((".jsonl", ".jsonl.gz"))):
+        try:
+            with open_unpacked(path) as file:
+                names = read_ids(file.readline())
+        except UNREADABLE as error:
+            print(f"{path}: not searched, because it cannot be read ({error})")
+            continue
         if not ids.isdisjoint(names):
             ids.add(names[0])
             with writing(path):
@@ -85,7 +97,11 @@ def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
 
 def _rewrite(store: SessionStore, ids: set[str], customers: Customers) -> int:
     # An import that splits a visit numbers what follows: "s1 (2)".
-    mine = [row for row in store.index() if row.user_id in ids or row.session_id.partition(" (")[0] in ids]
+    mine = [
+        row
+        for row in store.index()
+        if not ids.isdisjoint((row.user_id, row.session_id, re.sub(r" \(\d+\)$", "", row.session_id)))
+    ]
     erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
     ids |= erased.keys()
     users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}

@@ -8,6 +8,7 @@ Everything goes to a hidden folder beside the target, which takes its place at t
 removes it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -125,15 +126,17 @@ class StoreWriter:
         """Takes over the rejected and left-out records of a store of which this one is another version.
 
         Args:
-            without: Records in which one of these ids stands are not taken over.
+            without: Records in which one of these ids stands as a word are not taken over.
         """
         self._left_out_steps.update(manifest.left_out_steps)
         self.trimmed_texts += manifest.trimmed_texts
         self.warnings += manifest.warnings
         if manifest.rejected:
+            ids = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, without))})(?![^\W_])" if without else "(?!)")
             with (store / REJECTED_FILE).open("rb") as file:
                 for line in file:
-                    if not any(name.encode() in line for name in without):
+                    rejected = msgspec.json.decode(line, type=Rejected)
+                    if not ids.search(f"{rejected.where} {rejected.reason}"):
                         self._add_rejected(line)
 
     def _add_rejected(self, line: bytes) -> None:
