@@ -7,8 +7,7 @@ round nowhere else. They are checked against the plain modules: where they diffe
 
 import sys
 from collections.abc import Callable
-from functools import cache
-from types import MethodType
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -71,8 +70,10 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
             forward = forward_mlp
         else:
             continue
-        module.forward = MethodType(forward, module)  # a method: a copy of the model has its own
-        undo.append(lambda module=module: delattr(module, "forward"))  # type: ignore[misc]  # bound at once
+        # A class of its own: a module that held its method would be a cycle, and outlive its phase.
+        plain = type(module)
+        module.__class__ = type(plain.__name__, (plain,), {"forward": forward})
+        undo.append(partial(setattr, module, "__class__", plain))
     library = sys.modules[type(model.get_decoder().layers[0].self_attn).__module__]
     own = getattr(library, "apply_rotary_pos_emb", None)
     if own is not None and not hasattr(own, "is_fused"):

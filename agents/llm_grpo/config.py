@@ -26,6 +26,7 @@ from train.objectives import OBJECTIVES
 
 MOST_PROBABLE = "most probable action"  # how a decoding is called
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
+TAKEN_NAMES = ("model", "agents", "shape", "tensorboard", "tokens")  # the start of phases, and a run's other folders
 
 
 class ValidationConfig(Config):
@@ -234,8 +235,11 @@ class TrainConfig(Config):
             )
         earlier = ["model"]
         for name, phase in self.phases.items():
-            if not PHASE_NAME.fullmatch(name) or name == "model":
-                raise BadConfig(f"phase '{name}': a phase's name is a folder's: lower case, digits and _, not 'model'.")
+            if not PHASE_NAME.fullmatch(name) or name in TAKEN_NAMES:
+                raise BadConfig(
+                    f"phase '{name}': a phase's name is a folder's: lower case, digits and _, and none of "
+                    f"{', '.join(TAKEN_NAMES)}."
+                )
             for field, other, names in (
                 ("start", phase.start, earlier),
                 ("same_compute_as", phase.same_compute_as, earlier[1:]),

@@ -98,7 +98,7 @@ class TrainingRun:
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         prompt = self.config.prompt_of(config, self.store)
         info = msgspec.structs.replace(started_from, context=config.context, prompt=prompt)
-        policy = Policy(model) if config.numbers is None else self._policy(config.numbers, model)
+        policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
         validation_sessions = len(self.store.session_ids("validation"))
@@ -130,7 +130,7 @@ class TrainingRun:
         validate_at = validation_steps(total_steps, times) if times else set()
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
-    def _policy(self, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
+    def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
         """The policy that learns: a whole model in each process, or one sharded over all."""
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
@@ -139,14 +139,13 @@ class TrainingRun:
         }
         if self._device == "cuda":
             self.log.info(fuse(model, options["autocast"]))
-        rollouts, starts_vllm = self.config.rollouts, self.config.rollouts.engine == "vllm" and self._vllm is None
         chosen = choose_attention(
             model,
             gradient_checkpointing=config.gradient_checkpointing,
             autocast=options["autocast"],
             tokens=numbers.max_batch_tokens,
             shards=self.ranks.world_size if is_sharded else 1,
-            reserved=rollouts.gpu_memory_utilization if starts_vllm else 0.0,
+            reserved=self.config.rollouts.gpu_memory_utilization if self._uses_vllm(phase) else 0.0,
         )
         self.log.info(chosen.line)
         # One choice for all: passes of a sharded model are collective.
@@ -172,7 +171,7 @@ class TrainingRun:
         if reward != LOG_LIKELIHOOD:
             self.log.info(f"{name}: action_reward in {describe_scale(reward)}")
         objective = load_objective(config.method, reward.kind)
-        if objective.samples and self.config.rollouts.engine == "vllm":
+        if self._uses_vllm(config):
             self._vllm = self._vllm or self._start_vllm(policy.model)
             if numbers.importance_sampling_cap is None:
                 numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
@@ -235,6 +234,13 @@ class TrainingRun:
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
             return model, tokenizer, info
         return *load_model(config.model.path, max_tokens=config.model.max_tokens, device=self._device), info
+
+    def _uses_vllm(self, phase: PhaseConfig) -> bool:
+        """Returns whether a phase's replies are vLLM's."""
+        if self.config.rollouts.engine != "vllm" or not isinstance(phase.numbers, GrpoConfig):
+            return False
+        objective = load_objective(phase.method, phase.get_reward(self.config.reward_config).kind)
+        return bool(objective.samples)
 
     def _start_vllm(self, model: Any) -> VllmEngine:
         """vLLM for phases that train `model` or an adapter of it; its weights come batch by batch.

@@ -234,6 +234,7 @@ def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) ->
         ('[phases.a]\nlabel = "A"\nmethod = "none"\nagainst = ["b"]\n', "phases.a.against: 'b' is none of a"),
         ('[phases.a]\nlabel = "A"\nmethod = "none"\n[phases.b]\nlabel = "A"\nmethod = "none"\n', "labelled 'A'"),
         ('[phases."../a"]\nlabel = "A"\nmethod = "none"\n', "a phase's name is a folder's"),
+        ('[phases.tokens]\nlabel = "A"\nmethod = "none"\n', "a phase's name is a folder's"),
         ('[phases.a]\nlabel = "A"\nmethod = "sft"\nreward = "binary"\n', "its method is 'sft', not 'grpo'"),
         ('[phases.a]\nlabel = "A"\nmethod = "grpo"\nreward = "binery"\n', "Did you mean 'binary'?"),
         ("", "at least one phase"),

@@ -1,6 +1,8 @@
 """Fused parts are the modules that they replace."""
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
+from train import fused
 from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import pack
@@ -21,7 +24,7 @@ def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny: Tiny) ->
     packed = pack([random_tree(tiny, index) for index in range(2)])
     model = own_model(tiny)
     assert "fused (" in fuse(model, None, plainly)
-    replaced = [module for module in model.get_decoder().layers.modules() if "forward" in vars(module)]
+    replaced = [module for module in model.get_decoder().layers.modules() if type(module).__module__ == fused.__name__]
     assert len(replaced) == 2 * 3, "two norms and an MLP a layer"
     copied = copy.deepcopy(model)
     for policy in (Policy(model), Policy(copied)):
@@ -29,6 +32,18 @@ def test_log_probabilities_and_gradients_are_those_of_the_modules(tiny: Tiny) ->
         assert (found - wanted).abs().max() < 1e-5
         for name, gradient in gradients.items():
             assert (gradient - expected[name]).abs().max() <= 1e-5 * expected[name].abs().max() + 1e-9, name
+
+
+def test_a_fused_model_is_freed_with_its_last_reference(tiny: Tiny) -> None:
+    model = own_model(tiny)
+    fuse(model, None, plainly)
+    weights = [weakref.ref(weight) for weight in (*model.parameters(), *Policy(model).frozen().parameters())]
+    gc.disable()
+    try:
+        del model
+        assert not any(weight() is not None for weight in weights)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("fault", ["wrong", "raises"])

@@ -115,6 +115,7 @@ def alike(some: list[list[SampledReply]], others: list[list[SampledReply]]) -> f
 def test_greedy_replies_are_the_local_engine_s(small: Small, engine: VllmEngine) -> None:
     policy, config = Policy(small.model()), small.sampling(temperature=0)
     engine.sync_weights(policy)
+    assert engine.generate([], config, seed=0) == []
     ours = LocalEngine(policy).generate(small.prompts, config, seed=0)
     theirs = engine.generate(small.prompts, config, seed=0)
     assert [reply.tokens for (reply,) in theirs] == [reply.tokens for (reply,) in ours]

@@ -118,6 +118,7 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
         "bf16": model.computed_in == "bfloat16_autocast",
         "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which take more memory
         "max_steps": grpo.steps * grpo.num_iterations,
+        "save_steps": 50 * grpo.num_iterations,  # TRL resumes with the first update on a batch
         "vllm_importance_sampling_correction": True,
         "vllm_importance_sampling_mode": "token_truncate",
         "vllm_importance_sampling_clip_max": cap,

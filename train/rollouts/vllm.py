@@ -112,8 +112,6 @@ class VllmEngine:
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
         """Samples replies to each prompt; a single seed is spread over the prompts by their index."""
-        if not prompts:
-            return []
         if self._is_asleep:
             raise RuntimeError("vLLM sleeps after a batch, until the weights of the next one: call sync_weights first.")
         if isinstance(seed, int):
@@ -133,12 +131,10 @@ class VllmEngine:
             )
             for own in seed
         ]
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            parameters,
-            lora_request=self._adapter,
-            use_tqdm=False,
-        )
+        texts = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        outputs: list[Any] = []
+        if texts:  # without, it sleeps all the same
+            outputs = self._llm.generate(texts, parameters, lora_request=self._adapter, use_tqdm=False)
         if torch.cuda.is_available():
             self._llm.sleep(level=2 if self._adapter is None else 1)
             self._is_asleep = True

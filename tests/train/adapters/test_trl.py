@@ -124,7 +124,9 @@ def test_a_cap_on_importance_is_asked_of_trl_too(tmp_path: Path) -> None:
         gradient_checkpointing=True,
         lora=LoraConfig(rank=8),
     )
-    capped = trl_run(msgspec.structs.replace(GRPO, importance_sampling_cap=2.0), model, tmp_path, seed=0).arguments
+    changed = msgspec.structs.replace(GRPO, importance_sampling_cap=2.0, num_iterations=3)
+    capped = trl_run(changed, model, tmp_path, seed=0).arguments
+    assert capped["save_steps"] % 3 == 0  # TRL resumes with the first update on a batch
     assert capped["vllm_importance_sampling_correction"] and capped["vllm_importance_sampling_clip_max"] == 2.0
     run = trl_run(GRPO, model, tmp_path, seed=0)
     assert run.arguments["vllm_importance_sampling_clip_max"] == VLLM_IMPORTANCE_CAP
