@@ -22,6 +22,11 @@ CHATML = (
 )
 
 
+@pytest.fixture(scope="module")
+def long_session(tiny: Tiny) -> Session:
+    return max(tiny.sessions, key=lambda session: len(session.steps))
+
+
 @pytest.mark.parametrize("template", [None, CHATML])
 def test_every_prompt_is_a_prefix_of_its_sessions_trunk(tiny: Tiny, template: str | None) -> None:
     tokenizer = tiny.tokenizer
@@ -53,20 +58,19 @@ def test_a_template_that_drops_messages_is_refused(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("style", ["compact", "full"])
 def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
-    tiny: Tiny, style: Literal["compact", "full"]
+    tiny: Tiny, long_session: Session, style: Literal["compact", "full"]
 ) -> None:
     prompt = PromptConfig(style=style)
-    session = max(tiny.sessions, key=lambda session: len(session.steps))
-    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, 4096)
+    (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), prompt, 4096)
     shortest, longest = whole.replies[0].start, whole.replies[-1].start
     agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(prompt=prompt, max_new_tokens=32)))
     left_out_pages = 0
     for limit in range(shortest, longest + 1, 7):
         agent.info = checkpoint_info(prompt=prompt, max_new_tokens=32, max_tokens=limit + 32)
-        trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), prompt, limit)
+        trunks = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), prompt, limit)
         trained_on = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
         left_out_pages += len(trunks) > 1
-        for step, observation in enumerate(observe_session(session)):
+        for step, observation in enumerate(observe_session(long_session)):
             tokens = agent._prompt(observation)
             if step in trained_on:
                 assert tokens == trained_on[step]
@@ -75,19 +79,18 @@ def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
     assert left_out_pages > 5
 
 
-def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny: Tiny) -> None:
-    session = max(tiny.sessions, key=lambda session: len(session.steps))
-    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 4096)
+def test_only_as_many_of_the_earliest_pages_are_left_out_as_it_takes(tiny: Tiny, long_session: Session) -> None:
+    (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, 4096)
     last = whole.replies[-1]
-    trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, last.start - 1)
+    trunks = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, last.start - 1)
     assert [[reply.step_index for reply in trunk.replies] for trunk in trunks] == [
         [*range(last.step_index)],
         [last.step_index],
     ]
     text = tiny.tokenizer.decode(trunks[1].tokens)
-    assert text.count("<html>") == len(session.steps) - 1
-    assert session.steps[0].page not in text
-    assert format_reply(session.steps[0].rationale or "", session.steps[0].action) in text
+    assert text.count("<html>") == len(long_session.steps) - 1
+    assert long_session.steps[0].page not in text
+    assert format_reply(long_session.steps[0].rationale or "", long_session.steps[0].action) in text
 
 
 def test_rationales_are_taught_where_histories_do_without_them(tiny: Tiny) -> None:
@@ -142,10 +145,9 @@ def without_targets(session: Session, *steps: int) -> Session:
     return msgspec.structs.replace(session, steps=changed)
 
 
-def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny: Tiny) -> None:
-    session = max(tiny.sessions, key=lambda session: len(session.steps))
-    last = len(session.steps) - 1
-    unlogged = without_targets(session, 0, 2, last)
+def test_a_reply_whose_target_was_not_logged_is_history_and_nothing_to_learn(tiny: Tiny, long_session: Session) -> None:
+    last = len(long_session.steps) - 1
+    unlogged = without_targets(long_session, 0, 2, last)
     (trunk,) = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, 4096)
     assert [reply.step_index for reply in trunk.replies] == [index for index in range(last) if index not in (0, 2)]
     for reply in trunk.replies:
@@ -163,12 +165,11 @@ def test_a_session_without_any_logged_target_has_no_trunk(tiny: Tiny, context: C
     assert tokenize_session(tiny.tokenizer, unlogged, context, COMPACT, 4096) == []
 
 
-def test_a_long_session_s_later_trunks_leave_out_no_logged_target(tiny: Tiny) -> None:
-    session = max(tiny.sessions, key=lambda session: len(session.steps))
-    (whole,) = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 4096)
-    steps = range(len(session.steps))
+def test_a_long_session_s_later_trunks_leave_out_no_logged_target(tiny: Tiny, long_session: Session) -> None:
+    (whole,) = tokenize_session(tiny.tokenizer, long_session, ContextConfig(), COMPACT, 4096)
+    steps = range(len(long_session.steps))
     for missing in steps:
-        unlogged = without_targets(session, missing)
+        unlogged = without_targets(long_session, missing)
         parts = tokenize_session(tiny.tokenizer, unlogged, ContextConfig(), COMPACT, len(whole.tokens) // 2)
         assert len(parts) > 1
         found = [reply.step_index for part in parts for reply in part.replies]

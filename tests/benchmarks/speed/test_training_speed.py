@@ -28,6 +28,11 @@ def test_a_session_is_as_long_as_its_size_says() -> None:
     assert build_session(size, 100, seed=1).trunk != tree.trunk == build_session(size, 100).trunk
 
 
+def measured(folder: Path, *words: str) -> dict[str, float]:
+    assert main([*words, "--json", str(folder / "speed.json")]) == 0
+    return {each.name: each.value for each in written(folder / "speed.json")}
+
+
 def test_all_ways_give_one_sum_and_leave_gradients() -> None:
     tree = build_session(Size(20, steps=2, replies=2, reply=5), 100)
     sums = {name: way(tree) for name, way in build_ways("tiny").items()}
@@ -37,8 +42,7 @@ def test_all_ways_give_one_sum_and_leave_gradients() -> None:
 
 
 def test_figures_of_a_gpu_are_measured_on_any_device_with_a_tiny_shape(tmp_path: Path) -> None:
-    assert main(["training_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
-    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    found = measured(tmp_path, "training_gpu", "--quick")
     for way in ("auto", "flash", "rows"):
         tokens, rows = (found[f"training_gpu.tiny.quick.{way}.{figure}"] for figure in ("tokens", "rows"))
         assert rows > tokens if way != "rows" else rows == pytest.approx(tokens)
@@ -60,8 +64,7 @@ def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_sampling_on_a_gpu_is_measured_on_any_device_with_a_tiny_shape(tmp_path: Path) -> None:
-    assert main(["rollouts_gpu", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
-    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    found = measured(tmp_path, "rollouts_gpu", "--quick")
     for case in ("session", "prompts"):
         for head in ("float32", "tf32"):
             assert found[f"rollouts_gpu.tiny.{case}.{head}.decoding"] > 0
@@ -105,8 +108,7 @@ def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
 
 
 def test_the_parts_of_a_grpo_step_add_up(tmp_path: Path) -> None:
-    assert main(["grpo_step", "--quick", "--runs", "2", "--json", str(tmp_path / "speed.json")]) == 0
-    found = {each.name: each.value for each in written(tmp_path / "speed.json")}
+    found = measured(tmp_path, "grpo_step", "--quick", "--runs", "2")
     names = ("sampling", "reference", "learning", "optimizer", "host")
     parts = [found[f"grpo_step.tiny.demo.{name}"] for name in names]
     assert all(0 < part < 100 for part in parts) and sum(parts) == pytest.approx(100)

@@ -13,6 +13,11 @@ from shop_env.reward.click_types import click_type_of
 from tests.shop_env.planted import answer, copy_the_log, random_action, random_sessions, ten_steps
 
 
+def one_session(*actions: Action) -> list[Session]:
+    steps = tuple(Step(page="p", action=action) for action in actions)
+    return [Session(session_id="a", user_id="u", source="test", steps=steps)]
+
+
 def test_mean_over_sessions_counts_every_session_alike() -> None:
     """Right in session a (4 steps) only: 4 of 10 steps, 1 of 3 sessions."""
     records = answer(ten_steps(), lambda s, i: s.steps[i].action if s.session_id == "a" else Click(name="x"))
@@ -31,16 +36,15 @@ def test_what_was_not_logged_is_counted_and_matched_by_nothing() -> None:
     """Clicks without a name, one without a kind either, and typing without its text: their types alone count."""
     named, nameless = Click(name="product.buy_now"), Click(name="", click_type="purchase")
     actions = [named, nameless, Click(name=""), TypeAndSubmit(name="q", text=""), named]
-    steps = tuple(Step(page="p", action=action) for action in [named, *actions])
-    session = Session(session_id="a", user_id="u", source="test", steps=steps)
-    figures = step_metrics(answer([session], copy_the_log))
+    sessions = one_session(named, *actions)
+    figures = step_metrics(answer(sessions, copy_the_log))
     assert (figures["steps"], figures["unscored_targets"]) == (5, 3)
     assert figures["type_accuracy"] == 1
     assert figures["exact_accuracy"] == figures["exact_accuracy_similar_text"] == figures["exact_accuracy_click"] == 1
     assert "exact_accuracy_type_and_submit" not in figures
     # Known kinds: buy_now twice, purchase and typing; a click without a name is of the kind `other`, not a purchase.
     assert figures["fine_type_accuracy"] == pytest.approx(3 / 4)
-    wrong = step_metrics(answer([session], lambda s, i: Click(name="product.reviews")))
+    wrong = step_metrics(answer(sessions, lambda s, i: Click(name="product.reviews")))
     assert (wrong["exact_accuracy"], wrong["type_accuracy"]) == (0, 4 / 5)
 
 
@@ -48,25 +52,22 @@ def test_what_was_not_logged_is_counted_and_matched_by_nothing() -> None:
 def test_typed_text_counts_as_the_preset_says(text: str, share: float) -> None:
     """Logged 'red kettle'; typed the same, in other case and spacing, with one word more (F = 0.8), and another."""
     typed = ["red kettle", " RED\u00a0kettle", "red kettle steel", "toaster"]
-    steps = tuple(Step(page="p", action=TypeAndSubmit(name="q", text="red kettle")) for _ in range(5))
-    session = Session(session_id="a", user_id="u", source="test", steps=steps)
-    records = answer([session], lambda s, i: TypeAndSubmit(name="q", text=typed[i - 1]))
+    sessions = one_session(*[TypeAndSubmit(name="q", text="red kettle")] * 5)
+    records = answer(sessions, lambda s, i: TypeAndSubmit(name="q", text=typed[i - 1]))
     figures = step_metrics(records, MetricChoices(text=text))  # type: ignore[arg-type]
     assert figures["exact_accuracy"] == share
     assert figures["exact_accuracy_similar_text"] == 3 / 4
 
 
 def test_similar_text_in_another_input_is_wrong() -> None:
-    steps = tuple(Step(page="p", action=TypeAndSubmit(name="q", text="red kettle")) for _ in range(2))
-    session = Session(session_id="a", user_id="u", source="test", steps=steps)
-    records = answer([session], lambda s, i: TypeAndSubmit(name="zip_code", text="red kettle"))
+    sessions = one_session(*[TypeAndSubmit(name="q", text="red kettle")] * 2)
+    records = answer(sessions, lambda s, i: TypeAndSubmit(name="zip_code", text="red kettle"))
     assert step_metrics(records, MetricChoices(text="similar"))["exact_accuracy"] == 0
 
 
 def test_the_log_s_own_click_type_wins_over_the_name() -> None:
-    action = Click(name="x17", click_type="purchase")
-    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=action),) * 3)
-    records = answer([session], lambda s, i: Click(name="x17") if i == 1 else Click(name="product.buy_now"))
+    clicks = [Click(name="x17", click_type="purchase")] * 3
+    records = answer(one_session(*clicks), lambda s, i: Click(name="x17") if i == 1 else Click(name="product.buy_now"))
     assert step_metrics(records)["fine_type_accuracy"] == 1
 
 
@@ -75,9 +76,8 @@ def test_how_often_the_rule_agrees_with_the_log_s_kinds_is_told() -> None:
     kinds = {"product.buy_now": "purchase", "nav_bar.cart": "nav_bar", "search_button": "nav_bar", "x": None}
     actions: list[Action] = [Click(name=name, click_type=kind) for name, kind in kinds.items()]
     actions += [Click(name="", click_type="review"), Terminate()]
-    steps = tuple(Step(page="p", action=action) for action in [Terminate(), *actions])
-    session = Session(session_id="a", user_id="u", source="test", steps=steps)
-    assert step_metrics(answer([session], lambda s, i: "?"))["click_rule_agreement"] == pytest.approx(2 / 3)
+    sessions = one_session(Terminate(), *actions)
+    assert step_metrics(answer(sessions, lambda s, i: "?"))["click_rule_agreement"] == pytest.approx(2 / 3)
 
 
 def test_opera_counts_as_customer_r1_does() -> None:
@@ -89,8 +89,7 @@ def test_opera_counts_as_customer_r1_does() -> None:
 
 
 def test_metrics_without_a_step_to_stand_on_are_left_out() -> None:
-    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=Click(name="x")),) * 2)
-    figures = step_metrics(answer([session], copy_the_log))
+    figures = step_metrics(answer(one_session(*[Click(name="x")] * 2), copy_the_log))
     assert "exact_accuracy_terminate" not in figures and "outcome_f1_weighted" not in figures
     assert step_metrics([]) == {"steps": 0, "sessions": 0, "users": 0, "errors": 0, "unscored_targets": 0}
 
@@ -213,8 +212,7 @@ def test_a_mix_that_is_none_is_refused(mix: str) -> None:
 
 
 def test_a_mix_with_a_type_that_is_not_logged_is_refused_and_its_metric_left_out() -> None:
-    session = Session(session_id="a", user_id="u", source="test", steps=(Step(page="p", action=Click(name="x")),) * 3)
-    records = answer([session], copy_the_log)
+    records = answer(one_session(*[Click(name="x")] * 3), copy_the_log)
     assert not any(name.endswith("_mix") for name in step_metrics(records))
     with pytest.raises(BadConfig):
         step_metrics(records, "shop_r1,mix=1:1:1")

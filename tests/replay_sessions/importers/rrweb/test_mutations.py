@@ -15,6 +15,7 @@ from tests.oracles.rrweb_pages import PlainPage
 from tests.replay_sessions.importers.rrweb.made_recordings import nodes_of
 
 Json = Any
+PageAndIds = tuple[Page, dict[str, int]]
 PAGE = "<ul id='list'><li id='a'>one<li id='b'>two</ul><textarea id='t'>old</textarea><p id='p'>text</p>"
 
 
@@ -46,7 +47,7 @@ def shape(found: Node) -> Json:
 
 
 @pytest.fixture
-def page() -> tuple[Page, dict[str, int]]:
+def page() -> PageAndIds:
     document, ids, _ = nodes_of(PAGE)
     return built(document), ids
 
@@ -55,7 +56,7 @@ def text_of(page: Page, node_id: int) -> str:
     return "".join(inside.textContent or "" for inside in subtree(page.nodes[node_id]))
 
 
-def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Page, dict[str, int]]) -> None:
+def test_adds_wait_for_their_parents_and_next_siblings(page: PageAndIds) -> None:
     built_page, ids = page
     adds = [
         add(61, node(62, text="1.5")),
@@ -67,27 +68,27 @@ def test_adds_wait_for_their_parents_and_next_siblings(page: tuple[Page, dict[st
     assert text_of(built_page, 61) == "1.5"
 
 
-def test_what_waits_in_vain_is_dropped(page: tuple[Page, dict[str, int]]) -> None:
+def test_what_waits_in_vain_is_dropped(page: PageAndIds) -> None:
     built_page, ids = page
     apply(built_page, adds=[add(4711, node(61, "li")), add(ids["list"], node(62, "li"), 4712)])
     apply(built_page, adds=[add(ids["list"], node(4711, "li")), add(ids["list"], node(4712, "li"))])
     assert {61, 62}.isdisjoint(built_page.nodes)
 
 
-def test_removes_come_first_so_a_node_moves(page: tuple[Page, dict[str, int]]) -> None:
+def test_removes_come_first_so_a_node_moves(page: PageAndIds) -> None:
     built_page, ids = page
     moved = node(ids["b"], "li")
     apply(built_page, removes=[{"parentId": ids["list"], "id": ids["b"]}], adds=[add(ids["list"], moved, ids["a"])])
     assert [child.id for child in built_page.nodes[ids["list"]].childNodes] == [ids["b"], ids["a"]]
 
 
-def test_of_texts_about_one_node_the_last_counts(page: tuple[Page, dict[str, int]]) -> None:
+def test_of_texts_about_one_node_the_last_counts(page: PageAndIds) -> None:
     built_page, ids = page
     apply(built_page, texts=[{"id": ids["p"] + 1, "value": "first"}, {"id": ids["p"] + 1, "value": "last"}])
     assert text_of(built_page, ids["p"]) == "last"
 
 
-def test_attributes_are_set_removed_and_styles_changed_by_property(page: tuple[Page, dict[str, int]]) -> None:
+def test_attributes_are_set_removed_and_styles_changed_by_property(page: PageAndIds) -> None:
     built_page, ids = page
     changes = [{"title": "T", "style": "color: red; display: none"}, {"title": None}]
     changes.append({"style": {"display": False, "width": ["1px", "important"], "top": "0"}})  # type: ignore[dict-item]
@@ -99,7 +100,7 @@ def test_attributes_are_set_removed_and_styles_changed_by_property(page: tuple[P
     }
 
 
-def test_a_textarea_keeps_one_text(page: tuple[Page, dict[str, int]]) -> None:
+def test_a_textarea_keeps_one_text(page: PageAndIds) -> None:
     built_page, ids = page
     apply(built_page, adds=[add(ids["t"], node(61, text="new"))])
     assert text_of(built_page, ids["t"]) == "new"
@@ -113,7 +114,7 @@ def test_a_textarea_keeps_one_text(page: tuple[Page, dict[str, int]]) -> None:
     )
 
 
-def test_a_second_html_takes_the_place_of_the_first(page: tuple[Page, dict[str, int]]) -> None:
+def test_a_second_html_takes_the_place_of_the_first(page: PageAndIds) -> None:
     built_page, _ = page
     adds = [add(1, node(60, "html")), add(60, node(61, "body")), add(61, node(62, text="replaced"))]
     apply(built_page, adds=adds)
@@ -121,7 +122,7 @@ def test_a_second_html_takes_the_place_of_the_first(page: tuple[Page, dict[str, 
 
 
 def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
-    page: tuple[Page, dict[str, int]],
+    page: PageAndIds,
 ) -> None:
     built_page, ids = page
     for start, text in ((100, "first"), (200, "second")):
@@ -136,7 +137,7 @@ def test_documents_wait_for_their_iframes_over_events_and_replace_each_other(
     assert 201 not in built_page.nodes
 
 
-def test_recordings_of_2018_name_siblings_that_are_to_come(page: tuple[Page, dict[str, int]]) -> None:
+def test_recordings_of_2018_name_siblings_that_are_to_come(page: PageAndIds) -> None:
     built_page, ids = page
     adds = [
         add(ids["list"], node(61, "li"), -1, previousId=ids["b"]),

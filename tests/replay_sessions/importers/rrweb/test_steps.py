@@ -25,6 +25,11 @@ def made() -> Recorded:
     return Recorded()
 
 
+@pytest.fixture
+def tab(made: Recorded) -> Tab:
+    return made.tab(SHOP)
+
+
 def actions(store: SessionStore, session_id: str = "visit") -> list[Any]:
     return [step.action for step in store.session(session_id).steps]
 
@@ -35,17 +40,16 @@ def listed(store: SessionStore) -> list[str]:
 
 
 class TestClicks:
-    def test_a_click_goes_to_the_nearest_element_that_can_be_acted_on(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).click("word"), tmp_path)
+    def test_a_click_goes_to_the_nearest_element_that_can_be_acted_on(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.click("word"), tmp_path)
         assert actions(store) == [Click(name="sale")]
 
-    def test_a_click_on_nothing_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).click("text").click("body").click("sale"), tmp_path)
+    def test_a_click_on_nothing_is_left_out_and_counted(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.click("text").click("body").click("sale"), tmp_path)
         assert [(step.action, step.gap) for step in store.session("visit").steps] == [(Click(name="sale"), 2)]
         assert store.manifest.left_out_steps == {"click on nothing that can be acted on": 2}
 
-    def test_the_page_is_that_of_the_press_before_handlers_change_it(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP)
+    def test_the_page_is_that_of_the_press_before_handlers_change_it(self, tab: Tab, tmp_path: Path) -> None:
         gone = {"removes": [{"parentId": tab.id("body"), "id": tab.id("sale")}]}
         store = imported(tab.click("word", changes=gone).click("buy"), tmp_path)
         first, second = store.session("visit").steps
@@ -54,9 +58,8 @@ class TestClicks:
         assert "Sale" not in second.page
 
     def test_what_the_recorder_noted_as_not_rendered_is_hidden_until_the_page_changes(
-        self, made: Recorded, tmp_path: Path
+        self, tab: Tab, tmp_path: Path
     ) -> None:
-        tab = made.tab(SHOP)
         hidden = "shop_r1.hidden", {"ids": [tab.id("sale"), tab.id("form"), 999]}
         marked = [{"id": tab.id("text"), "attributes": {"class": "marked"}}]
         tab.note(*hidden).click("buy").change(attributes=marked).click("buy").note(*hidden).click("buy")
@@ -65,27 +68,26 @@ class TestClicks:
         assert all("Buy now" in page for page in pages)
 
     def test_a_drag_out_of_an_element_is_no_click_on_it_even_if_the_page_changes(
-        self, made: Recorded, tmp_path: Path
+        self, tab: Tab, tmp_path: Path
     ) -> None:
-        tab = made.tab(SHOP)
         tab.point(1, "word").change(texts=[{"id": 999, "value": ""}]).point(0, "text").point(2, "body", pointerType=0)
         store = imported(tab.click("sale"), tmp_path)
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click on nothing that can be acted on": 1}
 
-    def test_a_tap_is_one_click_on_what_the_finger_touched(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).point(7, "word")
+    def test_a_tap_is_one_click_on_what_the_finger_touched(self, tab: Tab, tmp_path: Path) -> None:
+        tab.point(7, "word")
         tab.change(removes=[{"parentId": tab.id("body"), "id": tab.id("sale")}])
         store = imported(tab.point(9, "word").point(1, "text").point(2, "text", pointerType=2), tmp_path)
         assert actions(store) == [Click(name="sale")]
 
-    def test_a_right_click_is_none(self, made: Recorded, tmp_path: Path) -> None:
-        assert actions(imported(made.tab(SHOP).point(1, "sale").point(3, "sale").click("buy"), tmp_path)) == [
+    def test_a_right_click_is_none(self, tab: Tab, tmp_path: Path) -> None:
+        assert actions(imported(tab.point(1, "sale").point(3, "sale").click("buy"), tmp_path)) == [
             Click(name="buy_now")
         ]
 
-    def test_a_label_is_a_click_on_its_field_though_that_is_hidden(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("red_label").key_click("red", 2).give("red", "on", ticked=True).click("buy")
+    def test_a_label_is_a_click_on_its_field_though_that_is_hidden(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("red_label").key_click("red", 2).give("red", "on", ticked=True).click("buy")
         store = imported(tab, tmp_path)
         assert actions(store) == [Click(name="red"), Click(name="buy_now")]
         before, after = (step.page for step in store.session("visit").steps)
@@ -97,8 +99,8 @@ class TestClicks:
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click that the page made": 1}
 
-    def test_a_click_by_keyboard_is_one(self, made: Recorded, tmp_path: Path) -> None:
-        assert actions(imported(made.tab(SHOP).click("buy").focus("sale").key_click("sale", 900), tmp_path)) == [
+    def test_a_click_by_keyboard_is_one(self, tab: Tab, tmp_path: Path) -> None:
+        assert actions(imported(tab.click("buy").focus("sale").key_click("sale", 900), tmp_path)) == [
             Click(name="buy_now"),
             Click(name="sale"),
         ]
@@ -153,8 +155,8 @@ class TestClicks:
         steps = 2 if isinstance(value, dict) else 1  # a style's changes come so: of another attribute they remove it
         assert actions(store) == [Click(name="a")] * steps
 
-    def test_after_an_event_that_cannot_be_read_no_page_is_guessed_at(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("sale").add(3, {"source": 0, "adds": "\x1f\x8b damaged"}).click("sale")
+    def test_after_an_event_that_cannot_be_read_no_page_is_guessed_at(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("sale").add(3, {"source": 0, "adds": "\x1f\x8b damaged"}).click("sale")
         tab.go("https://shop.example/s", RESULTS).add(5, {"tag": 17}).click("kettle")
         store = imported(tab, tmp_path)
         assert [(step.action, step.gap) for step in store.session("visit").steps] == [
@@ -167,76 +169,72 @@ class TestClicks:
 
 
 class TestTyping:
-    def test_the_return_key_submits_and_the_click_it_makes_is_part_of_it(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).type("q", "kettle").key_click("go"), tmp_path)
+    def test_the_return_key_submits_and_the_click_it_makes_is_part_of_it(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.type("q", "kettle").key_click("go"), tmp_path)
         assert actions(store) == [TypeAndSubmit(name="search.search", text="kettle")]
         assert "kettle" not in store.session("visit").steps[0].page
 
-    def test_so_does_another_address(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).type("q", "kettle").go("https://shop.example/s?q=kettle", RESULTS).click("kettle")
+    def test_so_does_another_address(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "kettle").go("https://shop.example/s?q=kettle", RESULTS).click("kettle")
         assert actions(imported(tab, tmp_path)) == [
             TypeAndSubmit(name="search.search", text="kettle"),
             Click(name="kettle"),
         ]
 
-    def test_so_does_the_button_of_the_form_if_the_text_is_in_the_next_address(
-        self, made: Recorded, tmp_path: Path
-    ) -> None:
-        tab = made.tab(SHOP).type("q", "red kettle").click("go").go("https://shop.example/s?q=Red+kettle", RESULTS)
+    def test_so_does_the_button_of_the_form_if_the_text_is_in_the_next_address(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "red kettle").click("go").go("https://shop.example/s?q=Red+kettle", RESULTS)
         assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="red kettle")]
 
-    def test_even_if_the_press_makes_the_button_anew(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).type("q", "tea")
+    def test_even_if_the_press_makes_the_button_anew(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "tea")
         again = {"type": 2, "tagName": "button", "attributes": {}, "childNodes": [], "id": 900}
         changes = {"removes": [{"parentId": tab.id("form"), "id": tab.id("go")}]}
         changes["adds"] = [{"parentId": tab.id("form"), "nextId": None, "node": again}]
         tab.click("go", changes=changes).go("https://shop.example/s?q=tea", RESULTS)
         assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="tea")]
 
-    def test_else_typing_stays_apart_from_the_click(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).type("q", "kettle").click("go").go("https://shop.example/cart", RESULTS)
+    def test_else_typing_stays_apart_from_the_click(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "kettle").click("go").go("https://shop.example/cart", RESULTS)
         assert actions(imported(tab, tmp_path)) == [
             TypeAndSubmit(name="search.search", text="kettle", submitted=False),
             Click(name="search.go"),
         ]
 
-    def test_all_keys_into_one_field_are_one_text_with_the_clicks_between_them(
-        self, made: Recorded, tmp_path: Path
-    ) -> None:
-        tab = made.tab(SHOP).type("q", "ketle").click("q").give("q", "kettle").click("sale")
+    def test_all_keys_into_one_field_are_one_text_with_the_clicks_between_them(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "ketle").click("q").give("q", "kettle").click("sale")
         assert actions(imported(tab, tmp_path)) == [
             TypeAndSubmit(name="search.search", text="kettle", submitted=False),
             Click(name="sale"),
         ]
 
-    def test_a_field_that_is_only_clicked_into_is_a_click(self, made: Recorded, tmp_path: Path) -> None:
-        assert actions(imported(made.tab(SHOP).click("q").focus("q").click("sale"), tmp_path)) == [
+    def test_a_field_that_is_only_clicked_into_is_a_click(self, tab: Tab, tmp_path: Path) -> None:
+        assert actions(imported(tab.click("q").focus("q").click("sale"), tmp_path)) == [
             Click(name="search.search"),
             Click(name="sale"),
         ]
 
-    def test_a_text_that_was_taken_back_is_left_out_and_counted(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).type("q", "a").give("q", "").click("sale"), tmp_path)
+    def test_a_text_that_was_taken_back_is_left_out_and_counted(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.type("q", "a").give("q", "").click("sale"), tmp_path)
         assert [(step.action, step.gap) for step in store.session("visit").steps] == [(Click(name="sale"), 1)]
         assert store.manifest.left_out_steps == {"typed text that was taken back": 1}
 
-    def test_a_field_that_the_page_empties_keeps_what_was_typed(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
+    def test_a_field_that_the_page_empties_keeps_what_was_typed(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
         assert actions(imported(tab, tmp_path)) == [TypeAndSubmit(name="search.search", text="kettle")]
 
-    def test_what_the_page_fills_in_is_no_action_and_counted(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).focus("go").give("q", "from last").give("q", "from last time").click("sale")
+    def test_what_the_page_fills_in_is_no_action_and_counted(self, tab: Tab, tmp_path: Path) -> None:
+        tab.focus("go").give("q", "from last").give("q", "from last time").click("sale")
         store = imported(tab, tmp_path)
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"input into a field that was not in use": 1}
         assert 'value="from last time"' in store.session("visit").steps[0].page
 
-    def test_where_it_is_recorded_only_what_a_user_triggered_counts(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).focus("q").give("q", "tea", userTriggered=True).give("q", "teapot", userTriggered=False)
+    def test_where_it_is_recorded_only_what_a_user_triggered_counts(self, tab: Tab, tmp_path: Path) -> None:
+        tab.focus("q").give("q", "tea", userTriggered=True).give("q", "teapot", userTriggered=False)
         assert actions(imported(tab.click("sale"), tmp_path))[0].text == "tea"
 
-    def test_a_choice_in_a_list_is_a_click_on_the_option(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("size").focus("size").give("size", "1").click("sale")
+    def test_a_choice_in_a_list_is_a_click_on_the_option(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("size").focus("size").give("size", "1").click("sale")
         store = imported(tab, tmp_path)
         assert actions(store) == [Click(name="size.small"), Click(name="sale")]
         before, after = (step.page for step in store.session("visit").steps)
@@ -278,8 +276,8 @@ class TestMasks:
         session = SessionStore.open(tmp_path / "store").session("visit")
         assert session.steps[1].url == "https://shop.example/in?password=[secret]"
 
-    def test_a_masked_choice_is_a_click_on_something_unknown(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("size").focus("size").give("size", "*").click("sale")
+    def test_a_masked_choice_is_a_click_on_something_unknown(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("size").focus("size").give("size", "*").click("sale")
         assert actions(imported(tab, tmp_path)) == [Click(name=""), Click(name="sale")]
 
     def test_a_recording_that_is_mostly_masked_is_refused_with_the_reason(self, made: Recorded, tmp_path: Path) -> None:
@@ -289,24 +287,24 @@ class TestMasks:
 
 
 class TestEndings:
-    def test_a_click_on_the_purchase_button_is_the_last(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).click("buy").click("sale"), tmp_path, purchase_selector="#buy")
+    def test_a_click_on_the_purchase_button_is_the_last(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.click("buy").click("sale"), tmp_path, purchase_selector="#buy")
         assert actions(store) == [Click(name="buy_now", click_type="purchase")]
         assert store.manifest.left_out_steps == {"click after the purchase": 1}
 
-    def test_so_is_the_last_click_before_an_address_of_purchase(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("sale").click("buy").go("https://shop.example/thank-you", RESULTS).click("kettle")
+    def test_so_is_the_last_click_before_an_address_of_purchase(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("sale").click("buy").go("https://shop.example/thank-you", RESULTS).click("kettle")
         store = imported(tab, tmp_path, purchase_url="/thank-you", terminate_at_end=True)
         assert actions(store) == [Click(name="sale"), Click(name="buy_now", click_type="purchase")]
 
-    def test_so_is_the_last_before_our_recorder_says_so(self, made: Recorded, tmp_path: Path) -> None:
-        store = imported(made.tab(SHOP).click("buy").note("shop_r1.purchase", {}).click("sale"), tmp_path)
+    def test_so_is_the_last_before_our_recorder_says_so(self, tab: Tab, tmp_path: Path) -> None:
+        store = imported(tab.click("buy").note("shop_r1.purchase", {}).click("sale"), tmp_path)
         assert actions(store) == [Click(name="buy_now", click_type="purchase")]
 
     def test_a_pause_is_a_terminate_on_the_page_before_it_and_begins_another_session(
-        self, made: Recorded, tmp_path: Path
+        self, tab: Tab, tmp_path: Path
     ) -> None:
-        tab = made.tab(SHOP).click("sale").wait(31 * 60).go("https://shop.example/s", RESULTS).click("kettle")
+        tab.click("sale").wait(31 * 60).go("https://shop.example/s", RESULTS).click("kettle")
         store = imported(tab, tmp_path, idle_minutes=30)
         first, second = store.sessions()
         assert [step.action for step in first.steps] == [Click(name="sale"), Terminate()]
@@ -314,14 +312,14 @@ class TestEndings:
         assert [step.action for step in second.steps] == [Click(name="kettle")]
         assert (second.session_id, second.user_id) == ("visit (2)", "visit")
 
-    def test_moving_the_mouse_is_no_pause(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("sale")
+    def test_moving_the_mouse_is_no_pause(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("sale")
         for _ in range(4):
             tab.wait(20 * 60).add(3, {"source": 1, "positions": []})
         assert len(actions(imported(tab.click("buy"), tmp_path, idle_minutes=30))) == 2
 
-    def test_the_end_of_a_recording_is_a_terminate_if_that_is_asked_for(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).click("sale").go("https://shop.example/s", RESULTS)
+    def test_the_end_of_a_recording_is_a_terminate_if_that_is_asked_for(self, tab: Tab, tmp_path: Path) -> None:
+        tab.click("sale").go("https://shop.example/s", RESULTS)
         store = imported(tab, tmp_path, terminate_at_end=True)
         assert actions(store) == [Click(name="sale"), Terminate()]
         assert "Results" in store.session("visit").steps[-1].page
@@ -335,8 +333,8 @@ class TestEndings:
 
 
 class TestRemarks:
-    def test_our_recorder_says_who_it_was_and_why(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).note("shop_r1.session", {"session_id": "s17", "user_id": "u4", "goal": "a kettle"})
+    def test_our_recorder_says_who_it_was_and_why(self, tab: Tab, tmp_path: Path) -> None:
+        tab.note("shop_r1.session", {"session_id": "s17", "user_id": "u4", "goal": "a kettle"})
         tab.note("shop_r1.persona", {"text": "Frugal."}).click("sale")
         tab.note("shop_r1.rationale", {"text": "It may be cheaper."}).click("buy")
         session = imported(tab, tmp_path).session("s17")
@@ -365,8 +363,8 @@ class TestRemarks:
             assert session.steps[-1].action == Terminate()
             assert f"<title>{title}</title>" in session.steps[-1].page
 
-    def test_why_something_was_searched_is_kept_where_the_button_sent_it(self, made: Recorded, tmp_path: Path) -> None:
-        tab = made.tab(SHOP).type("q", "kettle").click("go").go("https://shop.example/?q=kettle", RESULTS)
+    def test_why_something_was_searched_is_kept_where_the_button_sent_it(self, tab: Tab, tmp_path: Path) -> None:
+        tab.type("q", "kettle").click("go").go("https://shop.example/?q=kettle", RESULTS)
         session = imported(tab.note("shop_r1.rationale", {"text": "I need one."}), tmp_path).session("visit")
         assert [(step.action, step.rationale) for step in session.steps] == [
             (TypeAndSubmit(name="search.search", text="kettle"), "I need one.")
