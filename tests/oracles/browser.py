@@ -11,14 +11,16 @@ What it cannot know: style sheets and images in other files, and what scripts wo
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from replay_sessions.foundation.errors import MissingExtra
 from replay_sessions.simplify.media import ViewportName
 
-__all__ = ["JAVASCRIPT", "VIEWPORTS", "View", "chromium", "states_by_mark", "viewing"]
+__all__ = ["JAVASCRIPT", "VIEWPORTS", "View", "browser", "launched", "playwright", "states_by_mark", "viewing"]
 
 VIEWPORTS: dict[ViewportName, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
@@ -70,6 +72,30 @@ def states_by_mark(attribute: str) -> str:
 def chromium() -> str | None:
     """Where the browser is; None if it is not installed (`apt-get install chromium`)."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def playwright() -> Any:
+    """Playwright's module; the test is skipped where it or Chromium is not installed."""
+    found = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
+    if chromium() is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    return found
+
+
+@contextmanager
+def launched(*arguments: str, without: Sequence[str] = ()) -> Iterator[Any]:
+    """Chromium for tests, with these arguments and without those of playwright's own."""
+    with playwright().sync_playwright() as running:
+        words = ["--no-sandbox", *arguments]
+        found = running.chromium.launch(executable_path=chromium(), args=words, ignore_default_args=[*without])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as found:
+        yield found
 
 
 @contextmanager

@@ -1,27 +1,17 @@
 """The built site in Chromium, opened from its folder: search answers, nothing is asked of the network, phones fit."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.oracles.browser import chromium
+from tests.oracles.browser import browser as browser
+from tests.processes import ROOT
 
-pytestmark = pytest.mark.browser
-
-SITE = Path(__file__).parents[3] / "site"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
-    if chromium() is None or not (SITE / "index.html").is_file():
-        pytest.skip("no chromium: apt-get install chromium; or no site: make docs")
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield launched
-        launched.close()
+SITE = ROOT / "site"
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="no site: make docs"),
+]
 
 
 @pytest.mark.parametrize("name", ["index.html", "reference/env.html"])

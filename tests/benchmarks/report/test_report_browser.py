@@ -12,7 +12,7 @@ from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of
 from tests.demo_stores import demo_store_at
-from tests.oracles.browser import chromium
+from tests.oracles.browser import browser as browser
 from tests.stores import store_at
 
 pytestmark = pytest.mark.browser
@@ -79,18 +79,6 @@ class Visit:
         found = self.page.query_selector("iframe.frame").content_frame()
         found.wait_for_load_state()
         return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
-    program = chromium()
-    if program is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        found = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

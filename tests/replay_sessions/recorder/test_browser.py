@@ -15,7 +15,7 @@ from replay_sessions.__main__ import main
 from replay_sessions.recorder.collector import collector_server
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.rrweb_bundle import recorder_script
-from tests.oracles.browser import chromium
+from tests.oracles.browser import browser as browser
 from tests.replay_sessions.recorder.test_collector import free_port
 
 pytestmark = pytest.mark.browser
@@ -23,17 +23,6 @@ pytestmark = pytest.mark.browser
 PATIENCE_MS = 300_000
 STORED = "() => Object.keys(localStorage).filter((name) => name.startsWith('shop_r1.')).sort()"
 ALL_SENT = "() => !Object.keys(localStorage).some((name) => name.startsWith('shop_r1.batch.'))"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
-    if chromium() is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 class Study:

@@ -14,7 +14,7 @@ import pytest
 
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
-from tests.oracles.browser import chromium, viewing
+from tests.oracles.browser import playwright, viewing
 from tests.oracles.browser_visibility import CASE_SCRIPT, CASES, STATES, TRUTH, compare, read_states
 from tests.oracles.page_marks import mark_controls
 
@@ -28,9 +28,7 @@ def truth() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def browser() -> None:
-    pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
-    if chromium() is None:
-        pytest.skip("no chromium: apt-get install chromium")
+    playwright()
 
 
 def links(html: str, window: ViewportName) -> list[str]:

@@ -22,7 +22,7 @@ from replay_sessions.recorder.rrweb_bundle import recorder_script
 from replay_sessions.schema import Action, Session, reply_action
 from replay_sessions.simplify import simplify
 from tests.contracts.replayed_logs import assert_the_log_earns_the_maximum
-from tests.oracles.browser import chromium
+from tests.oracles.browser import launched
 
 pytestmark = pytest.mark.browser
 
@@ -43,15 +43,9 @@ ALL_SENT = "() => !Object.keys(localStorage).some((name) => name.startsWith('sho
 @pytest.fixture
 def browser(keeps_pages: bool) -> Iterator[Any]:
     """Chromium, with or without its cache of whole pages that the back button returns to."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'shop-r1[browser]'")
-    if chromium() is None:
-        pytest.skip("no chromium: apt-get install chromium")
     without = ["--disable-back-forward-cache"] if keeps_pages else []
-    words = ["--no-sandbox", "--disable-gpu"]
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=chromium(), args=words, ignore_default_args=without)
-        yield launched
-        launched.close()
+    with launched("--disable-gpu", without=without) as found:
+        yield found
 
 
 class Shopper:
