@@ -28,6 +28,7 @@ from replay_sessions.importers.mapped.record_paths import (
 from replay_sessions.importers.sources.addresses import plain_address
 from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.importers.sources.row_tables import ROW, Row
+from replay_sessions.private_data import without_credentials
 from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # numbers that sort the events of a session
@@ -191,14 +192,14 @@ def _list_at(record: Any, path: OptionalPath) -> list[Any]:
 
 @lru_cache(10_000)
 def _page_address(path: str) -> str:
-    """An address without what only says where a visitor came from, and what else tells no pages apart.
+    """An address without credentials, what only says where a visitor came from, and what else tells no pages apart.
 
-    >>> _page_address("https://Shop.example/c?utm_source=mail"), _page_address("/c?q=red&gclid=x"), _page_address("a/1")
-    ('https://shop.example/c', '/c?q=red', 'a/1')
+    >>> _page_address("https://Shop.example/c?utm_source=mail"), _page_address("/c?token=k&gclid=x"), _page_address("a")
+    ('https://shop.example/c', '/c?token=[secret]', 'a')
     """
-    if not any(sign in path for sign in ("?", "#", "://")):
-        return path
-    return (plain_address(path, base=_HOST) or path).removeprefix(_HOST)
+    if any(sign in path for sign in ("?", "#", "://")):
+        path = (plain_address(path, base=_HOST) or path).removeprefix(_HOST)
+    return without_credentials(path)
 
 
 def _sort_key(record: Any, path: str) -> float:

@@ -15,6 +15,7 @@ from replay_sessions.importers.events.mapping import Offer, View
 from replay_sessions.importers.events.shop import Shop, build_names, name_offers
 from replay_sessions.importers.logged_pages import NamedPage, Pages
 from replay_sessions.importers.sources.row_tables import Row
+from replay_sessions.private_data import remove_from_url
 from replay_sessions.simplify import SimplifiedPage
 
 SEARCH_INPUT = "search_input"
@@ -85,7 +86,7 @@ class RenderedPages(Pages):
         )
         return _fill(
             "page",
-            title=screen.title or screen.path,
+            title=screen.title or remove_from_url(screen.path),
             query=screen.query or "",
             search=_fill("button", name=SEARCH_BUTTON, text="Search") if self._has_search else "",
             menu=_fill("menu", links=menu) if menu else "",

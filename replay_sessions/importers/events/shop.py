@@ -11,6 +11,7 @@ import msgspec
 
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.events.mapping import LISTS, Event, EventMapping, Kind, Offer, View
+from replay_sessions.private_data import remove_from_url
 from replay_sessions.simplify.names import slug
 
 # What a page of a kind has because a logged action on one needs it: a button in each offer that puts it into the cart,
@@ -65,7 +66,7 @@ class _PageFacts:
     def add(self, event: Event) -> None:
         kind = event.kind
         if kind == "page" or kind in LISTS:
-            self.titles[event.title or event.path] += 1
+            self.titles[event.title] += 1
             self.queries += event.query is not None
         if kind == "product" and event.item and len(self.products) < 2:
             self.products.add(event.item.id)
@@ -105,7 +106,7 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
             pages[event.path].add(event)
     kinds = {path: mapping.pages.get(path) or page.kind(path) for path, page in pages.items()}
     linked = {path: page.titles for path, page in pages.items() if page.titles and kinds[path] in ("page", "listing")}
-    titles = {path: texts.most_common(1)[0][0] for path, texts in linked.items()}
+    titles = {path: texts.most_common(1)[0][0] or remove_from_url(path) for path, texts in linked.items()}
     first: dict[str, str] = {}  # by title: several addresses may be one page
     for path in sorted(titles, key=lambda path: -linked[path].total()):
         if len(first) < mapping.menu_links or titles[path] in first:

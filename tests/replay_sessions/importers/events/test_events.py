@@ -225,6 +225,15 @@ def test_an_optional_field_that_cannot_be_read_is_counted_and_costs_nothing_else
     assert any("1 price" in line and "1 position" in line for line in importer.report)
 
 
+def test_an_address_that_stands_in_for_a_title_shows_no_secret(tmp_path: Path) -> None:
+    paths = ["/?token=S3CRET", "/c?password=S3CRET&n=1", "/c?email=s3cret@example.org&n=2"]
+    events = [ga4("page_view", path, n, page_title=None) for n, path in enumerate(paths)]
+    store = imported(tmp_path, events)
+    menu = "menu.https_shop_example_c"
+    assert names_of(store) == [f"{menu}_password_secret_n_1", f"{menu}_email_email_n_2", "terminate"]
+    assert not any("s3cret" in step.page.lower() for step in steps_of(store))
+
+
 def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path: Path) -> None:
     orders = [ga4("purchase", "/thanks", 9 + n, [KETTLE], transaction_id=order) for n, order in enumerate("AABA")]
     reload = ga4("purchase", "/thanks", 10**9, [KETTLE], session="2", transaction_id="A")
