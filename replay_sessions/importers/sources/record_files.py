@@ -7,11 +7,12 @@ only when values are decoded: as an error of Arrow's, as a system error, or as t
 import csv
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -153,7 +154,7 @@ def _read_parquet(path: Path) -> Iterator[Record]:
     source = ParquetSource(path)
     size = path.stat().st_size
     for number, row in enumerate(source.rows(), start=1):
-        content = msgspec.to_builtins(row, enc_hook=str)
+        content = msgspec.json.encode(row, enc_hook=str)  # JSON has no NaN, which pandas writes for a missing number
         yield Record(f"{path.name}:{number}", content, size * number // source.row_count)
 
 
@@ -174,7 +175,7 @@ def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
 def _array_items(path: Path) -> Iterator[Record | Rejected] | None:
     """Returns the items of a file that is one JSON array, which is held in memory; None where it is none."""
     with open_unpacked(path) as file:
-        head = file.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+        head = file.read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
         if not head.startswith(b"["):
             return None
         try:
@@ -202,7 +203,9 @@ def _read_json_lines(path: Path) -> Iterator[Record | Rejected]:
 
 def _read_lines(raw: BufferedReader) -> Iterator[bytes | None]:
     """Yields the lines of a plain or gzip file; None for one that is too long."""
-    file: IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw  # type: ignore[assignment]
+    file = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw
+    if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+        file.read(len(BOM_UTF8))
     while line := file.readline(LONGEST_SESSION_BYTES + 1):
         if len(line) > LONGEST_SESSION_BYTES and not line.endswith(b"\n"):
             del line
