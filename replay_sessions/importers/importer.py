@@ -187,10 +187,11 @@ class SessionRows:
             self.rows.append(row)
 
 
-def find_files(source: Path, endings: tuple[str, ...], *, any_file: bool = False) -> list[Path]:
+def find_files(source: Path, endings: tuple[str, ...], warnings: list[str], *, any_file: bool = False) -> list[Path]:
     """Returns the file that a source is, or the files of a folder that have one of some endings, in order.
 
     Args:
+        warnings: A line is added to them that names the folder's other files.
         any_file: A source that is a file may have any ending.
 
     Raises:
@@ -207,6 +208,10 @@ def find_files(source: Path, endings: tuple[str, ...], *, any_file: bool = False
         raise ImportFailed(f"'{source}' is no file, and holds none, that ends in {', '.join(endings)}")
     for path in files:
         check_name(path)
+    passed_over = {path.absolute() for path in source.rglob("[!.]*") if path.is_file()}.difference(files)
+    if passed_over:
+        names = listed(sorted(path.name for path in passed_over))
+        warnings.append(f"{len(passed_over):,} files end in none of {', '.join(endings)} and are passed over: {names}")
     return files
 
 

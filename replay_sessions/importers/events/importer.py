@@ -80,7 +80,7 @@ class EventsImporter(Importer):
         self.settings["mapping"] = options.mapping
         if self._idle_minutes:
             self.settings["idle_minutes"] = f"{self._idle_minutes:g}"
-        files = find_files(source, RECORD_ENDINGS)
+        files = find_files(source, RECORD_ENDINGS, self.warnings)
         records = (record for file in files for record in read_records(file, self._mapping.delimiter))
         reader = EventReader(self._mapping)
         self._table = build_table(records, source, reader.rows)
@@ -120,7 +120,7 @@ class EventsImporter(Importer):
         self._shop = replace(self._shop, controls=frozenset(controls), acted_on=frozenset(acted_on))
         menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
         self.report = [menu, *self._counts.report()]
-        self.warnings = list(self._counts.warnings())
+        self.warnings += self._counts.warnings()
         for rows in self._table.sessions():
             session, least = _ordered(rows), self._mapping.min_events
             for _ in range(len(rows) - len(session)):

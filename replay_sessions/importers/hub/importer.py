@@ -52,7 +52,7 @@ class HubImporter(Importer):
     def split(self) -> Iterator[Part]:
         """A file is a part: its sessions are complete."""
         folder = fetch(self.source, self.options.revision, [f"{DATA_FOLDER}/*.parquet"])
-        for path in find_files(folder / DATA_FOLDER, (".parquet",)):
+        for path in find_files(folder / DATA_FOLDER, (".parquet",), self.warnings):
             yield Part(path, path.stat().st_size, path)
 
     def read(self, source: Path, options: HubImportOptions) -> Iterator[Imported]:

@@ -59,7 +59,7 @@ class MappedImporter(Importer):
     _files: list[Path]
 
     def _set_files(self, source: Path) -> None:
-        self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), any_file=True)
+        self._files = find_files(source, (".jsonl", ".jsonl.gz", ".parquet"), self.warnings, any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
 
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:

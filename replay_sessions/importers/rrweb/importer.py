@@ -22,7 +22,6 @@ from replay_sessions.importers.importer import (
     changed_options,
     find_files,
     is_too_long,
-    listed,
 )
 from replay_sessions.importers.rrweb.events import Unpacker
 from replay_sessions.importers.rrweb.packings import Recording, read_recordings
@@ -60,14 +59,10 @@ class RrwebImporter(Importer):
 
     def __init__(self, source: Path, options: RrwebOptions | None = None) -> None:
         super().__init__(source, options)
-        self._files = find_files(source, _ENDINGS, any_file=True)
+        self._files = find_files(source, _ENDINGS, self.warnings, any_file=True)
         self.size = sum(path.stat().st_size for path in self._files)
         self._recipe = load_recipe(self.options.recipe) if self.options.recipe else None
         self.settings |= {name: str(value) for name, value in changed_options(self.options, RrwebOptions).items()}
-        passed_over = {path for path in source.absolute().rglob("[!.]*") if path.is_file()} - set(self._files)
-        if passed_over:
-            names = listed(sorted(path.name for path in passed_over))
-            self.notes.append(f"files that end in none of {', '.join(_ENDINGS)} are passed over: {names}")
         if self.options.idle_minutes is None and not self.options.terminate_at_end:
             self.notes.append(
                 "no session ends in a terminate: --idle-minutes and --terminate-at-end say where the shopper leaves"
@@ -117,7 +112,7 @@ class RrwebImporter(Importer):
 
 def _content(path: Path) -> bytes:
     """The JSON of a file; that of its rows where it is a table."""
-    if not path.name.endswith(_TABLES):
+    if not path.name.lower().endswith(_TABLES):
         return path.read_bytes()
     return b"\n".join(
         msgspec.json.encode(record.decode()) for record in read_records(path) if isinstance(record, Record)
@@ -125,6 +120,6 @@ def _content(path: Path) -> bytes:
 
 
 def _without_endings(path: Path) -> Path:
-    while path.name.endswith(_ENDINGS) and path.stem:
+    while path.name.lower().endswith(_ENDINGS) and path.stem:
         path = path.with_suffix("")
     return path

@@ -77,11 +77,12 @@ def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected
     Raises:
         ImportFailed: The file cannot be read.
     """
+    name = path.name.lower()
     with _reporting(path):
-        if path.suffix == ".parquet":
+        if name.endswith(".parquet"):
             yield from _read_parquet(path)
-        elif path.name.endswith(_TABLE_ENDINGS):
-            yield from _read_csv(path, "\t" if ".tsv" in path.name else delimiter)
+        elif name.endswith(_TABLE_ENDINGS):
+            yield from _read_csv(path, "\t" if ".tsv" in name else delimiter)
         else:
             items = _array_items(path)
             yield from _read_json_lines(path) if items is None else items

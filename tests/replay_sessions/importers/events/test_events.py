@@ -93,13 +93,14 @@ def test_a_visit_of_ga4_becomes_its_actions_and_what_led_from_page_to_page(tmp_p
     assert "cart.red_kettle.remove" in cart and "Cart (1)" in cart
 
 
-@pytest.mark.parametrize("name", ["events.parquet", "day.json.gz", "folder", "flat.csv"])
+@pytest.mark.parametrize("name", ["events.parquet", "day.json.gz", "folder", "FLAT.CSV"])
 def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name: str) -> None:
     expected = imported(tmp_path, PURCHASE).fingerprint
     path = tmp_path / name
     lines = [f"{json.dumps(event)}\n".encode() for event in PURCHASE]
     if name == "folder":
         (path / "a").mkdir(parents=True)
+        (path / "a" / "part-2.jsonl.zst").touch()
         (path / "a" / "part-0.jsonl").write_bytes(BOM_UTF8 + b"".join(lines[:3]))
         (path / "part-1.json.gz").write_bytes(gzip.compress(b"".join(lines[3:])))
     elif name == "events.parquet":
@@ -111,7 +112,7 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
         nan = {"batch_page_id": float("nan")}  # as pandas writes what is missing
         rows = [{**event, "event_params": pairs, **nan} for event, pairs in zip(PURCHASE, params, strict=True)]
         pq.write_table(pa.Table.from_pylist(rows), path)
-    elif name == "flat.csv":
+    elif name == "FLAT.CSV":
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, PURCHASE[0])
             writer.writeheader()
@@ -122,7 +123,9 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     else:
         path.write_bytes(gzip.compress(b"".join(lines)))
     run_import(EventsImporter(path, EventsOptions(mapping="ga4_ecommerce")), tmp_path / "other")
-    assert SessionStore.open(tmp_path / "other").fingerprint == expected
+    other = SessionStore.open(tmp_path / "other")
+    assert other.fingerprint == expected
+    assert ["'part-2.jsonl.zst'" in line for line in other.manifest.warnings] == [True] * (name == "folder")
 
 
 def test_what_follows_a_purchase_begins_another_session(tmp_path: Path) -> None:
