@@ -4,6 +4,7 @@
 cannot be read is counted and costs its event nothing else.
 """
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
@@ -66,7 +67,7 @@ class EventReader:
                 yield self._reject(location, event, error)
 
     def _reject(self, location: str, event: Any, error: BadSession) -> Rejected:
-        reason, word = reason_of(error), _text_at(event, self._mapping.event.type)
+        reason, word = sys.intern(reason_of(error)), _text_at(event, self._mapping.event.type)
         self.rejected[reason][word or "of no type"] += 1
         return Rejected(where=location, reason=reason)
 

@@ -20,7 +20,9 @@ from replay_sessions.store.manifest import Rejected
 Row = dict[str, Any]
 ROW = "row"  # where it stands in the log
 _BATCH_ROWS = 4096
-_MOST_BAD_ROWS = 100_000  # they are held in memory too; so many mean that the delimiter or the mapping is wrong
+# More bad rows than both mean that the delimiter or the mapping is wrong.
+_MOST_BAD_ROWS = 100_000
+_MOST_BAD_ROWS_PER_GOOD = 19
 
 
 class RowTable:
@@ -61,14 +63,12 @@ def build_table(
             record is none.
 
     Raises:
-        ImportFailed: No record is a row, or more are none than can be listed.
+        ImportFailed: No record is a row, or hardly any of very many.
     """
     rejected: list[Rejected] = []
 
     def good_rows() -> Iterator[Row]:
         for record in records:
-            if len(rejected) > _MOST_BAD_ROWS:
-                return
             if isinstance(record, Rejected):
                 rejected.append(record)
                 continue
@@ -85,9 +85,10 @@ def build_table(
     batches: list[pa.Table] = []
     while some := list(itertools.islice(rows, _BATCH_ROWS)):
         batches.append(_pack(some))
-    if not batches or len(rejected) > _MOST_BAD_ROWS:
+    good = sum(map(len, batches))
+    if not good or len(rejected) > max(_MOST_BAD_ROWS, _MOST_BAD_ROWS_PER_GOOD * good):
         first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
-        problem = "more than 100,000 bad rows" if batches else "no row that can be read"
+        problem = f"{len(rejected):,} bad rows and {good:,} good ones" if good else "no row that can be read"
         raise ImportFailed(f"'{source}' holds {problem}{first}")
     return RowTable(pa.concat_tables(batches, promote_options="permissive"), rejected)
 
