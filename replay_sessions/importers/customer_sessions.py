@@ -13,6 +13,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Settled
+from replay_sessions.importers.mapped.record_paths import as_text
 from replay_sessions.importers.private_sessions import without_private_data
 from replay_sessions.importers.sources.record_files import read_records
 from replay_sessions.private_data.customers import Customer, Customers, words_in
@@ -35,7 +36,7 @@ def read_customers(path: Path) -> Customers:
     for record in read_records(path):
         if isinstance(record, Rejected):
             raise ImportFailed(f"the table of customers cannot be read: {record.where}: {record.reason}")
-        rows.append(record.decode(dict))
+        rows.append({name: as_text(value) or value for name, value in record.decode(dict).items()})
     return Customers(rows)
 
 

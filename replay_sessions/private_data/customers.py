@@ -116,7 +116,9 @@ class Customers:
                     "that the log has for the user of a session"
                 )
             values = [
-                (_kind_of_column(name), str(value)) for name, value in row.items() if name != USER_COLUMN and value
+                (_kind_of_column(name), re.sub(r"(?<=\d)\.0$", "", str(value)))  # pandas' numbers beside a gap
+                for name, value in row.items()
+                if name != USER_COLUMN and value
             ]
             full_name = " ".join(value for kind, value in values if kind == "name")
             for kind, value in (*values, ("name", full_name)):

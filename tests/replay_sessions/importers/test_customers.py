@@ -19,14 +19,21 @@ PAGES = {
     "guest": '<a id=a href="/x">Rose gold ring</a><p>Leeds oak desk</p>',
 }
 ROWS = [
-    {"user_id": "u-anna", "first_name": "Anna", "last_name": "Këk", "email": "a.k@example.org", "phone": "030 9018204"},
+    {
+        "user_id": "u-anna",
+        "first_name": "Anna",
+        "last_name": "Këk",
+        "email": "a.k@example.org",
+        "phone": "030 9018204",
+        "order_id": "100234.0",
+    },
     {"user_id": "u-rose", "first_name": "Rose", "last_name": "Miller", "address": "12 Elm Row, Leeds"},
 ]
 ACTIONS = [
     {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "click", "selector": "#lists",
      "url": "https://shop.example/anna-kek?mail=a.k%40example.org"},
     {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "type_and_submit", "selector": "#q",
-     "text": "gift from anna kek", "rationale": "I am Anna and call from +49 30 901-8204."},
+     "text": "gift from anna kek", "rationale": "I am Anna and call from +49 30 901-8204 about 100234."},
     {"session_id": "v1", "user_id": "u-anna", "page": "anna.html", "type": "click", "element_text": "Anna's cart"},
     {"session_id": "v2", "user_id": "u-rose", "page": "rose.html", "type": "click", "selector": "#ring"},
     {"session_id": "v3", "user_id": "u-guest", "page": "guest.html", "type": "click", "selector": "#a"},
@@ -73,7 +80,7 @@ def test_the_values_of_each_user_go_from_the_users_own_sessions(
     ]
     assert 'name="lists_of_name">Lists of [name]</a>' in anna.steps[0].page
     assert anna.steps[0].url == "https://shop.example/[name]?mail=[email]"
-    assert anna.steps[1].rationale == "I am [name] and call from [phone]."
+    assert anna.steps[1].rationale == "I am [name] and call from [phone] about [order]."
     assert "Anna" not in (store.path / "rejected.jsonl").read_text()
     assert rose.steps[0].action == Click(name="rose_gold_ring")
     assert "Hello, [name]" in rose.steps[0].page
@@ -88,6 +95,7 @@ def test_the_values_of_each_user_go_from_the_users_own_sessions(
 def test_a_parquet_table_and_several_processes_give_the_same_store(visits: Path, table: Path) -> None:
     first = imported(visits, "--customers", str(table)).fingerprint
     columns = {name: [row.get(name) for row in ROWS] for name in dict.fromkeys(name for row in ROWS for name in row)}
+    columns["order_id"] = [100234.0, None]  # a column of numbers with a gap, as the CSV file has it too
     pq.write_table(pa.table(columns), table.with_suffix(".parquet"))
     words = ("--customers", str(table.with_suffix(".parquet")), "--workers", "2")
     assert imported(visits, *words).fingerprint == first
