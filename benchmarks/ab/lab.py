@@ -81,7 +81,6 @@ def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects)
         "arguments": deciding_arguments(spec) or spec.arguments,
         "code": code_digest(spec),
         "logs": store.fingerprint,
-        "max_steps": config.max_steps,
     }
     build = cache(partial(make_agent, spec, store=store, context=VISIT_CONTEXT))
     outcomes = _walk_all(config, spec.label, build, config.visits, decided_by, config.seeds)
@@ -124,7 +123,7 @@ def _walk_all(
 
     Visits of other options, or of an agent that was edited, lie in another folder.
     """
-    content = msgspec.json.encode({**decided_by, "visits": visits}, order="sorted")
+    content = msgspec.json.encode({**decided_by, "visits": visits, "max_steps": config.max_steps}, order="sorted")
     folder = config.out / "visits" / f"{folder_name(label)}-{blake2b(content, digest_size=4).hexdigest()}"
     folder.mkdir(parents=True, exist_ok=True)
     decoder = msgspec.json.Decoder(VisitOutcome)

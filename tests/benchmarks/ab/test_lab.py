@@ -92,6 +92,8 @@ def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: P
     assert main(call(agents, "hates_checkout", "leaves")) == 0
     assert agents.with_name("asked.txt").stat().st_size == asked
     assert read(agents) == first
+    assert main(call(agents, "leaves", more=("--max-steps", "3"))) == 0
+    assert read(agents)["true"] != first["true"]
 
 
 def test_logs_and_truth_follow_the_utility(agents: Path) -> None:
