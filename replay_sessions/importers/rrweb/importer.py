@@ -63,6 +63,7 @@ class RrwebImporter(Importer):
         self.size = sum(path.stat().st_size for path in self._files)
         self._recipe = load_recipe(self.options.recipe) if self.options.recipe else None
         self.settings |= {name: str(value) for name, value in changed_options(self.options, RrwebOptions).items()}
+        self.settings["private_data"] = "none" if self.options.keep_private_data else "patterns"
         if self.options.idle_minutes is None and not self.options.terminate_at_end:
             self.notes.append(
                 "no session ends in a terminate: --idle-minutes and --terminate-at-end say where the shopper leaves"

@@ -392,7 +392,9 @@ def test_private_data_is_taken_out_of_pages_texts_and_addresses(made: Recorded, 
     store = imported(tab, tmp_path)
     written = json.dumps([[step.page, step.url, str(step.action)] for step in store.session("visit").steps])
     assert "@shop.example" not in written
-    assert "@shop.example" in json.dumps(imported(tab, tmp_path, keep_private_data=True).session("visit").steps[0].page)
+    kept = imported(tab, tmp_path, keep_private_data=True)
+    assert "@shop.example" in json.dumps(kept.session("visit").steps[0].page)
+    assert [one.manifest.options["private_data"] for one in (store, kept)] == ["patterns", "none"]
 
 
 def test_a_tab_is_what_it_says() -> None:
