@@ -36,9 +36,10 @@ class Sample(Config):
 
     @property
     def text(self) -> str:
-        drawn = f"all {self.sessions:,}" if self.drawn_from is None else f"{self.sessions:,} of {self.drawn_from:,}"
-        how = "" if self.drawn_from is None else " drawn at random"
-        return f"{drawn} sessions{how}" + (f", {' to '.join(self.days)}" if self.days else "")
+        sessions = f"all {self.sessions:,} sessions with scored steps"
+        if self.drawn_from is not None:
+            sessions = f"{self.sessions:,} of {self.drawn_from:,} sessions drawn at random"
+        return ", ".join([sessions, *([" to ".join(self.days)] if self.days else [])])
 
     @property
     def warnings(self) -> list[str]:

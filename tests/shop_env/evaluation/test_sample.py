@@ -28,7 +28,7 @@ def test_the_sample_names_its_size_and_days(tmp_path: Path) -> None:
     store = store_of(tmp_path / "dated", dated=True)
     whole = describe_sample(store, EvaluationConfig(split="all"))
     assert (whole.sessions, whole.drawn_from, whole.days) == (30, None, ("2008-06-01", "2008-06-30"))
-    assert whole.text == "all 30 sessions, 2008-06-01 to 2008-06-30"
+    assert whole.text == "all 30 sessions with scored steps, 2008-06-01 to 2008-06-30"
     config = EvaluationConfig(split="all", sessions=8, seed=3)
     drawn = describe_sample(store, config)
     begins = [store.session(one).steps[0].timestamp or "" for one in {one for one, _ in config.keys(store)}]
