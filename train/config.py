@@ -72,8 +72,8 @@ class SftConfig(Config):
 
     Attributes:
         stages: What is trained on, one after the other.
-        sessions_per_batch: At most so many sessions go into one optimizer step.
-        tokens_per_batch: At most so many tokens in those sessions.
+        sessions_per_batch: At most so many sessions, in one trunk or several, go into one optimizer step.
+        tokens_per_batch: At most so many tokens in the longest trunks of those sessions.
         max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
     """
 

@@ -73,8 +73,9 @@ def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]
 class SessionPlan:
     """Batches of whole sessions: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
 
-    A batch has at most `size` sessions and `max_tokens` tokens (at least one session), so that long sessions make small
-    batches. Batches do not reach across epochs.
+    A batch has at most `size` sessions, all trunks of each, and `max_tokens` tokens (at least one session), so that
+    long sessions make small batches. A session counts the tokens of its longest trunk, so that a context whose steps
+    are trunks of their own has no smaller batches. Batches do not reach across epochs.
 
     Args:
         share: Which process this is, of how many that deal each batch's sessions out by their tokens.
@@ -83,7 +84,11 @@ class SessionPlan:
     def __init__(
         self, trunks: Sequence[SessionTokens], size: int, max_tokens: int, key: str, share: Share = ALL
     ) -> None:
-        self._trunks, self._size, self._max_tokens, self._key, self._share = trunks, size, max_tokens, key, share
+        by_session = defaultdict(list)
+        for trunk in trunks:
+            by_session[trunk.session_id].append(trunk)
+        self._sessions = list(by_session.values())
+        self._size, self._max_tokens, self._key, self._share = size, max_tokens, key, share
         self._epochs = count()
         self._batches: list[list[int]] = []
 
@@ -92,19 +97,25 @@ class SessionPlan:
         """In the first epoch; where tokens limit the batches, another may have a few more or less."""
         return len(self._plan_epoch(0))
 
-    def batch(self, step: int) -> list[SessionSteps]:
-        """The sessions of batch `step` (from 0) with all their steps."""
+    def batch(self, step: int, first_replies: int | None = None) -> list[SessionSteps]:
+        """The sessions of batch `step` (from 0) with all their steps, or the first so many of each."""
         while len(self._batches) <= step:
             self._batches += self._plan_epoch(next(self._epochs))
-        return own_share(
-            [(self._trunks[index], self._trunks[index].replies) for index in self._batches[step]], self._share
-        )
+        sessions = (self._sessions[index] for index in self._batches[step])
+        return own_share([steps for session in sessions for steps in _first_steps(session, first_replies)], self._share)
 
     def _plan_epoch(self, epoch: int) -> list[list[int]]:
-        order = _shuffled(range(len(self._trunks)), f"{self._key} epoch {epoch}")
-        lengths = [len(trunk.tokens) for trunk in self._trunks]
+        order = _shuffled(range(len(self._sessions)), f"{self._key} epoch {epoch}")
+        lengths = [max(len(trunk.tokens) for trunk in session) for session in self._sessions]
         batches = split_batches(order, lambda _, index: (1, lengths[index]), self._size, self._max_tokens)
         return list(batches) or [[]]
+
+
+def _first_steps(session: Sequence[SessionTokens], number: int | None) -> list[SessionSteps]:
+    """The trunks of a session with the first `number` of its steps, those without such a step left out."""
+    first = sorted(reply.step_index for trunk in session for reply in trunk.replies)[:number]
+    steps = [(trunk, [reply for reply in trunk.replies if reply.step_index in first]) for trunk in session]
+    return [(trunk, replies) for trunk, replies in steps if replies]
 
 
 class StepPlan:

@@ -42,8 +42,7 @@ class SftTrainer:
 
     def step(self, step: int) -> dict[str, float]:
         """One optimizer step; returns its metrics. Depends on the weights and `step` only."""
-        stage_replies = self._config.replies_at(step)
-        batch = [(trunk, replies[:stage_replies]) for trunk, replies in self._plan.batch(step)]
+        batch = self._plan.batch(step, self._config.replies_at(step))
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
         reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
         metrics = {"loss": 0.0, "tokens": 0.0, "flops": 3.0 * self._flops.forward(packed_work(packs))}

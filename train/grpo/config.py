@@ -18,8 +18,8 @@ class GrpoConfig(Config):
     Attributes:
         steps: Batches of rollouts. TRL's max_steps counts optimizer steps, which are `steps` · `num_iterations`.
         num_iterations: Optimizer steps on each batch; from the second on, ratios and clipping act.
-        sessions_per_batch: Sessions in one batch, at most.
-        tokens_per_batch: Tokens in those sessions, at most.
+        sessions_per_batch: Sessions in one batch, in one trunk or several, at most.
+        tokens_per_batch: Tokens in the longest trunks of those sessions, at most.
         steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
         balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
             terminate (Shop-R1, section 4.1). Rare actions come back: 500 steps of 64 draw each terminate of OPeRA's
