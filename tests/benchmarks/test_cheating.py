@@ -1,6 +1,7 @@
 """Ways to a better row than the agent deserves, and to what lies on the machine of whoever checks it."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.results import METRIC_COLUMNS
 from shop_env.evaluation.results_file import read_log
+from shop_env.metrics import MetricChoices
+from shop_env.metrics.all_metrics import all_metrics
 from shop_env.prompts import read_instructions
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.benchmarks.test_verify import each, edit_lines, steps_file
@@ -125,10 +129,12 @@ def test_verify_takes_a_store_that_only_the_folder_names_from_nobody(
     assert main(["submit", str(folder), "name", "--results", str(tmp_path / "results")]) == 2
 
 
-@pytest.mark.parametrize("metric", ["nll", "invalid_rate", "stop_brier", "stop_too_early", "stop_too_late"])
-def test_more_of_what_is_bad_is_no_improvement(metric: str) -> None:
+@pytest.mark.parametrize("metric", sorted({*all_metrics(MetricChoices()), *METRIC_COLUMNS}))
+def test_every_metric_has_a_direction_and_more_of_what_is_bad_is_no_improvement(metric: str) -> None:
+    better = bool(re.search("accuracy|f1|reward|agreement|similarity|coverage", metric))
+    assert better != bool(re.search("nll|brier|error$|rate$|too_", metric))
     more = Comparison(first="a", second="b", metric=metric, difference=0.1, p_value=0.001, clusters=20, steps=200)
-    assert more.verdict == "significantly worse"
+    assert more.verdict == ("significantly better" if better else "significantly worse")
 
 
 def test_edited_steps_are_refused_and_the_next_run_computes_what_they_earn(
