@@ -18,6 +18,7 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
+from shop_env.metrics import metric_preset
 from shop_env.observation import ContextConfig
 
 
@@ -28,8 +29,12 @@ def is_demo_store(store: SessionStore) -> bool:
 def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
     """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
 
-    None where it is not known: that needs the demo shop, no persona but the shoppers' own, and complete pages.
+    None where it is not known: that needs the demo shop, no persona but the shoppers' own, complete pages, and metrics
+    that weigh no steps and count no other texts as exact.
     """
+    choices = metric_preset(config.metrics)
+    if choices.weighting or choices.text != "exact":
+        return []
     shown = shoppers_context(store, config.context, first_action=config.first_action)
     if shown is None:
         return []

@@ -21,6 +21,7 @@ from shop_env.evaluation.results import ResultRow, dominant_type, summarise
 from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_file, steps_file
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
+from shop_env.metrics import metric_preset
 from shop_env.metrics.calibration import calibration_of, top1_calibration
 from shop_env.metrics.likelihood import checked_distribution
 from shop_env.metrics.step_record import StepRecord
@@ -121,6 +122,8 @@ def build_row(
 ) -> ResultRow:
     """Computes the row of an agent."""
     row = summarise(records, label=label, preset=config.metrics, cluster=config.cluster)
+    if metric_preset(config.metrics).weighting:  # calibration has no such version
+        return row
     return msgspec.structs.replace(row, figures=row.figures | _calibration_figures(records, lines))
 
 

@@ -66,6 +66,13 @@ class MetricChoices(Config):
         if self.mix:
             parse_mix(self.mix)
 
+    @property
+    def weighting(self) -> str:
+        """In words what steps count where they do not all count the same, else ""."""
+        mean = "each session counts the same" if self.mean == "sessions" else ""
+        mix = f"{', '.join(ACTION_TYPES)} count {self.mix}" if self.mix else ""
+        return " and ".join(filter(None, [mean, mix]))
+
 
 def parse_mix(mix: str) -> list[float]:
     """Returns the share of each type of action.

@@ -227,15 +227,23 @@ def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Pa
 
 
 def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: Path) -> None:
-    """With another's persona the shown policy is not the shopper's, and what the history tells of it is not counted."""
-    for flags, labels in (
-        ((), ["ceiling", "ceiling at T = 0.6"]),
-        (("--context.persona", "shuffled"), []),
-        (("--context.budget", "400"), []),
+    """With another's persona the shown policy is not the shopper's, and what the history tells of it is not counted.
+
+    Nor does it say what is best where steps or typed texts count otherwise; calibration is not weighed either.
+    """
+    for flags, labels, calibrated in (
+        ((), ["ceiling", "ceiling at T = 0.6"], True),
+        (("--context.persona", "shuffled"), [], True),
+        (("--context.budget", "400"), [], True),
+        (("--metrics.mix", "10:10:80"), [], False),
+        (("--metrics", "lu_2025"), [], False),
+        (("--metrics.text", "similar"), [], True),
     ):
-        out = tmp_path / "_".join(("run", *flags))
-        assert run_main("--agents", "majority", "--store", store_path, "--out", out, *flags) == 0
+        out = tmp_path / "_".join(("run", *flags)).replace(":", "_")
+        assert run_main("--agents", "page_counts", "--likelihood", "--store", store_path, "--out", out, *flags) == 0
         assert [row["label"] for row in results_of(out)["ceilings"]] == labels
+        assert labels or "beyond the ceiling" not in (out / "leaderboard.md").read_text(encoding="utf-8")
+        assert ("brier" in by_label(out)["page_counts"]["row"]["figures"]) == calibrated
 
 
 @pytest.mark.parametrize(
