@@ -18,13 +18,13 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from agents.baselines.offers import MONEY, amount, amounts
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.foundation.records import Config
 
 PageChange = Callable[[str], str]
-_PRICE = re.compile(r"(?<=[$€£¥])(\s?)(\d[\d,]*)(\.\d+)?")
 
 
 class Rule(Config, omit_defaults=True):
@@ -35,7 +35,8 @@ class Rule(Config, omit_defaults=True):
         hide: They go, with everything inside.
         first: They come before all else in the element that they are in.
         replace: Words in their texts, and what comes in their place.
-        scale_prices: The factor by which prices in their texts are multiplied: $1,234.50 with 1.1 is $1,357.95.
+        scale_prices: The factor by which prices in their texts are multiplied: $1,234.50 with 1.1 is $1,357.95, and
+            12,90 € is 14,19 €. A whole price below 100 gets cents if it needs them.
     """
 
     select: str
@@ -70,15 +71,20 @@ class Rule(Config, omit_defaults=True):
 
     def _reworded(self, text: str) -> str:
         if self.scale_prices is not None:
-            return _PRICE.sub(self._scaled, text)
+            return MONEY.sub(self._scaled, text)
         words = re.compile("|".join(re.escape(old) for old in sorted(self.replace, key=len, reverse=True)))
         return words.sub(lambda match: self.replace[match[0]], text)
 
     def _scaled(self, price: re.Match[str]) -> str:
-        space, whole, cents = price.groups(default="")
+        number = price[1] or price[2]
         assert self.scale_prices is not None
-        amount = float(whole.replace(",", "") + cents) * self.scale_prices
-        return f"{space}{amount:{',' if ',' in whole else ''}.{max(0, len(cents) - 1)}f}"
+        value = amount(number) * self.scale_prices
+        whole, point, cents, *_ = [*re.split(r"([.,])(?=\d\d?$)", number), "", ""]
+        thousands = re.sub(r"\d", "", whole)[:1]
+        point = point or ("," if thousands == "." or price[2] else ".")
+        digits = len(cents) or 2 * (value < 100 and round(value, 2) % 1 > 0)
+        written = f"{value:,.{digits}f}".translate(str.maketrans({",": thousands, ".": point}))
+        return price[0].replace(number, written)
 
 
 class _ChangeFile(Config):
@@ -120,9 +126,10 @@ def written_out(page: str) -> str:
     return LexborHTMLParser(page).html or ""
 
 
-def find_prices(page: str) -> set[str]:
-    """Finds the prices of a page, each as it is written behind its currency sign."""
-    return {match[0].strip() for match in _PRICE.finditer(page)}
+def find_prices(page: str) -> list[float]:
+    """Finds the prices of a page, as `choice` reads them."""
+    body = LexborHTMLParser(page).body
+    return amounts(body.text(separator=" ")) if body else []
 
 
 def spaced(page: str) -> str:

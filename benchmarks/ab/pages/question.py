@@ -60,6 +60,7 @@ class PagesResults(Record):
     Attributes:
         touched, step_count: Steps whose page the change touches, of how many.
         repriced: Touched steps on whose page B shows a price that A does not.
+        prices: How many prices B shows at touched steps, and how many of them are other ones.
         users: Users with such a step.
         shoppers: What they really did on these pages: the share of each kind.
         rows: Empty in a dry run.
@@ -69,6 +70,7 @@ class PagesResults(Record):
     touched: int
     step_count: int
     repriced: int
+    prices: tuple[int, int]
     users: int
     shoppers: dict[str, float]
     rows: list[PagesRow]
@@ -91,6 +93,7 @@ def run_pages(config: PagesConfig) -> PagesResults:
         touched=len(touched.keys),
         step_count=touched.step_count,
         repriced=touched.repriced,
+        prices=touched.prices,
         users=touched.user_count,
         shoppers=_logged(touched, kinds),
         rows=[],

@@ -9,7 +9,9 @@ step whose page does not change is the same question twice, and agents answer th
 import difflib
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from operator import ne
 from typing import Literal
 
 import msgspec
@@ -37,6 +39,7 @@ class TouchedSteps:
         keys: Which they are, in the order of the store.
         users: For each the number of its user, (steps,).
         repriced: On how many of them B shows a price that A does not.
+        prices: How many prices B shows on them, and how many of them are other ones.
         step_count: How many steps there are with the others.
         digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
 
@@ -54,13 +57,18 @@ class TouchedSteps:
         }
         every = EvaluationConfig(split=config.split, sessions=config.sessions, seed=config.seed).keys(store)
         self.step_count = len(every)
-        touched, self.repriced = dict[StepKey, str](), 0
+        touched, self.repriced, self.prices = dict[StepKey, str](), 0, (0, 0)
         pairs = zip(self.steps("A", every), self.steps("B", every), strict=True)
         for before, after in track(pairs, "pages of B", len(every)):
             page_a, page_b = before.observation["page"], after.observation["page"]
             if page_a != page_b:
                 touched[before.key] = before.session.user_id
-                self.repriced += not find_prices(page_b) <= find_prices(page_a)
+                prices_a, prices_b = find_prices(page_a), find_prices(page_b)
+                if new := (Counter(prices_b) - Counter(prices_a)).total():
+                    self.repriced += 1
+                    if len(prices_a) == len(prices_b):  # each may be compared with its own
+                        new = sum(map(ne, prices_a, prices_b))
+                self.prices = self.prices[0] + len(prices_b), self.prices[1] + new
         self.keys = list(touched)
         if not touched:
             raise BadConfig(

@@ -39,6 +39,24 @@ def test_a_rule_changes_what_it_selects_and_nothing_else(rule: str, old: str, ne
     assert found == expected != PAGE
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("€ 9,90", "€ 10,89"),
+        ("70,95 € 94,95 €", "78,05 € 104,45 €"),
+        ("£5, £10 or £1,250", "£5.50, £11 or £1,375"),
+        ("1.299,00 € (1.299 €, 1 299 zł)", "1.428,90 € (1.429 €, 1 429 zł)"),
+        ("CHF 12.90", "CHF 14.19"),
+        ("₹999, 5 ₽", "₹1099, 5,50 ₽"),
+        ("12 x 250 g", "12 x 250 g"),
+    ],
+)
+def test_a_scaled_price_keeps_its_notation(before: str, after: str, tmp_path: Path) -> None:
+    page = written_out("<p>{}</p>")
+    rule = '[[rule]]\nselect = "p"\nscale_prices = 1.1'
+    assert changed(rule, tmp_path, page.replace("{}", before)) == page.replace("{}", after)
+
+
 def test_elements_go_to_the_front_in_their_order_and_stay_there(tmp_path: Path) -> None:
     page = written_out('<ul><li>a</li><li class="x">b</li><li>c</li><li class="x">d</li></ul>')
     rule = '[[rule]]\nselect = "li:last-child"\nfirst = true\n[[rule]]\nselect = ".x"\nhide = true'
