@@ -112,8 +112,13 @@ class EventsImporter(Importer):
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected
         controls, acted_on = set(), set()
+        least = self._mapping.min_events
         for rows in self._table.sessions():
-            for visit in self._read_visits(_ordered(rows)):
+            session = _ordered(rows)
+            if len(session) < least:
+                self._counts.add_lost(event for row in session for event in _decode(row["events"]))
+                continue
+            for visit in self._read_visits(session):
                 controls |= visit.controls
                 acted_on |= visit.acted_on
                 self._counts.add_visit(visit)
@@ -122,7 +127,7 @@ class EventsImporter(Importer):
         self.report = [menu, *self._counts.report()]
         self.warnings += self._counts.warnings()
         for rows in self._table.sessions():
-            session, least = _ordered(rows), self._mapping.min_events
+            session = _ordered(rows)
             for _ in range(len(rows) - len(session)):
                 yield LeftOut(action_type="duplicate")
             if len(session) >= least:
@@ -133,8 +138,6 @@ class EventsImporter(Importer):
 
     def _read_visits(self, session: list[Row]) -> Iterator[Visit]:
         """The visits that a session of the log is, each with the actions of its events."""
-        if len(session) < self._mapping.min_events:
-            return
         order_ids = set(self._earlier_orders.get(session[0]["session_id"], ()))
         for rows in split_at_pauses(session, self._idle_minutes):
             visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")}, order_ids)

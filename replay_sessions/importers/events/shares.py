@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from replay_sessions.importers.events.event_reader import EventReader
@@ -36,6 +36,10 @@ class LogCounts:
         self._actions += visit.actions
         rows = (row for session in visit.sessions for row in session if row["type"] not in (None, "terminate"))
         self._inferred.update(bool(row.get("is_inferred")) for row in rows)
+
+    def add_lost(self, events: Iterable[Event]) -> None:
+        """Counts the actions of a session that is too short."""
+        self._actions.update((event.kind, False) for event in events if event.kind in ACTION_KINDS)
 
     def report(self) -> Iterator[str]:
         """Yields the lines that an import ends with."""

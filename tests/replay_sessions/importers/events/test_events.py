@@ -283,9 +283,9 @@ buy = "purchase"
 """
 
 
-def flat(folder: Path, *rows: dict[str, Any], **options: Any) -> tuple[SessionStore, EventsImporter]:
+def flat(folder: Path, *rows: dict[str, Any], head: str = "", **options: Any) -> tuple[SessionStore, EventsImporter]:
     """Rows of a log of one's own, a session unless they say otherwise."""
-    (folder / "mine.toml").write_text(MAPPING)
+    (folder / "mine.toml").write_text(head + MAPPING)
     (folder / "log.jsonl").write_text("".join(json.dumps({"visit": "v", **row}) + "\n" for row in rows))
     importer = EventsImporter(folder / "log.jsonl", EventsOptions(mapping=str(folder / "mine.toml"), **options))
     run_import(importer, folder / "store", overwrite=True)
@@ -308,6 +308,12 @@ def test_events_are_read_in_the_order_of_time_whatever_the_file_s(tmp_path: Path
     assert names_of(store) == ["product.add_to_cart", "terminate"]
     times = [step.timestamp for step in steps_of(store)]
     assert times == sorted(times, key=str)
+
+
+def test_the_events_of_a_session_that_is_too_short_became_no_actions(tmp_path: Path) -> None:
+    row = {"what": "add", "sku": "a", "where": "/a"}
+    _, importer = flat(tmp_path, row, {**row, "sku": "b"}, {**row, "visit": "w"}, head="min_events = 2")
+    assert "add_to_cart: 2 of 3 became actions (66.7%)" in importer.report
 
 
 def test_searches_are_kept_with_and_without_words(tmp_path: Path) -> None:
@@ -472,12 +478,12 @@ def test_product_clicks_of_the_merchandise_store_are_on_the_page(tmp_path: Path)
     first = [session_id for session_id in store.session_ids("all") if "(" not in session_id]
     assert len(first) + store.manifest.rejected == 1_381
     assert importer.report[1:8] == [
-        "select_item: 279 of 280 became actions (99.6%)",
-        "quickview: 977 of 987 became actions (99.0%)",
-        "follow_link: 88 of 88 became actions (100.0%)",
-        "add_to_cart: 257 of 257 became actions (100.0%)",
-        "remove_from_cart: 31 of 31 became actions (100.0%)",
-        "purchase: 27 of 27 became actions (100.0%)",
+        "select_item: 279 of 281 became actions (99.3%)",
+        "quickview: 977 of 1,029 became actions (94.9%)",
+        "follow_link: 88 of 103 became actions (85.4%)",
+        "add_to_cart: 257 of 268 became actions (95.9%)",
+        "remove_from_cart: 31 of 34 became actions (91.2%)",
+        "purchase: 27 of 29 became actions (93.1%)",
         "search: 51 of 51 became actions (100.0%)",
     ]
     bought = [session for session in store.sessions() if session.steps[-1].action == PLACE_ORDER]
