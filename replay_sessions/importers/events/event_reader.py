@@ -155,7 +155,8 @@ class EventReader:
         text = _text_at(item, mapping.item.price)
         if text is None:
             return None
-        price = parse_price(text, decimal_comma=mapping.decimal_comma)
+        is_text = isinstance(optional_at(item, mapping.item.price), str)  # a number of JSON has a decimal point
+        price = parse_price(text, decimal_comma=mapping.decimal_comma and is_text)
         if price is None:
             self.unread["price"] += 1
             return None

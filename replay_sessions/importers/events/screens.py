@@ -77,12 +77,13 @@ class RenderedPages(Pages):
     def _write(self, screen: Screen) -> str:
         links = [*self._shop.menu.items(), *((name, text) for text, name in screen.link_names.items())]
         menu = "".join(_fill("link", name=name, text=text) for name, text in links)
-        cart = screen.cart if screen.cart_names else ()
-        offers = "".join(self._offer("offer", offer, screen, screen.offer_names[offer.id]) for offer in screen.offers)
+        offer_names, cart_names = screen.offer_names, screen.cart_names  # found by a hash of all offers
+        offers = "".join(self._offer("offer", offer, screen, offer_names[offer.id]) for offer in screen.offers)
+        cart = screen.cart if cart_names else ()
         main = _fill(
             screen.kind if screen.kind in ("cart", "checkout") else "other",
             detail=self._offer("detail", screen.detail, screen) if screen.detail else "",
-            rows="".join(self._offer("cart_row", offer, screen, screen.cart_names[offer.id]) for offer in cart),
+            rows="".join(self._offer("cart_row", offer, screen, cart_names[offer.id]) for offer in cart),
         )
         return _fill(
             "page",

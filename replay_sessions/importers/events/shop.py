@@ -164,12 +164,12 @@ def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, st
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
+    numbers: Counter[str] = Counter()
     for key, text in texts:
         base = name = f"{prefix}.{slug(text) or slug(key) or 'item'}"
-        number = 1
         while name in taken:
-            number += 1
-            name = f"{base}_{number}"
+            numbers[base] += 1
+            name = f"{base}_{numbers[base] + 1}"
         taken.add(name)
         names.setdefault(key, name)
     return names
