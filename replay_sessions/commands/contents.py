@@ -16,7 +16,9 @@ def print_contents(store: SessionStore) -> None:
     print_results(f"  split by {manifest.split_plan.by}: {splits} sessions; fingerprint {manifest.fingerprint}")
     if manifest.left_out_steps:
         total, counts = sum(manifest.left_out_steps.values()), format_counts(manifest.left_out_steps)
-        print_results(f"  left out: {total:,} logged events ({counts}); the next step's gap counts them")
+        print_results(
+            f"  left out: {total:,} logged events ({counts}); a step's gap counts those before it, duplicates aside"
+        )
     if manifest.trimmed_texts:
         print_results(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
     if manifest.rejected:

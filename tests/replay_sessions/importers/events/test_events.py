@@ -391,6 +391,13 @@ def test_prices_in_any_notation_have_their_event_s_currency(
     assert f">{shown}<" in steps_of(store)[0].page
 
 
+def test_a_decimal_comma_is_of_texts_and_a_number_has_a_point(tmp_path: Path) -> None:
+    rows = [{"visit": str(price), "what": "look", "sku": "a", "price": price} for price in ("1.299,5", 9.95)]
+    store, _ = flat(tmp_path, *rows, head="decimal_comma = true")
+    pages = [session.steps[0].page for session in store.sessions()]
+    assert ">1,299.50<" in pages[0] and ">9.95<" in pages[1]
+
+
 def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prices = [{"what": "look", "sku": sign, "where": f"/{sign}", "price": 5, "money": sign} for sign in ("EUR", "USD")]
     store, importer = flat(tmp_path, *prices, {"what": "follow", "where": "/EUR"})
