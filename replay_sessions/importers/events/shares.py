@@ -67,6 +67,8 @@ class LogCounts:
             counts = format_counts({name or "no currency": count for name, count in self._currencies.most_common()})
             remedy = "map `price` to a column in one currency, if there is one, and no `currency`"
             yield f"prices are in several currencies ({counts}), and models compare them as numbers: {remedy}"
+        elif "" in self._currencies:
+            yield "prices have no currency, so `choice` and `ab` read none of them: set `currency` in the mapping"
 
     def _shares(self) -> Iterator[tuple[str, int, int]]:
         """For each kind that the log has, how many events became actions and how many there were."""
