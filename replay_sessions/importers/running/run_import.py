@@ -4,9 +4,12 @@ What cannot be read is rejected and counted. The same source gives the same stor
 Memory is bounded by the parts in flight, not by the source. An import that is stopped leaves nothing.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never, get_args
+
+import msgspec
 
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.contact_lines import keep_contact_lines
@@ -64,9 +67,22 @@ def run_import(
 def _read_items(
     importer: Importer, workers: int | None, engine: Engine, on_progress: Callable[[int], None]
 ) -> Iterator[Imported]:
+    is_ours = type(importer).__module__.startswith("replay_sessions.")
+    number = itertools.count(1)
     for batch, items in read_batches(importer, workers=workers, engine=engine):
-        yield from items
+        yield from items if is_ours else map(_checked, items, number)
         on_progress(batch.size)
+
+
+def _checked(item: Any, number: int) -> Imported:
+    """Returns what an importer yielded, rejected where a field has another type: Structs are made unchecked."""
+    try:
+        if not isinstance(item, get_args(Imported)):
+            raise TypeError(f"a {type(item).__name__} is no Session, Rejected or LeftOut")
+        checked: Imported = msgspec.convert(msgspec.to_builtins(item), type(item))
+        return checked
+    except (TypeError, msgspec.ValidationError) as error:
+        return Rejected(where=f"item {number} of the importer", reason=str(error))
 
 
 def _add(writer: StoreWriter, item: Settled) -> Rejected | None:

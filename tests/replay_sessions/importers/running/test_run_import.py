@@ -2,6 +2,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Importer, LeftOut, NoOptions, Part
 from replay_sessions.importers.mapped.jsonl import JsonlImporter
 from replay_sessions.importers.running.run_import import run_import
+from replay_sessions.schema import Click, Persona
 from replay_sessions.store.manifest import Rejected
 from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.conftest import make_session
@@ -70,6 +72,34 @@ def test_read_alone_makes_an_importer(tmp_path: Path) -> None:
     manifest = SessionStore.open(tmp_path / "store").manifest
     assert (manifest.source, manifest.options) == ("Small", {"private_data": "none", "source": "words"})
     assert (manifest.sessions, manifest.rejected, manifest.left_out_steps) == (2, 1, {"scroll": 2})
+
+
+class Careless(Importer):
+    """Yields what nobody checked."""
+
+    def read(self, source: Path, options: NoOptions) -> Iterator[Any]:
+        good = make_session(0)
+        replace = msgspec.structs.replace
+        yield replace(good, steps=list(good.steps), persona=Persona(text="", traits={"age": "30"}))
+        yield replace(good, session_id=7)
+        yield replace(good, session_id="a", user_id=7)
+        yield replace(good, session_id="b", steps=(replace(good.steps[0], action=Click(name=5)),))  # type: ignore[arg-type]
+        yield replace(good, session_id="c", steps="page")
+        yield msgspec.to_builtins(good)
+        yield Rejected(where=8, reason="odd")  # type: ignore[arg-type]
+        yield LeftOut(action_type="scroll")
+
+
+def test_what_a_user_s_importer_yields_is_a_session_or_rejected_with_its_reason(tmp_path: Path) -> None:
+    run_import(Careless(tmp_path), tmp_path / "store")
+    store = SessionStore.open(tmp_path / "store")
+    assert [session.session_id for session in store.sessions()] == [make_session(0).session_id]
+    assert (store.manifest.rejected, store.manifest.left_out_steps) == (6, {"scroll": 1})
+    lines = (tmp_path / "store" / "rejected.jsonl").read_bytes().splitlines()
+    found = {entry.where: entry.reason for entry in (msgspec.json.decode(line, type=Rejected) for line in lines)}
+    places = ("$.session_id", "$.user_id", "$.steps[0].action.name", "$.steps", "dict", "$.where")
+    assert [place in reason for place, reason in zip(places, found.values(), strict=True)] == [True] * 6
+    assert list(found) == [f"item {number} of the importer" for number in range(2, 8)]
 
 
 class Deadly(Importer):
