@@ -3,9 +3,9 @@
     page 1   <h1>Kettles</h1><a name="results.one">One</a><a name="results.two">Two</a><a name="cart">Cart (0)</a>
     page 2   <!-- tags 1-6 of page 1 --><a name="cart">Cart (1)</a>
 
-A tag counts with the text behind it, closing tags too; pages count from 1. `restore_pages` gives back every page as it
-was. A page refers only to pages that its prompt shows, and its text depends on no later one, so that each prompt stays
-a prefix of the next. A departure from the papers; an agent's observation holds whole pages in either case.
+A tag counts with the text behind it, closing tags too; pages count from 1. Nothing is lost: every page can be restored.
+A page refers only to pages that its prompt shows, and its text depends on no later one, so that each prompt stays a
+prefix of the next. A departure from the papers; an agent's observation holds whole pages in either case.
 """
 
 import re
@@ -19,7 +19,6 @@ RUN = 4  # a repeated stretch has at least so many tags
 MAX_CANDIDATES = 8  # places where a stretch may begin, the latest first
 
 _TAG = re.compile(r"<[^<]*|^[^<]+")
-_REFERENCE = re.compile(r"<!-- tags (\d+)-(\d+) of page (\d+) -->")
 
 
 class SessionPages:
@@ -63,22 +62,6 @@ class SessionPages:
     def escape(page: str, form: PageForm) -> str:
         """The text of a page of which nothing is repeated: what looks like a reference is marked."""
         return re.sub("<!-- (-*)tags ", r"<!-- -\1tags ", page) if form == "changes" else page
-
-
-def restore_pages(texts: Sequence[str]) -> list[str]:
-    """Returns the pages of a session from their texts in a prompt with `pages = "changes"`.
-
-    >>> restore_pages(["<b>one</b><i>two</i>", "<!-- tags 1-2 of page 1 --><i>three</i>"])[1]
-    '<b>one</b><i>three</i>'
-    """
-    pages: list[str] = []
-    for text in texts:
-        pages.append(
-            _REFERENCE.sub(
-                lambda found: "".join(_TAG.findall(pages[int(found[3]) - 1])[int(found[1]) - 1 : int(found[2])]), text
-            )
-        )
-    return [re.sub("<!-- -(-*)tags ", r"<!-- \1tags ", page) for page in pages]
 
 
 def _common_length(tags: Sequence[str], place: int, others: Sequence[str], start: int) -> int:

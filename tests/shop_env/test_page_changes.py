@@ -10,7 +10,7 @@ from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Session
 from shop_env.observation import ContextConfig, History, Observation, observe_session
-from shop_env.page_changes import SessionPages, restore_pages
+from shop_env.page_changes import SessionPages
 from shop_env.prompts import PromptConfig, render_prompt
 
 REFERENCE = re.compile(r"<!-- tags (\d+)-(\d+) of page (\d+) -->")
@@ -26,6 +26,18 @@ PAGES = st.lists(st.lists(TAGS, max_size=30).map("".join), min_size=1, max_size=
 def texts(pages: list[str], first: int = 0) -> list[str]:
     shown = SessionPages(pages, "changes")
     return ["" if number < first else shown.text(number, first) for number in range(len(pages))]
+
+
+def restore_pages(shown: list[str]) -> list[str]:
+    """The pages of a session from their texts in a prompt."""
+    pages: list[str] = []
+    for text in shown:
+        pages.append(REFERENCE.sub(lambda found: "".join(named_tags(pages, *map(int, found.groups()))), text))
+    return [re.sub("<!-- -(-*)tags ", r"<!-- \1tags ", page) for page in pages]
+
+
+def named_tags(pages: list[str], first: int, last: int, page: int) -> list[str]:
+    return re.findall(r"<[^<]*|^[^<]+", pages[page - 1])[first - 1 : last]
 
 
 @given(PAGES, st.integers(0, 5), st.integers(1, 4))
