@@ -116,7 +116,9 @@ def attend_part_backward(
 
 
 class Sequences(NamedTuple):
-    """Queries and keys of several sequences, one after the other: each meets its own.
+    """One kernel for the queries and keys of several sequences, one after the other: each meets its own.
+
+    In half precision on CUDA, with a batch of one.
 
     Attributes:
         lengths: Of each sequence's queries, and of its keys.
@@ -125,18 +127,17 @@ class Sequences(NamedTuple):
 
     lengths: Sequence[list[int]]
     ends: Sequence[Tensor]
+    is_causal: bool
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float, *, is_causal: bool = False) -> Two:
-        """As `attend_part`, with a batch of one, in half precision on CUDA: one kernel for all sequences."""
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Two:
+        """As `attend_part`."""
         rows = (each[0].transpose(0, 1) for each in (query, key, value))
         output, log_sums, *_ = _aten._flash_attention_forward(
-            *rows, *self.ends, *map(max, self.lengths), 0.0, is_causal, False, scale=scale
+            *rows, *self.ends, *map(max, self.lengths), 0.0, self.is_causal, False, scale=scale
         )
         return output.transpose(0, 1)[None], log_sums[None]
 
-    def attend_backward(
-        self, gradient: Tensor, inputs: Three, result: Two, scale: float, *, is_causal: bool = False
-    ) -> Three:
+    def backward(self, gradient: Tensor, inputs: Three, result: Two, scale: float) -> Three:
         """The gradients."""
         output, log_sums = result
         seed = torch.zeros((), dtype=torch.int64, device=gradient.device)
@@ -146,7 +147,7 @@ class Sequences(NamedTuple):
             *self.ends,
             *map(max, self.lengths),
             0.0,
-            is_causal,
+            self.is_causal,
             seed,
             seed,
             scale=scale,

@@ -128,7 +128,7 @@ class _Part(NamedTuple):
 
     queries: _Range | _Batch
     keys: _Range | _Batch
-    kernel: Kernel
+    kernel: Kernel | Sequences
     is_merged: bool = False
 
 
@@ -305,18 +305,16 @@ def _meet(
     pairs: Sequence[tuple[_Range, _Range]], joined_on: torch.device | None, *, is_merged: bool = False
 ) -> list[_Part]:
     """A part for each pair of queries and keys, or for as many as JOINED_KEYS allows (`joined_on` their device)."""
-    parts, kernel, is_causal = [], _ALL_KEYS if is_merged else FLASH, not is_merged
+    parts = []
     for some in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
         if joined_on is None or len(some) == 1:
-            parts.append(_Part(*some[0], kernel, is_merged))
+            parts.append(_Part(*some[0], _ALL_KEYS if is_merged else FLASH, is_merged))
             continue
         lengths = [[tokens.end - tokens.start for tokens in ranges] for ranges in zip(*some, strict=True)]
         ends = [torch.tensor([*accumulate(own, initial=0)], dtype=torch.int32) for own in lengths]
-        sequences = Sequences(lengths, [to_device(each, joined_on) for each in ends])
-        forward = partial(sequences.attend, is_causal=is_causal)
-        joined = Kernel("varlen", forward, partial(sequences.attend_backward, is_causal=is_causal))
+        sequences = Sequences(lengths, [to_device(each, joined_on) for each in ends], is_causal=not is_merged)
         queries, keys = (_join(ranges, joined_on) for ranges in zip(*some, strict=True))
-        parts.append(_Part(queries, keys, joined, is_merged))
+        parts.append(_Part(queries, keys, sequences, is_merged))
     return parts
 
 
