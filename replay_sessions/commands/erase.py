@@ -25,7 +25,6 @@ from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.recorder.batches import get_file_name, read_ids
 from replay_sessions.schema import Session
-from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import pluralize
 from replay_sessions.store.audit.repair import open_alone, rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
@@ -74,7 +73,7 @@ def _is_store(folder: Path) -> bool:
 def _erase_recordings(folder: Path, ids: set[str]) -> int:
     """Removes the files of sessions, and adds their ids to those that are erased."""
     count = 0
-    for path in (path for path in folder.rglob("*") if path.name.lower().endswith((".jsonl", ".jsonl.gz"))):
+    for path in (*folder.rglob("*.jsonl"), *folder.rglob("*.jsonl.gz")):
         try:
             with open_unpacked(path) as file:
                 names = read_ids(file.readline())
@@ -92,28 +91,23 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
 
 def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
     with open_alone(folder) as store:
-        return _rewrite(store, ids, customers)
+        # An import that splits a visit numbers what follows: "s1 (2)".
+        mine = [
+            row
+            for row in store.index()
+            if ids & {row.user_id, row.session_id, re.sub(r" \(\d+\)$", "", row.session_id)}
+        ]
+        erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
+        ids |= erased.keys()
+        users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}
+        removers = [OwnValues(customers.by_user[user], None) for user in users]
 
+        def change(session: Session) -> Session:
+            for remover in removers:
+                session = without_private_data(session, remover)
+            return session
 
-def _rewrite(store: SessionStore, ids: set[str], customers: Customers) -> int:
-    # An import that splits a visit numbers what follows: "s1 (2)".
-    mine = [
-        row
-        for row in store.index()
-        if not ids.isdisjoint((row.user_id, row.session_id, re.sub(r" \(\d+\)$", "", row.session_id)))
-    ]
-    erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
-    ids |= erased.keys()
-    users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}
-    removers = [OwnValues(customers.by_user[user], None) for user in users]
-
-    def change(session: Session) -> Session:
-        for remover in removers:
-            session = without_private_data(session, remover)
-        return session
-
-    forgotten = ids | set(map(get_file_name, ids))
-    rewrite_store(store, erased, forgotten=forgotten, change=change)
+        rewrite_store(store, erased, forgotten=ids | set(map(get_file_name, ids)), change=change)
     return len(mine)
 
 

@@ -43,7 +43,7 @@ class WorkFolder:
         check_target(self.target, overwrite=self._overwrite, marker=self._marker)
         with writing(self.target):
             self.target.parent.mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix=_prefix(self.target), dir=self.target.parent))
+            self.path = Path(tempfile.mkdtemp(prefix=f".{self.target.name}.writing-", dir=self.target.parent))
             self.new.mkdir()  # not the temporary folder itself, which only its owner may read
         return self
 
@@ -85,11 +85,7 @@ class WorkFolder:
 def find_unfinished(target: Path) -> list[Path]:
     """Returns the temporary folders of a target, of processes at work or killed."""
     target = target.resolve()
-    return sorted(path for path in target.parent.glob(".*") if path.name.startswith(_prefix(target)))
-
-
-def _prefix(target: Path) -> str:
-    return f".{target.name}.writing-"
+    return [path for path in target.parent.glob(".*") if path.name.startswith(f".{target.name}.writing-")]
 
 
 def check_target(path: Path, *, overwrite: bool, marker: str = MANIFEST_FILE) -> None:

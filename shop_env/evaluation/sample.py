@@ -39,7 +39,7 @@ class Sample(Config):
         sessions = f"all {self.sessions:,} sessions with scored steps"
         if self.drawn_from is not None:
             sessions = f"{self.sessions:,} of {self.drawn_from:,} sessions drawn at random"
-        return ", ".join([sessions, *([" to ".join(self.days)] if self.days else [])])
+        return f"{sessions}, {' to '.join(self.days)}" if self.days else sessions
 
     @property
     def warnings(self) -> list[str]:

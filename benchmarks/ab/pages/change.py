@@ -12,6 +12,7 @@ action is counted by the name it carries. A parser writes both pages out, so tha
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -126,10 +127,10 @@ def written_out(page: str) -> str:
     return LexborHTMLParser(page).html or ""
 
 
-def find_prices(page: str) -> list[float]:
-    """Finds the prices of a page, as `choice` reads them."""
+def count_prices(page: str) -> Counter[float]:
+    """Counts the prices of a page, as `choice` reads them."""
     body = LexborHTMLParser(page).body
-    return amounts(body.text(separator=" ")) if body else []
+    return Counter(amounts(body.text(separator=" ")) if body else ())
 
 
 def spaced(page: str) -> str:

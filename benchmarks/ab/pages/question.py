@@ -59,8 +59,7 @@ class PagesResults(Record):
 
     Attributes:
         touched, step_count: Steps whose page the change touches, of how many.
-        repriced: Touched steps on whose page B shows a price that A does not.
-        prices: How many prices B shows at touched steps, and how many of them are other ones.
+        prices, repriced: How many prices B shows at touched steps, and how many of those are not on the same page of A.
         users: Users with such a step.
         shoppers: What they really did on these pages: the share of each kind.
         rows: Empty in a dry run.
@@ -69,8 +68,8 @@ class PagesResults(Record):
     change: str
     touched: int
     step_count: int
+    prices: int
     repriced: int
-    prices: tuple[int, int]
     users: int
     shoppers: dict[str, float]
     rows: list[PagesRow]
@@ -92,8 +91,8 @@ def run_pages(config: PagesConfig) -> PagesResults:
         change=config.change,
         touched=len(touched.keys),
         step_count=touched.step_count,
-        repriced=touched.repriced,
         prices=touched.prices,
+        repriced=touched.repriced,
         users=touched.user_count,
         shoppers=_logged(touched, kinds),
         rows=[],

@@ -23,9 +23,9 @@ LEGEND = (
     "probability. Placebo minus A: ! marks a false alarm."
 )
 PRICES = (
-    "B shows other prices on {:,} pages: of its {:,} prices, {:,} differ from A's. Unless your prices varied at random "
-    "in the log, agents cannot tell what a price does from what dear and cheap goods differ in besides: on a demo shop "
-    "where dearer goods are better, predictions were wrong even in their sign (docs/demo_shop.md). Test prices instead."
+    "B shows other prices: {:,} of its {:,} are not those of A. Unless your prices varied at random in the log, agents "
+    "cannot tell what a price does from what dear and cheap goods differ in besides: on a demo shop where dearer goods "
+    "are better, predictions were wrong even in their sign (docs/demo_shop.md). Test prices instead."
 )
 LIMITS = (
     "What this is: the agents' next action on the pages that the change touches, each reached as a shopper reached it "
@@ -62,7 +62,7 @@ def table(results: PagesResults, row: PagesRow) -> Table:
 
 def warnings(results: PagesResults) -> list[str]:
     """Returns what must be read before the tables."""
-    return [PRICES.format(results.repriced, *results.prices)] if results.repriced else []
+    return [PRICES.format(results.repriced, results.prices)] if results.repriced else []
 
 
 def sentences(results: PagesResults) -> Iterator[str]:

@@ -9,15 +9,13 @@ step whose page does not change is the same question twice, and agents answer th
 import difflib
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from operator import ne
 from typing import Literal
 
 import msgspec
 import numpy as np
 
-from benchmarks.ab.pages.change import PageChange, find_prices, load_change, spaced, written_out
+from benchmarks.ab.pages.change import PageChange, count_prices, load_change, spaced, written_out
 from benchmarks.ab.pages.config import PagesConfig
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.progress import track
@@ -38,8 +36,7 @@ class TouchedSteps:
     Attributes:
         keys: Which they are, in the order of the store.
         users: For each the number of its user, (steps,).
-        repriced: On how many of them B shows a price that A does not.
-        prices: How many prices B shows on them, and how many of them are other ones.
+        prices, repriced: How many prices B shows on them, and how many of those are not on the same page of A.
         step_count: How many steps there are with the others.
         digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
 
@@ -57,18 +54,15 @@ class TouchedSteps:
         }
         every = EvaluationConfig(split=config.split, sessions=config.sessions, seed=config.seed).keys(store)
         self.step_count = len(every)
-        touched, self.repriced, self.prices = dict[StepKey, str](), 0, (0, 0)
+        touched, self.prices, self.repriced = dict[StepKey, str](), 0, 0
         pairs = zip(self.steps("A", every), self.steps("B", every), strict=True)
         for before, after in track(pairs, "pages of B", len(every)):
             page_a, page_b = before.observation["page"], after.observation["page"]
             if page_a != page_b:
                 touched[before.key] = before.session.user_id
-                prices_a, prices_b = find_prices(page_a), find_prices(page_b)
-                if new := (Counter(prices_b) - Counter(prices_a)).total():
-                    self.repriced += 1
-                    if len(prices_a) == len(prices_b):  # each may be compared with its own
-                        new = sum(map(ne, prices_a, prices_b))
-                self.prices = self.prices[0] + len(prices_b), self.prices[1] + new
+                prices = count_prices(page_b)
+                self.prices += prices.total()
+                self.repriced += (prices - count_prices(page_a)).total()
         self.keys = list(touched)
         if not touched:
             raise BadConfig(
