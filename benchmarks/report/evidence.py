@@ -25,7 +25,7 @@ from shop_env.evaluation.entries import build_row
 from shop_env.evaluation.results import ResultRow
 from shop_env.evaluation.results_file import EvaluationLog, open_store, read_log, read_records, read_steps
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
-from shop_env.metrics import StepRecord
+from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import parse_reply
@@ -81,6 +81,11 @@ class Evidence:
     def baselines(self) -> frozenset[str]:
         """Labels of the rules and counting models that come with the project, the references among them."""
         return frozenset(entry.label for entry in self.log.entries if entry.spec.target in BASELINES)
+
+    @property
+    def weighting(self) -> str:
+        """In words what steps count where they do not all count the same, else ""."""
+        return metric_preset(self.config.metrics).weighting
 
     @property
     def personas_shown(self) -> str:

@@ -64,11 +64,12 @@ NEAR = 0.15  # a difference that an axis of differences reaches out to
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
     """Every table of the report, for the page and for --tables."""
-    notes = [intervals_text(evidence.rows, evidence.config.reward_config, f"{evidence.config.cluster}s")]
+    over = f"{evidence.config.cluster}s"
+    notes = [intervals_text(evidence.rows, evidence.config.reward_config, over)]
     ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
-        tables.insert(1, differences_table(compared))
+        tables.insert(1, differences_table(compared, over))
     return [*tables, action_mix(evidence), fidelity(evidence)]
 
 
@@ -193,9 +194,9 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
         from_best = [test for test in tests if best is not None and test.second == best.label]
         others = [test for test in tests if test not in from_best]
         if best is not None and from_best:
-            charts.append(_whisker_chart(f"{words.capitalize()}, each minus {best.label}", from_best, False))
+            charts.append(_whisker_chart(f"Differences in {words}, each minus {best.label}", from_best, False))
         if others:
-            charts.append(_whisker_chart(f"{words.capitalize()}, the run's own comparisons", others, True))
+            charts.append(_whisker_chart(f"Differences in {words}, the run's own comparisons", others, True))
     return [chart | {"open": index == 0} for index, chart in enumerate(charts)]
 
 

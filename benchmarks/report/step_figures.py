@@ -182,11 +182,12 @@ def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged)
     exact = best.figures.get("exact_accuracy")
     if exact is None:
         return ["The log knows no step's complete action, so nothing can match it exactly."]
+    weighting = f" ({evidence.weighting}; misses are of steps as logged)" if evidence.weighting else ""
     interval = f"; 95% interval {format_cell(exact, 'percent').partition(' ')[2]}" if exact.low is not None else ""
     return [
         _title(evidence, best, exact),
-        "Exact match is the share of steps at which every field of the prediction equals the logged action. "
-        f"Measured on {best.steps:,} steps{interval}.",
+        "Exact match is the share of steps at which every field of the prediction equals the logged "
+        f"action{weighting}. Measured on {best.steps:,} steps{interval}.",
         " ".join(_comparisons(evidence, best, [test for test in compared if test.second == best.label])),
         *_misses(judged[best.label]),
         *list(training_sentences(evidence.log))[-1:],
@@ -245,7 +246,8 @@ def _misses(judged: Sequence[JudgedStep]) -> list[str]:
     return [f"Of its {total:,} misses: {'; '.join(parts)}."]
 
 
-def differences_table(comparisons: Sequence[Comparison]) -> Table:
+def differences_table(comparisons: Sequence[Comparison], over: str = "users") -> Table:
+    """Builds the table of all differences, with intervals `over` users or sessions."""
     return Table(
         name="differences",
         title="Paired differences on the same steps",
@@ -266,7 +268,7 @@ def differences_table(comparisons: Sequence[Comparison]) -> Table:
             for comparison in comparisons
         ],
         notes=[
-            "In brackets 95% intervals over users. p: t test over users, beside it adjusted for the metrics of "
-            "the same two agents (Holm); significant: adjusted p ≤ 0.05."
+            f"In brackets 95% intervals over {over}. p: t test over {over}, beside it adjusted for the metrics of the "
+            "same two agents (Holm); significant: adjusted p ≤ 0.05."
         ],
     )

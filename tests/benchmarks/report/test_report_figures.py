@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import Evidence, JudgedStep, judge, read_evidence, terms_of
 from benchmarks.report.paper_table import chosen_columns, paper_latex
@@ -19,6 +20,7 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import WITH_INTERVAL, ResultRow
 from shop_env.evaluation.results_file import Entry, read_log
 from shop_env.metrics import StepRecord
+from shop_env.metrics.intervals import Cluster
 from shop_env.reward.score import reward_preset, score_action
 
 CLICK, OTHER = {"type": "click", "name": "a"}, {"type": "click", "name": "b"}
@@ -185,6 +187,31 @@ def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said:
 )
 def test_the_title_names_the_best_baseline(first: str, second: str, said: str, board: Path) -> None:
     assert headline(*made_up(board, [], first, second))[0] == said
+
+
+@pytest.mark.parametrize(
+    ("metrics", "cluster", "words"),
+    [
+        ("shop_r1,mix=10:10:80", "session", "click, type_and_submit, terminate count 10:10:80"),
+        ("lu_2025", "user", "each session counts the same"),
+    ],
+)
+def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(
+    metrics: str, cluster: Cluster, words: str, store_path: Path, tmp_path: Path
+) -> None:
+    config = LeaderboardConfig(
+        agents=("random,majority",),
+        out=str(tmp_path),
+        store=str(store_path),
+        split="all",
+        metrics=metrics,
+        cluster=cluster,
+    )
+    run_leaderboard(config)
+    assert main([str(tmp_path), "--out", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count(f"({words}") == 2
+    assert {over for over in ("user", "session") if f"over {over}s" in page} == {cluster}
 
 
 def made_up(
