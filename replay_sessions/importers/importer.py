@@ -200,18 +200,16 @@ def find_files(source: Path, endings: tuple[str, ...], warnings: list[str], *, a
     if not source.exists():
         raise ImportFailed(f"there is no file or folder '{source}'")
     is_folder = source.is_dir()
-    paths = sorted(source.rglob("*")) if is_folder else [source]
-    files = [path.absolute() for path in paths if path.is_file() and path.name.lower().endswith(endings)]
-    if any_file and not is_folder:
-        files = [source.absolute()]
+    paths = sorted(filter(Path.is_file, source.absolute().rglob("*"))) if is_folder else [source.absolute()]
+    files = [path for path in paths if path.name.lower().endswith(endings) or (any_file and not is_folder)]
     if not files:
         raise ImportFailed(f"'{source}' is no file, and holds none, that ends in {', '.join(endings)}")
     for path in files:
         check_name(path)
-    passed_over = {path.absolute() for path in source.rglob("[!.]*") if path.is_file()}.difference(files)
-    if passed_over:
-        names = listed(sorted(path.name for path in passed_over))
-        warnings.append(f"{len(passed_over):,} files end in none of {', '.join(endings)} and are passed over: {names}")
+    others = sorted(path.name for path in set(paths).difference(files) if not path.name.startswith("."))
+    if others:
+        endings_text = ", ".join(endings)
+        warnings.append(f"{len(others):,} files end in none of {endings_text} and are passed over: {listed(others)}")
     return files
 
 

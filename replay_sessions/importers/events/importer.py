@@ -13,7 +13,6 @@ Pages are written part by part.
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -85,7 +84,7 @@ class EventsImporter(Importer):
         reader = EventReader(self._mapping)
         self._table = build_table(records, source, reader.rows)
         self.size = len(self._table)
-        self._earlier_orders: defaultdict[str, set[str]] = defaultdict(set)
+        self._earlier_orders: defaultdict[str, set[str | None]] = defaultdict(set)
         self._counts = LogCounts(reader, self._mapping)
         self._shop = build_shop(map(self._counts.add_event, self._read_events()), self._mapping)
 
@@ -104,10 +103,8 @@ class EventsImporter(Importer):
                     orders[user_id or session_id, event.order_id].append((seconds(timestamp) or 0, session_id))
                 yield event
         for (_, order_id), places in orders.items():
-            _, first = min(places, key=itemgetter(0))
-            for _, session_id in places:
-                if session_id != first:
-                    self._earlier_orders[session_id].add(order_id)
+            for session_id in {session_id for _, session_id in places} - {min(places)[1]}:
+                self._earlier_orders[session_id].add(order_id)
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
         yield from self._table.rejected
@@ -115,13 +112,11 @@ class EventsImporter(Importer):
         least = self._mapping.min_events
         for rows in self._table.sessions():
             session = _ordered(rows)
-            if len(session) < least:
-                self._counts.add_lost(event for row in session for event in _decode(row["events"]))
-                continue
             for visit in self._read_visits(session):
-                controls |= visit.controls
-                acted_on |= visit.acted_on
-                self._counts.add_visit(visit)
+                self._counts.add_visit(visit, is_rejected=len(session) < least)
+                if len(session) >= least:
+                    controls |= visit.controls
+                    acted_on |= visit.acted_on
         self._shop = replace(self._shop, controls=frozenset(controls), acted_on=frozenset(acted_on))
         menu = f"pages: written from the events, with a menu of {len(self._shop.menu)} links"
         self.report = [menu, *self._counts.report()]

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from replay_sessions.importers.events.event_reader import EventReader
@@ -32,14 +32,12 @@ class LogCounts:
         self._currencies.update(_currency(offer.price) for offer in event.offers if offer.price)
         return event
 
-    def add_visit(self, visit: Visit) -> None:
-        self._actions += visit.actions
+    def add_visit(self, visit: Visit, *, is_rejected: bool) -> None:
+        self._actions.update((kind, became and not is_rejected) for kind, became in visit.actions.elements())
+        if is_rejected:
+            return
         rows = (row for session in visit.sessions for row in session if row["type"] not in (None, "terminate"))
         self._inferred.update(bool(row.get("is_inferred")) for row in rows)
-
-    def add_lost(self, events: Iterable[Event]) -> None:
-        """Counts the actions of a session that is too short."""
-        self._actions.update((event.kind, False) for event in events if event.kind in ACTION_KINDS)
 
     def report(self) -> Iterator[str]:
         """Yields the lines that an import ends with."""

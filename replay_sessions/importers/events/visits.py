@@ -58,7 +58,7 @@ class Visit:
         actions: How many events there were, by kind and by whether they became actions.
     """
 
-    def __init__(self, shop: Shop, about: Row, order_ids: set[str]) -> None:
+    def __init__(self, shop: Shop, about: Row, order_ids: set[str | None]) -> None:
         self.sessions: list[list[Row]] = []
         self.controls: set[tuple[View, Control]] = set()
         self.acted_on: set[View] = set()
@@ -240,8 +240,7 @@ class Visit:
         kind = self._screen.kind
         self._click(event, _Target(f"{kind}.place_order", None if kind == "checkout" else "place_order"))
         self._order = self._entry
-        if event.order_id:
-            self._order_ids.add(event.order_id)
+        self._order_ids |= {event.order_id} - {None}
         self.sessions.append(self._rows)
 
     def _is_of_order(self, page_view: PageView, order: Entry) -> bool:

@@ -241,11 +241,6 @@ class TestRows:
         with pytest.raises(ImportFailed, match=told):
             RawImporter(visits)
 
-    def test_many_bad_rows_are_rejected_one_by_one(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("replay_sessions.importers.sources.row_tables._MOST_BAD_ROWS", 5)
-        (visits / "actions.csv").write_text("session_id,page,type\n" + ",home.html,click\n" * 9 + "v1,home.html,click")
-        assert len(list(RawImporter(visits).split())) == 9 + 1
-
     def test_parts_and_processes_make_the_same_store(self, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [row(session=f"v{i // 3}", element_text="Sale") for i in range(30)]
         whole = imported(visits, *rows).fingerprint
