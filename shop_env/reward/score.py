@@ -44,7 +44,7 @@ from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_m
 from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.replies import MalformedReply, Reply, parse_reply
+from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward.click_types import click_type_of
 from shop_env.reward.matching import exact_match, is_wrong_click
 from shop_env.reward.similarity import SIMILARITIES, SimilarityName
@@ -222,13 +222,18 @@ def score_reply(
     config: RewardConfig,
     *,
     self_certainty: float | None = None,
+    extraction: Extraction | None = None,
 ) -> RewardBreakdown:
     """Returns the reward of `reply` where the shopper did `logged`.
 
     Args:
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
+        extraction: Of a text; a store's is `extraction_of(store, "strict")`. None: `strict_input` where the logged text
+            was not submitted, else `strict`.
     """
-    parsed = parse_reply(reply) if isinstance(reply, str) else reply
+    if extraction is None:
+        extraction = "strict_input" if isinstance(logged, TypeAndSubmit) and not logged.submitted else "strict"
+    parsed = parse_reply(reply, extraction) if isinstance(reply, str) else reply
     if not isinstance(parsed, Reply):
         return NOTHING
     if ":" in config.kind:

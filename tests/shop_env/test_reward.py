@@ -114,6 +114,18 @@ def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action,
     assert score_reply(format_reply("Because.", predicted), logged, config).total <= best.total
 
 
+@pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
+def test_the_reply_to_a_text_that_was_not_submitted_earns_as_much_as_to_one_that_was(preset: str) -> None:
+    """As OPeRA's `input`; elsewhere such a reply is read where the store's extraction says so."""
+    config, text = REWARD_PRESETS[preset], TypeAndSubmit(name="nav_bar.search_input", text="earbuds", submitted=False)
+    submitted = msgspec.structs.replace(text, submitted=True)
+    reply = format_reply("Because.", text)
+    assert score_reply(reply, text, config) == score_reply(format_reply("Because.", submitted), submitted, config)
+    assert score_reply(reply, submitted, config).total == 0
+    read = score_reply(reply, Click(name="cart"), config, extraction="strict_input")
+    assert read == score_reply(parse_reply(reply, "strict_input"), Click(name="cart"), config)
+
+
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)
 def test_a_field_that_was_not_logged_pays_nothing_whatever_is_predicted(
     preset: str, logged: Action, predicted: Action
