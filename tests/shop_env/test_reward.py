@@ -115,15 +115,11 @@ def test_no_reply_earns_more_than_the_logged_action(preset: str, logged: Action,
 
 
 @pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
-def test_the_reply_to_a_text_that_was_not_submitted_earns_as_much_as_to_one_that_was(preset: str) -> None:
-    """As OPeRA's `input`; elsewhere such a reply is read where the store's extraction says so."""
-    config, text = REWARD_PRESETS[preset], TypeAndSubmit(name="nav_bar.search_input", text="earbuds", submitted=False)
-    submitted = msgspec.structs.replace(text, submitted=True)
-    reply = format_reply("Because.", text)
-    assert score_reply(reply, text, config) == score_reply(format_reply("Because.", submitted), submitted, config)
-    assert score_reply(reply, submitted, config).total == 0
-    read = score_reply(reply, Click(name="cart"), config, extraction="strict_input")
-    assert read == score_reply(parse_reply(reply, "strict_input"), Click(name="cart"), config)
+def test_the_perfect_reply_to_a_text_that_was_not_submitted_earns_most(preset: str) -> None:
+    config, text = REWARD_PRESETS[preset], TypeAndSubmit(name="search", text="kettle", submitted=False)
+    reply = format_reply("", text)
+    assert score_reply(reply, text, config) == best_breakdown(text, config) != RewardBreakdown()
+    assert score_reply(reply, Terminate(), config, extraction="strict_input").format == config.format
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)

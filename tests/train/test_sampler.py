@@ -44,22 +44,10 @@ def test_a_batch_holds_no_more_tokens_than_allowed_but_at_least_one_session() ->
 
 
 def test_sessions_in_several_trunks_make_the_batches_of_sessions_in_one() -> None:
-    """As in the context latest_step, where each step is a trunk of its own; also for the first replies only."""
-    steps = [SessionTokens(one.session_id, [0] * 9, [reply]) for one in SHOPPERS for reply in one.replies]
-    long = [session(one.session_id, 9, tuple(reply.action for reply in one.replies)) for one in SHOPPERS]
-    for limits, first in (((6, 100), None), ((6, 100), 2), ((20, 30), None)):
-        several, one = SessionPlan(steps, *limits, "key"), SessionPlan(long, *limits, "key")
-        assert several.batches_per_epoch == one.batches_per_epoch
-        for step in range(6):
-            of_steps, of_sessions = (
-                [
-                    (trunk.session_id, reply.step_index)
-                    for trunk, replies in plan.batch(step, first)
-                    for reply in replies
-                ]
-                for plan in (several, one)
-            )
-            assert of_steps == of_sessions
+    trunks = [SessionTokens(one.session_id, [0], [reply]) for one in SHOPPERS for reply in one.replies]
+    several, one = (SessionPlan(each, 5, 5, "key").batch(1, first_replies=2) for each in (trunks, SHOPPERS))
+    replies_of_several = [(trunk.session_id, reply) for trunk, (reply,) in several]
+    assert replies_of_several == [(trunk.session_id, reply) for trunk, replies in one for reply in replies]
 
 
 def test_a_uniform_epoch_of_single_steps_shows_every_step_once() -> None:

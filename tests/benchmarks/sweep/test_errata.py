@@ -47,6 +47,17 @@ def test_always_terminating_explains_two_rows_of_table_4() -> None:
     assert table4["w/o reward scale", "3B"][0] > table4["w/o reward scale", "3B"][1]
 
 
+def test_the_least_f1_that_table_3_allows() -> None:
+    """Over a grid of what misses of each type were predicted as; unreadable replies only raise F1."""
+    steps, shares = STEPS[:, None], np.indices((21, 21, 21)).reshape(3, -1) / 20
+    table3 = published("shop_r1_table3")
+    for model, average, least in (("3B", 1 / 3, 32.54), ("0.5B", steps / STEPS.sum(), 22.47)):
+        right = np.array(table3["Shop-R1", model][3:])[:, None] / 100 * steps
+        other = (steps - right) * shares
+        f1 = 200 * right / (steps + right + np.roll(other, 1, 0) + np.roll(steps - right - other, 2, 0))
+        assert (average * f1).sum(0).min() == pytest.approx(least, abs=0.02)
+
+
 def test_figure_2_begins_with_table_2_and_peaks_where_the_text_says() -> None:
     figure = published("shop_r1_figure2")
     assert figure["T 0.6", "3B"] == published("shop_r1_table2")["Shop-R1", "3B"]
