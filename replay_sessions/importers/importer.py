@@ -27,7 +27,7 @@ from replay_sessions.store.manifest import Rejected
 IMPORTERS = {
     "jsonl": "JSON lines: our own sessions, or another log (MiniWoB++, AutoWebBench, WebShop, yours) by a mapping.",
     "opera": "OPeRA, people shopping on Amazon: a local copy of its parquet files, or the hub id NEU-HAI/OPeRA.",
-    "shopcart": "ShopCART, the corpus behind Shop-R1, or any records whose pages may be shifted by a step.",
+    "shopcart": "ShopCART, or any records whose pages may be shifted by a step.",
     "raw": "A shop's own log: a folder of raw HTML pages and a table of what was done on them.",
     "events": "E-commerce events without pages (GA4, Universal Analytics, clicks): pages are rendered from them.",
     "rrweb": "Recordings of rrweb 2, also as PostHog and Sentry keep them: the page is rebuilt event by event.",

@@ -1,4 +1,4 @@
-"""Importer `shopcart`: ShopCART, the corpus behind Shop-R1, whose pages are reported to be shifted by one step.
+"""Importer `shopcart`: ShopCART, whose pages are reported to be shifted by one step; Shop-R1's corpus is another.
 
     shop-r1 import shopcart FOLDER --out STORE                     the audit decides the page offset
     shop-r1 import shopcart FOLDER --page-offset -1 --out STORE    it is given
