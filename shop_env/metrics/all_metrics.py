@@ -9,7 +9,7 @@ and
 
 | name | formula | range | source |
 |---|---|---|---|
-| `exact_accuracy_shop_r1_mix`, `type_accuracy_shop_r1_mix`, `type_f1_weighted_shop_r1_mix` | the same, clicks, typed texts and ends weighed 690:677:512, as in the paper's test set | 0–1 | Shop-R1, section 4.1 |
+| `exact_accuracy_shop_r1_mix`, `type_accuracy_shop_r1_mix`, `type_f1_weighted_shop_r1_mix` | the same, clicks, typed texts and ends weighed 690:677:512, derived from the paper's table 3 | 0–1 | Shop-R1, table 3 |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one; unreadable: 0 | 0–1 | Lin 2004 |
 """  # noqa: E501 - a table row is a line

@@ -3,11 +3,11 @@
 They move results by ten points and more, so every figure names its set (step_metrics(…, preset=…)).
 
 - `shop_r1`: mean over steps; type F1 is weighted by how often a type is logged. The paper says "F1", but a policy that
-  always terminates has, with its test set's 27.2% of terminations, a weighted F1 of 11.6% and a macro-F1 of 14.3%;
+  always terminates has, with its test set's 27.2% of terminations, a weighted F1 of 11.67% and a macro-F1 of 14.28%;
   table 4 reports 11.7% for its run that does. A malformed reply misses its type and is no class of its own. Typed text
   must be equal; the figure with "similar" text (ROUGE-L ≥ 0.75) stands beside it as `exact_accuracy_similar_text`.
 - `customer_r1`: macro-F1 over the three types (table 7 gives its confusion: click .914, input .025, terminate 0, mean
-  .313; reported 31.2), a malformed reply is a miss.
+  .313; reported .3117), a malformed reply is a miss.
 - `opera`: exact name, field and text; macro-F1, the weighted one beside it. The same choices as `customer_r1`, which
   took the task over from there: the papers differ in the figures that they report, and all of them are always counted.
 - `lu_2025` (arXiv 2503.20749, section 4.2, the paper behind ShopCART): exact type, target and text, as a mean over
