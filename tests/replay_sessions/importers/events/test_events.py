@@ -246,10 +246,7 @@ def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path
     assert store.manifest.left_out_steps["purchase of the same order"] == 1
 
 
-def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("replay_sessions.importers.sources.row_tables._MOST_BAD_ROWS", 0)  # beside good ones, no limit
+def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
     events = [*PURCHASE, {**ga4("scroll", "/red", 10), "batch_page_id": "first"}]
     store = imported(tmp_path, events)
     (rejected,) = map(json.loads, (store.path / REJECTED_FILE).read_text().splitlines())
