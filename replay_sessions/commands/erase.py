@@ -9,7 +9,6 @@ them. Give all of them in one call: recordings say which sessions are a user's.
 What was made of a store (reports, boards, checkpoints) is not looked into.
 """
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked, 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
 from replay_sessions.importers.customer_sessions import read_customers
-from replay_sessions.importers.private_sessions import without_private_data
+from replay_sessions.importers.private_sessions import without_number, without_private_data
 from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.recorder.batches import get_file_name, read_ids
@@ -91,12 +90,7 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
 
 def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
     with open_alone(folder) as store:
-        # An import that splits a visit numbers what follows: "s1 (2)".
-        mine = [
-            row
-            for row in store.index()
-            if ids & {row.user_id, row.session_id, re.sub(r" \(\d+\)$", "", row.session_id)}
-        ]
+        mine = [row for row in store.index() if ids & {row.user_id, row.session_id, without_number(row.session_id)}]
         erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
         ids |= erased.keys()
         users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}

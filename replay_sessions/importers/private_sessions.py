@@ -43,9 +43,18 @@ def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[
         has_simplified_pages: They were logged so; raw ones were marked while they were simplified.
     """
     session = without_private_data(session, _ByForm(), has_simplified_pages=has_simplified_pages)
-    has_user = session.user_id != session.session_id.partition(" (")[0]
+    has_user = session.user_id != without_number(session.session_id)
     yield MarkedSteps(session.user_id if has_user else "", session.steps)
     yield replace(session, steps=settle_steps(session.steps))
+
+
+def without_number(session_id: str) -> str:
+    """Returns the id that a session has in its log: an import that splits a visit numbers what follows.
+
+    >>> without_number("s1 (2)"), without_number("kiosk (Berlin) 17")
+    ('s1', 'kiosk (Berlin) 17')
+    """
+    return re.sub(r" \(\d+\)$", "", session_id)
 
 
 def settle_steps(steps: Iterable[Step], kept: Container[str] = ()) -> tuple[Step, ...]:

@@ -17,7 +17,7 @@ RAW, SIMPLIFIED = ("--pages", "raw"), ("--private-data", "remove")
 def imported(folder: Path, pages: Iterable[tuple[str, str]], *words: str, name: str = "lamp") -> SessionStore:
     """The store of a log with a session of one page for each user and page."""
     lines = [
-        {"session_id": f"s{n}", "user_id": user, "source": "x",
+        {"session_id": f"s (a) {n}", "user_id": user, "source": "x",
          "steps": [{"page": page + '<a name="lamp" href="/lamp">Lamp</a>', "action": {"type": "click", "name": name}}]}
         for n, (user, page) in enumerate(pages)
     ]  # fmt: skip
@@ -35,7 +35,7 @@ def imported(folder: Path, pages: Iterable[tuple[str, str]], *words: str, name: 
         ("abcdabcd", 0, False),
         ("a" * 40, 0, False),
         ("ab", 1, False),  # two of three
-        ([f"s{n}" for n in range(20)], 0, False),  # without ids of users
+        ([f"s (a) {n}" for n in range(20)], 0, False),  # without ids of users; "s (a) 3" is whole
     ],
 )
 def test_five_users_and_a_tenth_have_it(tmp_path: Path, users: Sequence[str], others: int, stays: bool) -> None:
@@ -43,7 +43,7 @@ def test_five_users_and_a_tenth_have_it(tmp_path: Path, users: Sequence[str], ot
     pages = [(user, text) for user in users] + [(f"u{n}", "<p>Desk</p>") for n in range(others)]
     store = imported(tmp_path, pages, *RAW)
     expected = text if stays else "<p>[email], [phone], [card]</p>"
-    assert all(expected in store.session(f"s{n}").steps[0].page for n in range(len(users)))
+    assert all(expected in store.session(f"s (a) {n}").steps[0].page for n in range(len(users)))
     assert store.manifest.options.get("kept_contacts") == ("3" if stays else None)
 
 
@@ -58,7 +58,7 @@ def test_no_other_text_changes(tmp_path: Path, seed: int, words: tuple[str, str]
     kept = {value for value in values if len({user for user, some in shown if value in some}) >= 5}
     assert 0 < len(kept) < len(values)
     for n, (_, some) in enumerate(shown):
-        texts = store.session(f"s{n}").steps[0].page.split("<p>")[1:]
+        texts = store.session(f"s (a) {n}").steps[0].page.split("<p>")[1:]
         expected = [f"Ask {value if value in kept else '[email]'}, or call." for value in some]
         assert [text.partition("<")[0] for text in texts] == expected
 
@@ -71,7 +71,7 @@ def test_names_do_not_depend_on_how_many_users_a_log_has(
         pages = [
             (f"u{n}", f'<a name="{logged}" href="/ask">Ask {MAIL}</a><p>u{n}@example.org</p>') for n in range(users)
         ]
-        step = imported(tmp_path, pages, *words, name=logged).session("s1").steps[0]
+        step = imported(tmp_path, pages, *words, name=logged).session("s (a) 1").steps[0]
         assert step.action == Click(name="ask_email")
         assert 'name="ask_email"' in step.page and f">Ask {text}</a>" in step.page and ">[email]</p>" in step.page
         assert ("kept_contacts 1" in capsys.readouterr().out) == (users == 6)
@@ -80,5 +80,5 @@ def test_names_do_not_depend_on_how_many_users_a_log_has(
 def test_what_stands_in_many_users_footers_stays_on_pages_without_one(tmp_path: Path) -> None:
     pages = [(f"u{n}", f"<footer>{PHONE}</footer>") for n in range(5)] + [("u0", f"<p>{PHONE} or {MAIL}</p>")]
     stores = [imported(tmp_path, pages, *RAW, "--workers", workers) for workers in ("1", "2")]
-    assert f"<p>{PHONE} or [email]</p>" in stores[1].session("s5").steps[0].page
+    assert f"<p>{PHONE} or [email]</p>" in stores[1].session("s (a) 5").steps[0].page
     assert stores[0].fingerprint == stores[1].fingerprint
