@@ -107,17 +107,18 @@ def read_offers(page: str) -> PageOffers:
 
 def _cards(body: LexborNode) -> list[LexborNode]:
     """Finds the smallest parts of the page that hold an amount of money and what can be acted on."""
-    inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *_around(node)])
+    inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *ancestors(node)])
     cards: dict[int, LexborNode] = {}
     for node in body.traverse(include_text=True):
         if node.tag == "-text" and MONEY.search(node.text_content or ""):
-            card = next((around for around in _around(node) if inside[around.mem_id]), body)
+            card = next((around for around in ancestors(node) if inside[around.mem_id]), body)
             if inside[card.mem_id] <= _MAX_IN_CARD and card.tag not in ("body", "main"):
                 cards.setdefault(card.mem_id, card)
     return [*cards.values()]
 
 
-def _around(node: LexborNode) -> Iterator[LexborNode]:
+def ancestors(node: LexborNode) -> Iterator[LexborNode]:
+    """Yields the elements that a node lies in, the innermost first."""
     parent = node.parent
     while parent is not None:
         yield parent

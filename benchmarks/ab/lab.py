@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agents.agent_code import code_digest, deciding_arguments
+from agents.agent_code import reply_identity
 from agents.baselines.rules import OracleAgent
 from agents.registry import agent_class, make_agent
 from benchmarks.ab.config import PLACEBOS, A, LabConfig
@@ -76,14 +76,10 @@ def run_lab(config: LabConfig) -> LabResults:
 
 
 def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects) -> LabRow:
-    decided_by = {
-        "target": spec.target,
-        "arguments": deciding_arguments(spec) or spec.arguments,
-        "code": code_digest(spec),
-        "logs": store.fingerprint,
-    }
     build = cache(partial(make_agent, spec, store=store, context=VISIT_CONTEXT))
-    outcomes = _walk_all(config, spec.label, build, config.visits, decided_by, config.seeds)
+    outcomes = _walk_all(
+        config, spec.label, build, config.visits, reply_identity(spec, VISIT_CONTEXT, store, 0), config.seeds
+    )
     return LabRow(
         label=spec.label,
         predictions=_predictions(_effects(outcomes), true),

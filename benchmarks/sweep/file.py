@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.sweep.type_shares import FINE_KINDS
-from replay_sessions.foundation.config_errors import load_toml, toml_names
+from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
 
@@ -157,11 +157,6 @@ class Sweep(Config):
     def rows_of(self, run: RunSpec) -> list[RowSpec]:
         """The rows of a run."""
         return [row for row in self.row if (row.run or self.run[0].name) == run.name]
-
-
-def paper_names() -> list[str]:
-    """The papers' tables."""
-    return toml_names(PAPERS)
 
 
 def load_sweep(name: str) -> Sweep:

@@ -13,13 +13,13 @@ action is counted by the name it carries. A parser writes both pages out, so tha
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from agents.baselines.offers import MONEY, amount, amounts
+from agents.baselines.offers import MONEY, amount, amounts, ancestors
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
@@ -57,7 +57,7 @@ class Rule(Config, omit_defaults=True):
             BadConfig: `select` is no selector.
         """
         try:
-            elements = list(_outermost(document.css(self.select)))
+            elements = _outermost(document.css(self.select))
         except SelectolaxError as error:
             raise BadConfig(f"{self.select!r} is no CSS selector that is understood") from error
         for element in reversed(elements) if self.first else ():  # each before the one that went ahead
@@ -152,12 +152,7 @@ def _move_to_front(element: LexborNode) -> None:
         element.decompose()
 
 
-def _outermost(elements: list[LexborNode]) -> Iterator[LexborNode]:
+def _outermost(elements: list[LexborNode]) -> list[LexborNode]:
     """Those that lie in no other of them."""
     selected = {element.mem_id for element in elements}
-    for element in elements:
-        around = element.parent
-        while around is not None and around.mem_id not in selected:
-            around = around.parent
-        if around is None:
-            yield element
+    return [element for element in elements if selected.isdisjoint(around.mem_id for around in ancestors(element))]

@@ -7,9 +7,10 @@ import pytest
 
 from agents.llm_grpo.presets import load_preset
 from agents.registry import parse_spec
-from benchmarks.sweep.file import PAPERS, Sweep, load_sweep, paper_names
+from benchmarks.sweep.file import PAPERS, Sweep, load_sweep
 from benchmarks.sweep.pooling import Measured
 from benchmarks.sweep.type_shares import TYPE_SHARES
+from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, format_cell
 from replay_sessions.schema import Click, Session, Step, Terminate
@@ -104,7 +105,7 @@ def columns_of(printed: str) -> dict[str, list[float]]:
     return {label.strip(): [float(figure) for figure in figures.split()] for label, figures in rows}
 
 
-@pytest.fixture(params=paper_names())
+@pytest.fixture(params=toml_names(PAPERS))
 def table(request: pytest.FixtureRequest) -> Sweep:
     return load_sweep(request.param)
 
@@ -120,7 +121,7 @@ def test_the_published_figures_are_those_that_the_papers_print(name: str, model:
 
 
 def test_every_model_of_every_table_was_typed_twice() -> None:
-    models = {(name, model) for name in paper_names() for model in load_sweep(name).models}
+    models = {(name, model) for name in toml_names(PAPERS) for model in load_sweep(name).models}
     assert models == {*PRINTED, ("customer_r1_table7", "7B")}
 
 
@@ -166,7 +167,7 @@ def test_rows_at_a_temperature_have_phases_that_are_tested_there(table: Sweep) -
 def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
     """Else the second table's call would be refused."""
     found: dict[tuple[str, str], object] = {}
-    for name in paper_names():
+    for name in toml_names(PAPERS):
         for run in load_sweep(name).run:
             for phase, config in load_preset("tiny_cpu", run.rows_file).phases.items():
                 trained_so = (config.method, config.start, config.reward, config.context, config.seed)

@@ -16,8 +16,9 @@ import msgspec
 import pytest
 
 from benchmarks.sweep.__main__ import main
-from benchmarks.sweep.file import load_sweep, paper_names
+from benchmarks.sweep.file import PAPERS, load_sweep
 from benchmarks.sweep.runs import SweepOptions, plan
+from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.locks import working_alone_in
 from shop_env.evaluation.steps_file import read_lines
 from tests.demo_stores import demo_store_at
@@ -231,7 +232,7 @@ def test_stopped_and_shared_tables_end_as_undisturbed_ones(store_path: Path, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", [name for name in paper_names() if name != "shop_r1_figure2"])
+@pytest.mark.parametrize("table", [name for name in toml_names(PAPERS) if name != "shop_r1_figure2"])
 def test_every_table_is_made(table: str, store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     out = tmp_path_factory.getbasetemp() / "all_tables"
     made(words(table, store_path, out))
