@@ -30,7 +30,7 @@ Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
 Invalid = Literal["miss", "class"]
 TextMatch = Literal["exact", "normalised", "similar"]
-SHOP_R1_MIX = "690:677:512"  # of its test set: click, type_and_submit, terminate
+SHOP_R1_MIX = "690:677:512"  # of its test set, by table 3: click, type_and_submit, terminate
 
 
 class MetricChoices(Config):
