@@ -51,7 +51,7 @@ def code_digest(spec: AgentSpec) -> str:
     deciding = deciding_arguments(spec)
     named = [value for value in (spec.arguments if deciding is None else deciding).values() if isinstance(value, str)]
     files = sorted(module_file(spec).parent.glob("*.py"))
-    for name in [spec.target, *named] if spec.is_checkpoint else named:
+    for name in [*(agent_class(spec)[1] if is_own(spec) else ()), *named]:
         # os.path, not Path: an argument may be a text that no path can be.
         files += sorted(Path(name).rglob("*")) if os.path.isdir(name) else [Path(name)] * os.path.isfile(name)
     digest = hashlib.blake2b(digest_size=16)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
+from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
@@ -51,12 +52,14 @@ class Own(NamedTuple):
         extra: The extra that brings what it needs beside the core.
         package: One that the agent imports of that extra.
         summary: The head of its docstring, which cannot be read without that package.
+        checkpoint: The folder that it is given first.
     """
 
     target: str
     extra: str = ""
     package: str = ""
     summary: str = ""
+    checkpoint: Path | None = None
 
 
 AGENTS = {
@@ -82,9 +85,15 @@ AGENTS = {
         "sklearn",
         "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling.",
     ),
-    "demo_sft": Own("agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT."),
+    "demo_sft": Own(
+        "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT.", FOLDER / "sft"
+    ),
     "demo_shop_r1": Own(
-        "agents.policies.demo:DemoShopR1", "train", "torch", "A tiny policy of the demo shop, after GRPO."
+        "agents.policies.demo:DemoShopR1",
+        "train",
+        "torch",
+        "A tiny policy of the demo shop, after GRPO.",
+        FOLDER / "shop_r1",
     ),
     "sb3": Own(
         "agents.sb3.saved:Sb3Agent",
@@ -230,8 +239,8 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     target = spec.target
     if spec.is_checkpoint:
         return _load(CHECKPOINT), (Path(target),)
-    if target in AGENTS:
-        return _load(AGENTS[target]), ()
+    if own := AGENTS.get(target):
+        return _load(own), (own.checkpoint,) if own.checkpoint else ()
     installed = installed_agents()  # takes milliseconds
     target = installed.get(target, target)
     file, colon, _ = target.rpartition(":")
