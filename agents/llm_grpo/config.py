@@ -272,7 +272,7 @@ class TrainConfig(Config):
     @property
     def reward_config(self) -> RewardConfig:
         """The reward's numbers."""
-        return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+        return reward_preset(self.reward)
 
     @property
     def evaluation_config(self) -> scored_steps.EvaluationConfig:

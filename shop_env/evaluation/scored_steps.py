@@ -117,13 +117,12 @@ class EvaluationConfig(Config):
     def __post_init__(self) -> None:
         check_at_least(1, sessions=self.sessions, batch_size=self.batch_size)
         metric_preset(self.metrics)
-        if isinstance(self.reward, str):
-            reward_preset(self.reward)
+        reward_preset(self.reward)
 
     @property
     def reward_config(self) -> RewardConfig:
         """The reward's numbers."""
-        return reward_preset(self.reward) if isinstance(self.reward, str) else self.reward
+        return reward_preset(self.reward)
 
     @property
     def named_functions(self) -> list[str]:

@@ -133,12 +133,14 @@ REWARD_PRESETS: Mapping[str, RewardConfig] = {
 LOG_LIKELIHOOD = RewardConfig(kind="log_likelihood", format=0.0, self_certainty_weight=0.0)
 
 
-def reward_preset(name: str) -> RewardConfig:
-    """The reward of that name, or of the function `module:function` alone.
+def reward_preset(name: str | RewardConfig) -> RewardConfig:
+    """The reward of that name, or of the function `module:function` alone; a RewardConfig passes through.
 
     >>> reward_preset("no_dars").dars
     1.0
     """
+    if isinstance(name, RewardConfig):
+        return name
     if ":" in name:
         return RewardConfig(kind=name, format=0.0, self_certainty_weight=0.0)
     if name not in REWARD_PRESETS:
