@@ -34,6 +34,7 @@ from shop_env.observation import ContextConfig, Observation
 from shop_env.replies import format_reply
 
 Floats = NDArray[np.float64]
+Distribution = tuple[Sequence[Action], Floats]  # a page's actions and their probabilities, (actions,), summing to 1
 _DEFAULT_CONTEXT = ContextConfig()
 
 
@@ -230,8 +231,8 @@ class DistributionAgent(SeededAgent, ABC):
         self._temperature = temperature
 
     @abstractmethod
-    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
-        """For each page its actions and their probabilities, (actions,), summing to 1; never called without a page."""
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
+        """That of each page; never called without a page."""
 
     def act(self, observation: Observation) -> str:
         """One reply."""

@@ -19,11 +19,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from agents.adapted import DistributionAgent, Floats, TrainView
+from agents.adapted import Distribution, DistributionAgent, Floats, TrainView
 from agents.baselines.choices import Choice, ChoicePage, Example, Reader
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Action
 from shop_env.observation import Observation
 
 UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on the page has probability 0
@@ -82,7 +81,7 @@ class FittedBaseline(DistributionAgent):
             self._last = observations, [self._reader.read(observation) for observation in observations]
         return self._last[1]
 
-    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         pages = self.pages(observations)
         return [
             (

@@ -19,7 +19,7 @@ from math import log
 import msgspec
 import numpy as np
 
-from agents.adapted import DistributionAgent, Floats, TrainView
+from agents.adapted import Distribution, DistributionAgent, Floats, TrainView
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.schema import Action, Session, Terminate, reply_action
 from shop_env.candidates import candidate_actions
@@ -66,7 +66,7 @@ class _CountingAgent(DistributionAgent):
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
         """Returns the probabilities of the page's actions, (actions,), summing to 1."""
 
-    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
         weighed = map(self.weigh, observations, offered)
         return list(zip(offered, weighed, strict=True))
@@ -119,10 +119,10 @@ class HistoryCounts(PageCounts):
     def outcome(self, past: Sequence[dict[str, str]], action: dict[str, str]) -> str:
         return AGAIN if past[-1:] == [action] else action_json(action)
 
-    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         return [self._of_history(past_actions(observation["history"])) for observation in observations]
 
-    def _of_history(self, past: Sequence[dict[str, str]]) -> tuple[Sequence[Action], Floats]:
+    def _of_history(self, past: Sequence[dict[str, str]]) -> Distribution:
         context = self.context("", past)
         offered = self._counts.outcomes(context, _MAX_CANDIDATES)
         last = action_json(past[-1]) if past else action_json(reply_action(Terminate()))

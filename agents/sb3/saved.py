@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from stable_baselines3.common.policies import BasePolicy
 
-from agents.adapted import DistributionAgent, Floats
+from agents.adapted import Distribution, DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.records import Config
@@ -173,14 +173,14 @@ class Sb3Agent(DistributionAgent):
         """Returns the policy's probability of each candidate of each page; None where it gives none (DQN)."""
         return super().probabilities(observations) if self._is_stochastic else None
 
-    def distributions(self, observations: Sequence[Observation]) -> list[tuple[Sequence[Action], Floats]]:
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         views = [discrete_view(observation, self.saved.max_candidates, self.saved.view) for observation in observations]
         features: list[Any] = [features for features, _ in views]
         if self.saved.view == "flat":
             rows = self._shares(np.stack(features))
         else:
             rows = self._shares({key: np.stack([row[key] for row in features]) for key in features[0]})
-        results: list[tuple[Sequence[Action], Floats]] = []
+        results: list[Distribution] = []
         for (_, candidates), row in zip(views, rows, strict=True):
             shares = row[: len(candidates)] + _EPSILON  # a policy without a mask may prefer candidates that are absent
             results.append((candidates, shares / shares.sum()))
