@@ -30,17 +30,15 @@ class UserVariance(NamedTuple):
         return self.between / total if total > 0 else float("nan")
 
 
-def user_variance(values: Floats, users: Codes) -> UserVariance | None:
-    """The parts of the variance of rows, (rows, columns), by user; None with one user, or one row for each.
+def variance_components(left: Floats, right: Floats, users: Codes) -> UserVariance | None:
+    """The parts of the covariance of two sides of the same rows, (rows, columns), by user.
 
-    >>> user_variance(np.array([[0.0], [2.0], [3.0], [5.0]]), np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
+    None with one user, or one row for each.
+
+    >>> rows = np.array([[0.0], [2.0], [3.0], [5.0]])
+    >>> variance_components(rows, rows, np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
     UserVariance(between=3.5, within=2.0)
     """
-    return variance_components(values, values, users)
-
-
-def variance_components(left: Floats, right: Floats, users: Codes) -> UserVariance | None:
-    """The parts of the covariance of two sides of the same rows, (rows, columns), by user."""
     _, numbers, sizes = np.unique(users, return_inverse=True, return_counts=True)
     total, groups = len(users), len(sizes)
     if groups < 2 or total == groups:

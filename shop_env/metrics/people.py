@@ -50,7 +50,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from replay_sessions.foundation.records import Record
-from shop_env.metrics.between_users import user_variance, variance_components
+from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.populations import ActionTrace, trace_of
@@ -153,7 +153,7 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     answered, logged = table.predicted_fine, table.logged_fine
     users, _ = table.clusters("user")
     sessions, _ = table.clusters("session")
-    ours, theirs = (user_variance(_one_hot(kinds), users) for kinds in (answered, logged))
+    ours, theirs = (variance_components(rows, rows, users) for rows in map(_one_hot, (answered, logged)))
     icc, logged_icc = (None if parts is None else _known(parts.correlation) for parts in (ours, theirs))
     varied, people_s = (entropy_within(kinds, users) for kinds in (answered, logged))
     vectors = [session_vectors(kinds, sessions, KINDS) for kinds in (logged, answered)]

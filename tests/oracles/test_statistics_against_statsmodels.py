@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shop_env.metrics.between_users import user_variance
+from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.clustered_errors import (
     ClusteredError,
     clustered_error,
@@ -65,5 +65,6 @@ def test_correlation_is_that_of_a_mixed_model() -> None:
     seeds = np.repeat(np.arange(30), 4)
     fit = mixed.MixedLM(figures.ravel(), np.ones(figures.size), groups=seeds).fit(reml=True)
     expected = fit.cov_re[0, 0] / (fit.cov_re[0, 0] + fit.scale)
-    found = user_variance(figures.reshape(-1, 1), seeds)
+    rows = figures.reshape(-1, 1)
+    found = variance_components(rows, rows, seeds)
     assert found is not None and found.correlation == pytest.approx(expected, rel=1e-3)

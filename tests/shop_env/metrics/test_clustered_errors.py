@@ -8,7 +8,7 @@ from scipy import stats
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
-from shop_env.metrics.between_users import user_variance
+from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.clustered_errors import (
     ClusteredError,
     clustered_error,
@@ -32,7 +32,7 @@ def planted(seed: int, sizes: list[int], spread: float = 1.0) -> tuple[Floats, F
 
 
 def correlation(values: Floats, users: Floats) -> float | None:
-    found = user_variance(values[:, None], users)
+    found = variance_components(values[:, None], values[:, None], users)
     return None if found is None else found.correlation
 
 

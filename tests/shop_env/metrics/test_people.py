@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.metrics import mutual_info_score
 
 from shop_env.metrics import StepRecord, step_metrics
-from shop_env.metrics.between_users import user_variance
+from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.people import (
     PeopleFigures,
     coverage,
@@ -83,7 +83,7 @@ def test_the_correlation_is_the_one_way_analysis_of_variance_s_of_each_column(se
     rng = np.random.default_rng(seed)
     users = rng.integers(8, size=60)
     values = rng.normal(size=60) + users / 4
-    found = user_variance(values[:, None], users)
+    found = variance_components(values[:, None], values[:, None], users)
     assert found is not None
     ratio = stats.f_oneway(*(values[users == user] for user in np.unique(users))).statistic
     sizes = np.bincount(users)
@@ -101,8 +101,8 @@ def test_agreement_counted_by_hand() -> None:
     assert user_agreement(other, one, users) == pytest.approx(expected)
     assert user_agreement(np.ones((4, 1)), other, users) is None
     assert user_agreement(one, np.ones((4, 1)), users) is None
-    assert user_variance(one, np.zeros(4, dtype=np.int64)) is None
-    assert user_variance(one, np.arange(4)) is None
+    assert variance_components(one, one, np.zeros(4, dtype=np.int64)) is None
+    assert variance_components(one, one, np.arange(4)) is None
 
 
 def test_where_people_hardly_differ_there_is_nothing_to_compare_with() -> None:
