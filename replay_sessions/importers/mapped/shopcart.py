@@ -128,11 +128,11 @@ def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Reject
                 yield record
                 continue
             first, done_bytes = first or record, record.done_bytes
-            session.add(step, record.size_bytes)
+            session.add(step, len(record.content))
         if first is not None and session.is_too_long:
             yield Rejected(where=first.location, reason=TOO_LONG)
         elif first is not None:
-            yield Record(first.location, _join_steps(session.rows, mapping), done_bytes)
+            yield Record(first.location, msgspec.json.encode(_join_steps(session.rows, mapping)), done_bytes)
 
 
 def _read_steps(path: Path, mapping: FieldMapping) -> Iterator[tuple[str | None, Record | Rejected, Any]]:

@@ -10,8 +10,6 @@ event by event and simplified where something is done (`importers.rrweb`).
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.importer import (
     LONGEST_SESSION_BYTES,
@@ -115,9 +113,7 @@ def _content(path: Path) -> bytes:
     """The JSON of a file; that of its rows where it is a table."""
     if not path.name.lower().endswith(_TABLES):
         return path.read_bytes()
-    return b"\n".join(
-        msgspec.json.encode(record.decode()) for record in read_records(path) if isinstance(record, Record)
-    )
+    return b"\n".join(record.content for record in read_records(path) if isinstance(record, Record))
 
 
 def _without_endings(path: Path) -> Path:

@@ -38,12 +38,12 @@ class Record(msgspec.Struct, frozen=True):
 
     Attributes:
         location: Where it stands, for a message.
-        content: A line of JSON, or the columns of a row.
+        content: A line of JSON; the columns of a row as one.
         done_bytes: How much of the file was read so far.
     """
 
     location: str
-    content: bytes | dict[str, Any]
+    content: bytes
     done_bytes: int = 0
 
     def decode(self, kind: Any = Any) -> Any:
@@ -53,19 +53,10 @@ class Record(msgspec.Struct, frozen=True):
             BadSession: It is none, or no JSON.
         """
         try:
-            if isinstance(self.content, bytes):
-                return msgspec.json.decode(self.content, type=kind)
-            return msgspec.convert(self.content, kind)
+            return msgspec.json.decode(self.content, type=kind)
         except (ValueError, RecursionError) as error:
             is_syntax = not isinstance(error, msgspec.ValidationError)
             raise BadSession(f"no JSON: {reason_of(error)}" if is_syntax else reason_of(error)) from error
-
-    @property
-    def size_bytes(self) -> int:
-        """About how long it is."""
-        if isinstance(self.content, bytes):
-            return len(self.content)
-        return sum(len(value) for value in self.content.values() if isinstance(value, str))
 
 
 def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected]:
@@ -168,7 +159,7 @@ def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
         for number, cells in enumerate(rows, start=2):
             location = f"{path.name}:{number}"
             if len(cells) == len(names):
-                yield Record(location, dict(zip(names, cells, strict=True)))
+                yield Record(location, msgspec.json.encode(dict(zip(names, cells, strict=True))))
             else:
                 yield Rejected(where=location, reason=f"{len(cells)} columns where {len(names)} were expected")
 
