@@ -25,6 +25,7 @@ from shop_env.evaluation.results_file import EvaluationLog, open_store, read_log
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.reward.score import describe_scale
 
+_OTHER_STEPS = "Their steps differ too, and only the same can be compared: rank both on the same sessions"
 Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
 
@@ -75,22 +76,19 @@ def compare(options: Compare) -> list[Compared]:
     folder, other = options.folder, options.second_folder or options.folder
     log, other_log = (read_log(each, trust=options.trust) for each in (folder, other))
     differing = differing_settings(log, other_log)
+    store = open_store(log, options.store)
+    other_store = open_store(other_log) if "store" in differing else store
     if refused := [name for name in differing if name not in options.across]:
         settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
+        same_steps = log.config.keys(store) == other_log.config.keys(other_store)
         raise BadConfig(
-            f"'{folder}' and '{other}' differ in more than the agents ({settings}). If that is intended, add "
-            f"--across {' '.join(refused)}"
+            f"'{folder}' and '{other}' differ in more than the agents ({settings}). "
+            + (f"If that is intended, add --across {' '.join(refused)}" if same_steps else _OTHER_STEPS)
         )
-    preset, store = log.config.metrics, open_store(log, options.store)
+    preset = log.config.metrics
     records = {
         "first": _records(folder, options.first, log, store, with_errors=options.with_errors),
-        "second": _records(
-            other,
-            options.second,
-            other_log,
-            open_store(other_log) if "store" in differing else store,
-            with_errors=options.with_errors,
-        ),
+        "second": _records(other, options.second, other_log, other_store, with_errors=options.with_errors),
     }
     cluster = options.cluster or log.config.cluster
     differences = [

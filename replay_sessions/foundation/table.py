@@ -9,6 +9,7 @@ what it would take for markup.
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill, wrap
@@ -204,6 +205,8 @@ def format_cell(cell: Cell, unit: Unit) -> str:
     if cell is None or isinstance(cell, str):
         return MISSING if cell is None else cell
     estimate = cell if isinstance(cell, Estimate) else Estimate(cell)
+    if math.isnan(estimate.value):
+        return MISSING
     form, scale = _FORMATS.get(unit, "z.2f"), 100 if unit in ("percent", "percent2", "difference") else 1
     text = f"{scale * estimate.value:{'+' if unit in ('difference', 'signed') else ''}{form}}"
     if estimate.low is not None and estimate.high is not None:

@@ -55,6 +55,8 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
+        if not self.steps:
+            return "one of them has no such figure"
         if self.p_value is None:
             return f"not tested: fewer than {MIN_CLUSTERS} users"
         return {1: "significantly better", 0: "not significant", -1: "significantly worse"}[self.sign]

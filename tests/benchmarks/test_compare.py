@@ -60,7 +60,8 @@ def test_what_differs_in_more_than_the_agent_is_refused_by_name(
     assert compare(folders, name) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert f"({name}: " in error and f"--across {name}" in error
+    assert f"({name}: " in error
+    assert (f"--across {name}" in error) == (name not in ("first_action", "sessions", "split"))
 
 
 @pytest.mark.parametrize("name", ["reward", "metrics", "extraction", "context"])
@@ -69,6 +70,15 @@ def test_what_the_caller_names_may_differ_and_is_said(
 ) -> None:
     assert compare(folders, name, "--across", name) == 0
     assert f"across {name}: " in capsys.readouterr().out
+
+
+def test_a_figure_that_an_agent_lacks_is_no_number_and_not_tested(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(folders, "again", "--metrics", "nll", "exact_accuracy") == 0
+    nll, exact = (line for line in capsys.readouterr().out.splitlines() if line.startswith(("NLL", "exact ")))
+    assert nll.split()[:6] == ["NLL", *["–"] * 5] and "no such figure" in nll
+    assert "no such figure" not in exact
 
 
 def test_another_seed_is_no_other_question(folders: Path) -> None:
