@@ -220,10 +220,10 @@ def _summary(log: EvaluationLog) -> Iterator[str]:
             f"({best.verdict})."
         )
     tests = log.training.comparisons
-    different = sum(test.verdict.startswith("significantly") for test in tests)
+    tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
     yield (
-        f"Of {len(tests)} differences between phases {different} are significant, over users and for one training "
-        "seed; results.md lists them."
+        f"Of {len(tests)} differences between phases {tested} could be tested and {different} are significant, over "
+        "users and for one training seed; results.md lists them."
     )
 
 

@@ -1,7 +1,7 @@
 """Writes a store in another form.
 
-shop-r1 export hub stores/mine --out mine_for_the_hub
-shop-r1 export minari stores/mine --out datasets
+  shop-r1 export hub stores/mine --out mine_for_the_hub
+  shop-r1 export minari stores/mine --out datasets
 """
 
 from collections.abc import Sequence

@@ -37,6 +37,9 @@ def what_is_wrong(error: Exception, kind: Any) -> str:
         return f"{error}. {did_you_mean(match[1], values)}"
     if match := _UNKNOWN_KEY.fullmatch(str(error)):
         path = ".".join(filter(None, [match[2], match[1]]))
+        for field in reversed(fields):  # tables first that lie in others
+            if match[1] in {inner.encode_name for inner in _find(field.type, Field)}:
+                return f"unknown key '{path}'. It belongs to '{field.encode_name}'."
         return f"unknown key '{path}'. {did_you_mean(match[1], {field.encode_name for field in fields})}"
     return str(error)
 

@@ -73,7 +73,8 @@ def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
     """Yields each flag with its meaning and default; those of a nameless table as if they were the options' own."""
     meanings = field_meanings(get_origin(options) or options)
     for field in msgspec.structs.fields(options):
-        value, meaning = getattr(default, field.name, field.default), meanings.get(field.name, "")
+        own = field.default if field.default_factory is msgspec.NODEFAULT else None
+        value, meaning = getattr(default, field.name, own), meanings.get(field.name, "")
         kind, *markers = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
         name = field.name.replace("_", "-")
         argument: Any = next((marker for marker in markers if hasattr(marker, "metavar")), tyro.conf.arg())

@@ -84,6 +84,8 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
     with redirect_stdout(io.StringIO()) as told:
         assert main(small_run(store, out)) == 0
+    found = [test.get("p_value") for test in json.loads((out / "results.json").read_text())["training"]["comparisons"]]
+    assert f"{len(found)} differences between phases {len(found) - found.count(None)} could be" in told.getvalue()
     assert "results.md lists them" in told.getvalue() and "against SFT, T 0.6" in (out / "results.md").read_text()
     return out
 

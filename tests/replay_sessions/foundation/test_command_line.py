@@ -200,12 +200,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         seed: The seed.
         keep: Keep the rest; on by default.
         table: A table.
+        more: What else.
     """
 
     source: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SOURCE|NAME")]]
     words: tuple[str, ...] = ("a" * 60, "b" * 60)
     seed: int = 0
     keep: bool = True
+    more: dict[str, int] = {}
     table: Table = Table()
     kind: Annotated[Nameless, tyro.conf.arg(name="")] = Nameless()
 
@@ -222,6 +224,7 @@ def test_short_help_has_a_line_for_each_own_flag(capsys: pytest.CaptureFixture[s
         "  --words            Which words count",
         "  --seed             The seed (default: 0)",
         "  --no-keep          Keep the rest",
+        "  --more             What else",
         "  --recipe           How it is read (default: plain)",
         "",
         "Further flags: --table.*. --help-all explains every flag.",
