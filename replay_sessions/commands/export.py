@@ -1,5 +1,6 @@
 """Writes a store in another form.
 
+Examples:
   shop-r1 export hub stores/mine --out mine_for_the_hub
   shop-r1 export minari stores/mine --out datasets
 """
