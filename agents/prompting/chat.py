@@ -39,7 +39,7 @@ class Completion(NamedTuple):
         text: Its reply.
         finish_reason: The reason why it ended, in the API's words: stop, length, …
         is_refusal: The server marked the text as a refusal.
-        tokens: Read and written; None where the server does not report them (its characters are counted then).
+        tokens: Read and written; None where the server does not report them (a quarter of its characters counts then).
     """
 
     text: str
@@ -60,7 +60,8 @@ class Chat:
     """A model that answers requests; threads may share it.
 
     Attributes:
-        counts: Of its answers: `answers`, `cut`, `refused`, `tokens` (read and written), and what callers count.
+        counts: Of its answers: `answers`, `cut`, `refused`, `tokens` (read and written), `estimated` (those without
+            tokens), and what callers count.
     """
 
     def __init__(self, options: ChatOptions) -> None:
@@ -107,7 +108,8 @@ class Chat:
         self._failures_in_a_row = 0
         self.count(
             answers=1,
-            tokens=completion.tokens or len(str(messages)) + len(completion.text),
+            tokens=completion.tokens or (len(str(messages)) + len(completion.text)) // 4,
+            estimated=not completion.tokens,
             cut=completion.finish_reason == "length",
             refused=completion.is_refusal,
         )
@@ -124,6 +126,8 @@ class Chat:
         """Tells users about all answers so far."""
         counts = self.counts
         remarks = [f"{counts['answers']:,} answers from the server, {counts['tokens']:,} tokens read and written"]
+        if counts["estimated"]:
+            remarks.append(f"tokens not reported: a quarter of the characters of {counts['estimated']:,} answers")
         if counts["cut"]:
             remarks.append(f"cut at max_new_tokens={self.options.max_new_tokens}: {counts['cut']:,} replies")
         if counts["refused"]:

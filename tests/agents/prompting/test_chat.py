@@ -179,12 +179,14 @@ def test_after_many_requests_in_a_row_without_an_answer_nothing_is_sent(
         assert len(server.received) == (8 if response else 0)
 
 
-@pytest.mark.parametrize(("tokens", "sent"), [(120, 3), (None, 1)])
-def test_nothing_is_sent_beyond_the_token_limit(make_prompting: MakeAgent, tokens: int | None, sent: int) -> None:
-    """Where the server reports no tokens, characters are counted: of these requests over 1,000 each."""
+@pytest.mark.parametrize(("tokens", "limit"), [(120, 300), (None, 1000), (0, 1000)])
+def test_nothing_is_sent_beyond_the_token_limit(make_prompting: MakeAgent, tokens: int | None, limit: int) -> None:
+    """Where the server reports no tokens, a quarter of the characters counts: 334 to 499 of each of these requests."""
     with ScriptedServer(completion(tokens=tokens)) as server:
-        agent = make_prompting(server, token_limit=300)
+        agent = make_prompting(server, token_limit=limit)
         replies = [answer(agent, page(number)) for number in range(5)]
-        assert [reply == REPLY for reply in replies] == [True] * sent + [False] * (5 - sent)
+        assert [reply == REPLY for reply in replies] == [True, True, True, False, False]
         assert str(replies[-1]).startswith("token limit: ")
-        assert len(server.received) == sent
+        assert len(server.received) == 3
+        estimated = "tokens not reported: a quarter of the characters of 3 answers"
+        assert (estimated in agent.remarks()) == (not tokens)
