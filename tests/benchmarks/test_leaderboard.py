@@ -48,6 +48,13 @@ class Flaky:
 """
 
 
+@pytest.fixture
+def flaky(tmp_path: Path) -> str:
+    (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    (tmp_path / "down").touch()
+    return f"flaky={tmp_path}/flaky.py:Flaky"
+
+
 def run_main(*arguments: str | Path) -> int:
     return main([str(argument) for argument in arguments])
 
@@ -161,11 +168,9 @@ def test_what_was_not_asked_yet_is_asked(change: tuple[str, ...], copied: Path, 
 
 
 def test_failed_steps_are_counted_and_they_alone_asked_again(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flaky: str, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
-    (tmp_path / "down").touch()
-    call = ("--agents", f"flaky={tmp_path}/flaky.py:Flaky", "--store", store_path, "--out", tmp_path / "out")
+    call = ("--agents", flaky, "--store", store_path, "--out", tmp_path / "out")
     assert run_main(*call) == 0
     assert "the first: AgentFailed: connection refused" in capsys.readouterr().out
     row = by_label(tmp_path / "out")["flaky"]["row"]
@@ -181,13 +186,10 @@ def test_failed_steps_are_counted_and_they_alone_asked_again(
 
 
 def test_a_run_of_errors_alone_is_no_success(
-    store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flaky: str, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "flaky.py").write_text(FLAKY, encoding="utf-8")
-    (tmp_path / "down").touch()
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
-    agents = f"flaky={tmp_path}/flaky.py:Flaky,majority"
-    assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 1
+    assert run_main("--agents", f"{flaky},majority", "--store", store_path, "--out", tmp_path / "out") == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
 
 

@@ -56,6 +56,11 @@ def calls(paid: Path) -> list[str]:
     return bill.read_text(encoding="utf-8").split() if bill.exists() else []
 
 
+def kept_file(tmp_path: Path) -> Path:
+    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    return kept
+
+
 def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
     agent = f"paid={paid}:Paid{arguments}"
     assert main(["--agents", agent, "--store", str(store), "--out", str(out), *more]) == 0
@@ -145,7 +150,7 @@ def test_a_torn_last_line_is_asked_again_alone(
     paid: Path, store_path: Path, tmp_path: Path, cut: int, lost: int
 ) -> None:
     whole = rank(paid, store_path, tmp_path / "out")
-    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    kept = kept_file(tmp_path)
     content = kept.read_bytes()
     kept.write_bytes(content[:-cut])
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == lost
@@ -159,7 +164,7 @@ def test_steps_under_other_conditions_are_moved_away(
     paid: Path, store_path: Path, tmp_path: Path, change: tuple[str, ...]
 ) -> None:
     whole = rank(paid, store_path, tmp_path / "out")
-    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    kept = kept_file(tmp_path)
     content = kept.read_bytes()
     assert rank(paid, store_path, tmp_path / "out", *change)["new_steps"] == (whole["row"]["steps"] if change else 0)
     before = kept.with_name("steps.jsonl.before")
@@ -205,7 +210,7 @@ def test_a_line_that_cannot_be_read_costs_its_own_step(
     paid: Path, store_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = rank(paid, store_path, tmp_path / "out")
-    (kept,) = (tmp_path / "out").rglob("steps.jsonl")
+    kept = kept_file(tmp_path)
     lines = kept.read_bytes().splitlines(keepends=True)
     kept.write_bytes(b"".join([*lines[:4], b'{"session_id": "s", "step_index": 1, "reply": 3}\n', *lines[5:]]))
     again = rank(paid, store_path, tmp_path / "out")

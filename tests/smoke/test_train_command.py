@@ -39,26 +39,10 @@ from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
+from tests.train.small_run import SMALL, SMALL_FLAGS
 from tests.train.tiny_gguf import write_gguf
 
 pytestmark = pytest.mark.long
-
-SMALL = {
-    "sft.stages.0.steps": 3,
-    "sft.stages.1.steps": 3,
-    "sft.stages.2.steps": 3,
-    "sft.sessions-per-batch": 4,
-    "grpo.steps": 4,
-    "grpo.sessions-per-batch": 2,
-    "grpo.num_generations": 3,
-    "model.tiny.hidden-size": 32,
-    "model.tiny.layers": 1,
-    "model.tokenizer.min-count": 2,
-    "validation.sessions": 6,
-    "validation.times": 1,
-    "evaluation.sessions": 6,
-    "threads": 1,
-}
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +59,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def small_run(store: Path, out: Path) -> list[str]:
-    flags = [word for key, value in SMALL.items() for word in (f"--{key}", str(value))]
-    return ["--store", str(store), "--out", str(out), "--seed", "7", *flags]
+    return ["--store", str(store), "--out", str(out), "--seed", "7", *SMALL_FLAGS]
 
 
 @pytest.fixture(scope="module")
@@ -215,8 +198,7 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", rows_names())
 def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) -> None:
-    flags = [word for key, value in SMALL.items() if "sft-longer" not in key for word in (f"--{key}", str(value))]
-    assert main(["--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *flags]) == 0
+    assert main(["--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *SMALL_FLAGS]) == 0
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     config = load_preset("tiny_cpu", rows)
     labels = {entry["spec"]["label"] for entry in results["entries"]}

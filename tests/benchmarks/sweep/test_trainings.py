@@ -23,26 +23,11 @@ from replay_sessions.foundation.locks import working_alone_in
 from shop_env.evaluation.steps_file import read_lines
 from tests.demo_stores import demo_store_at
 from tests.processes import run_python
+from tests.train.small_run import SMALL_FLAGS
 
 pytestmark = pytest.mark.long
 
-SMALL = {
-    "sft.stages.0.steps": 3,
-    "sft.stages.1.steps": 3,
-    "sft.stages.2.steps": 3,
-    "sft.sessions-per-batch": 4,
-    "grpo.steps": 3,
-    "grpo.sessions-per-batch": 2,
-    "grpo.num_generations": 3,
-    "model.tiny.hidden-size": 32,
-    "model.tiny.layers": 1,
-    "model.tokenizer.min-count": 2,
-    "validation.sessions": 4,
-    "validation.times": 1,
-    "threads": 1,
-    "evaluation.sessions": 6,
-}
-FLAGS = [word for key, value in SMALL.items() for word in (f"--{key}", str(value))] + ["--watch"]
+FLAGS = [*SMALL_FLAGS, "--watch"]
 CHECKPOINT = "model.safetensors"
 
 
@@ -96,7 +81,7 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     assert found["tested"]["sessions"] == 6
     assert any("One seed" in note for note in found["notes"])
     assert found["runs"]["shop_r1/seed3"]["store"]["sessions"] == 60
-    assert found["runs"]["shop_r1/seed3"]["config"]["grpo"]["steps"] == 3
+    assert found["runs"]["shop_r1/seed3"]["config"]["grpo"]["steps"] == 4
     text = (figure_2 / "shop_r1_figure2.md").read_text(encoding="utf-8")
     assert "| T 0.7 |" in text and "28.63" in text
     with (figure_2 / "shop_r1_figure2.csv").open(encoding="utf-8", newline="") as file:

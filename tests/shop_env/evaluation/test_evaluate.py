@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -127,13 +128,17 @@ def test_batches_run_across_sessions_and_give_the_same_records(planted_store: Se
     assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
 
 
+def evaluate_kept(store: SessionStore, file: Path, agent: Scripted) -> list[StepRecord]:
+    """Goes on where the file ends."""
+    prepare(file, {"seed": 0}, {}, fresh=False, retry_errors=False)
+    with StepsFile(file) as steps:
+        return evaluate(agent, store, "test", steps=steps)
+
+
 def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
     planted_store: SessionStore, tmp_path: Path
 ) -> None:
-    def asked(agent: Batched) -> list[StepRecord]:
-        prepare(tmp_path / "steps.jsonl", {"seed": 0}, {}, fresh=False, retry_errors=False)
-        with StepsFile(tmp_path / "steps.jsonl") as steps:
-            return evaluate(agent, planted_store, "test", steps=steps)
+    asked = partial(evaluate_kept, planted_store, tmp_path / "steps.jsonl")
 
     class Whole(Batched):
         reads_whole_sessions = True  # as the project's language models do
@@ -158,9 +163,7 @@ def test_a_stopped_evaluation_asks_one_by_one_only_what_is_missing_and_no_failur
 ) -> None:
     def asked(*replies: str | BaseException) -> tuple[list[StepRecord], int]:
         agent = Scripted(*replies)
-        prepare(tmp_path / "steps.jsonl", {"seed": 0}, {}, fresh=False, retry_errors=False)
-        with StepsFile(tmp_path / "steps.jsonl") as steps:
-            return evaluate(agent, planted_store, "test", steps=steps), len(agent.seen)
+        return evaluate_kept(planted_store, tmp_path / "steps.jsonl", agent), len(agent.seen)
 
     with pytest.raises(KeyboardInterrupt):
         asked(RED, AgentFailed("too long"), BLUE, KeyboardInterrupt())
