@@ -34,11 +34,9 @@ def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
     """Adds an adapter, which changes no output yet and is all that is trained.
 
     Raises:
-        BadConfig: The model was built here, so that no base could be loaded again, or has no such layers.
+        BadConfig: The model has no such layers.
         MissingExtra: peft is not installed.
     """
-    if not model.name_or_path:
-        raise BadConfig("lora is for a model that can be loaded again beside its adapter; give model.path.")
     peft_config = build_peft_config(config)
     from peft import get_peft_model  # noqa: PLC0415 - an extra, which the line above has met
 

@@ -77,10 +77,7 @@ def build_on_meta(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
         enable_tree_attention(model)
-        if lora is None:
-            return model
-        model.name_or_path = "none"
-        return add_adapter(model, lora, seed=0)
+        return model if lora is None else add_adapter(model, lora, seed=0)
 
 
 def estimate_memory(

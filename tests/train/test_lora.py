@@ -90,11 +90,6 @@ def test_only_the_layers_that_are_named_get_matrices(base: Path) -> None:
         fresh(base, LoraConfig(target_modules=("no_such",)))
 
 
-def test_a_model_made_from_nothing_has_no_base_to_load_again(tiny: Tiny) -> None:
-    with pytest.raises(BadConfig, match=r"give model\.path"):
-        add_adapter(tiny.plain_model(), LORA, seed=0)
-
-
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_the_reference_is_the_policy_at_the_beginning_in_the_same_model(
     base: Path, packed: PackedTrees, autocast: torch.dtype | None
