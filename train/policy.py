@@ -24,9 +24,8 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -41,8 +40,7 @@ from train.memory import LOGITS_BYTES
 from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_states
 
 
-@dataclass(frozen=True)
-class PolicyStats:
+class PolicyStats(NamedTuple):
     """Per reply token (N,).
 
     Attributes:
@@ -59,12 +57,11 @@ class PolicyStats:
 
     def detach(self) -> "PolicyStats":
         """A copy without gradient."""
-        return replace(self, log_probs=self.log_probs.detach())
+        return self._replace(log_probs=self.log_probs.detach())
 
     def of(self, tokens: slice | Tensor) -> "PolicyStats":
         """The statistics of some of the tokens."""
-        columns = (self.log_probs, self.entropy, self.self_certainty, self.own_log_probs)
-        return PolicyStats(*(column[tokens] for column in columns))
+        return PolicyStats(*(column[tokens] for column in self))
 
 
 def log_probabilities(
@@ -175,6 +172,7 @@ class Policy(nn.Module):
         self.training = model.training and adapter is None
         self._autocast, self._adapter = autocast, adapter
         self._head_precision = head_precision
+        self._precision: dict[str, Any] = {"autocast": autocast, "head_precision": head_precision}
         self.attention = attention
         self._keeps_attention = gradient_checkpointing and keeps_attention
         if autocast is not None:
@@ -289,13 +287,6 @@ class Policy(nn.Module):
         else:
             model = copy.deepcopy(model).requires_grad_(False).eval()
         return Policy(model, **self._precision, adapter=adapter, attention=self.attention)
-
-    @property
-    def _precision(self) -> dict[str, Any]:
-        return {
-            "autocast": self._autocast,
-            "head_precision": self._head_precision,
-        }
 
 
 class _KeptProducts:
