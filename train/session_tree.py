@@ -148,17 +148,13 @@ class PackedTrees:
 
     def to(self, device: torch.device | str) -> "PackedTrees":
         """A copy on another device."""
-        return self.map(lambda tensor: to_device(tensor, device))
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> "PackedTrees":
-        """A copy with `function` applied to every tensor."""
 
         def of_group(group: PackedGroup) -> PackedGroup:
-            return group if group.paths is None else replace(group, paths=function(group.paths))
+            return group if group.paths is None else replace(group, paths=to_device(group.paths, device))
 
         spans = tuple(replace(span, groups=tuple(map(of_group, span.groups))) for span in self.spans)
         names = ("input_ids", "position_ids", "predicted_from", "targets")
-        tensors: dict[str, Any] = {name: function(getattr(self, name)) for name in names}
+        tensors: dict[str, Any] = {name: to_device(getattr(self, name), device) for name in names}
         # What was prepared for the old tensors must not serve the new ones.
         return replace(self, **tensors, spans=spans, _attentions={})
 

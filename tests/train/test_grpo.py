@@ -172,7 +172,7 @@ def test_an_empty_rationale_earns_no_self_certainty_and_is_counted(tiny: Tiny) -
     step = trunk.replies[1]
     group = group_of(tiny, [format_reply(rationale, step.action) for rationale in ("I look at it.", "")], step)
     (micro_batch,) = micro_batches([group], 10_000)
-    certain = PolicyStats(*torch.full((4, group.reply_tokens), 20.0))
+    certain = PolicyStats(*torch.full((4, len(micro_batch.packed.targets)), 20.0))
     trainer = trainer_of(tiny.model, tiny.model, tiny)
     (with_reason, without), certainties = trainer.rewards(micro_batch.rollouts, certain)
     assert certainties == [20.0, 0.0]

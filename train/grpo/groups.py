@@ -83,10 +83,6 @@ class Group:
         return sum(hits) / len(hits)
 
     @property
-    def reply_tokens(self) -> int:
-        return sum(len(rollout.tokens) for rollout in self.rollouts)
-
-    @property
     def is_informative(self) -> bool:
         """True where rewards can differ: by their actions, or by the rationales that the logged action follows."""
         measured = [None if rollout.logged is None else rollout.rewarded_tokens for rollout in self.rollouts]
