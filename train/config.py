@@ -87,9 +87,14 @@ class SftConfig(Config):
         if not self.stages:
             raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
 
-    def in_steps(self, trunks: Sequence[SessionTokens]) -> "SftConfig":
-        """The same with every stage's length in steps, as many as its epochs of these sessions take."""
-        per_epoch = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "").batches_per_epoch
+    def in_steps(self, trunks: Sequence[SessionTokens], share: float = 1.0) -> "SftConfig":
+        """The same with every stage's length in steps, as many as its epochs of sessions take.
+
+        Args:
+            share: Of the sessions, those whose trunks are given.
+        """
+        plan = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "")
+        per_epoch = plan.batches_per_epoch / share
         stages = (
             SftStage(
                 steps=max(1, round(stage.epochs * per_epoch)) if stage.epochs else stage.steps, replies=stage.replies

@@ -126,8 +126,7 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
     assert numbers is not None, "it trains"
     if isinstance(numbers, SftConfig):
         whole = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
-        per_epoch = whole.batches_per_epoch / share
-        steps = sum(stage.steps or max(1, round((stage.epochs or 0) * per_epoch)) for stage in numbers.stages)
+        steps = numbers.in_steps(trunks, share).total_steps
         return Work(steps, [whole.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
     plan, reward = grpo_plan(trunks, numbers, seed), phase.get_reward(config.reward_config)
     objective = load_objective(phase.method, reward.kind)
