@@ -89,7 +89,7 @@ def action_mix(evidence: Evidence) -> Table:
         "Kinds of action, percent of steps; clicks by what is clicked",
         [Column(kind.replace("_", " "), "percent", kind) for kind in kinds],
         {label: [count[kind] / max(count.total(), 1) for kind in kinds] for label, count in counts.items()},
-        *_kind_notes(evidence),
+        agreement_note(evidence.records[evidence.labels[0]]),
     )
 
 
@@ -116,21 +116,15 @@ def fidelity(evidence: Evidence) -> Table:
             for label in evidence.labels
             if (whole := population_fidelity(logged, _traces(evidence, label))) is not None
         },
-        *_kind_notes(evidence),
+        agreement_note(evidence.records[evidence.labels[0]]),
     )
 
 
 def _agent_table(
-    name: str, title: str, numbers: Sequence[Column], cells: Mapping[str, Sequence[Cell]], *notes: str
+    name: str, title: str, numbers: Sequence[Column], cells: Mapping[str, Sequence[Cell]], note: str | None = None
 ) -> Table:
-    rows = [[label, *row] for label, row in cells.items()]
+    rows, notes = [[label, *row] for label, row in cells.items()], [note] if note else []
     return Table(name=name, title=title, columns=[Column("agent"), *numbers], rows=rows, notes=notes)
-
-
-def _kind_notes(evidence: Evidence) -> list[str]:
-    """Returns how often kinds of click by name are the log's own, where it has them."""
-    note = agreement_note(evidence.records[evidence.labels[0]])
-    return [] if note is None else [note]
 
 
 def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
