@@ -156,8 +156,7 @@ def _open_store(options: Verify) -> SessionStore:
 
 def _compare(options: Compare) -> int:
     comparisons = compare(options)
-    cluster = options.cluster or read_log(options.folder, trust=None).config.cluster
-    print_results(compare_table(comparisons, options, cluster), *minimum_differences(comparisons, cluster))
+    print_results(compare_table(comparisons, options), *minimum_differences(comparisons))
     return 0
 
 

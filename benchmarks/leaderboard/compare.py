@@ -59,10 +59,10 @@ class Compare(Record):
 
 
 class Compared(NamedTuple):
-    """A metric's two values, and their difference."""
+    """A metric's two values, None where an agent has none, and their difference."""
 
-    first: float
-    second: float
+    first: float | None
+    second: float | None
     difference: Comparison
 
 
@@ -96,11 +96,10 @@ def compare(options: Compare) -> list[Compared]:
         for metric in options.metrics
     ]
     first, second = (step_metrics(side, preset) for side in records.values())
-    nan = float("nan")
-    return [Compared(first.get(d.metric, nan), second.get(d.metric, nan), d) for d in adjusted(differences)]
+    return [Compared(first.get(d.metric), second.get(d.metric), d) for d in adjusted(differences)]
 
 
-def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: str) -> Table:
+def compare_table(comparisons: Sequence[Compared], options: Compare) -> Table:
     """A row for each metric."""
     second, other = options.second, options.second_folder or options.folder
     log, other_log = (read_log(each, trust=options.trust) for each in (options.folder, other))
@@ -126,7 +125,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
         ],
         notes=[
             f"Percent and points; reward: {describe_scale(log.config.reward_config)}; in brackets 95% intervals.",
-            f"p: CR2 t test over {cluster}s; Holm p: adjusted for the metrics above; significant: Holm p ≤ 0.05.",
+            f"p: CR2 t test over {options.cluster or log.config.cluster}s; Holm p: adjusted for the metrics above; significant: Holm p ≤ 0.05.",
             *(
                 f"{row.label} gave no reply at {row.errors} of {row.steps + row.errors} steps, which count as misses"
                 for row in rows
@@ -137,14 +136,14 @@ def compare_table(comparisons: Sequence[Compared], options: Compare, cluster: st
     )
 
 
-def minimum_differences(comparisons: Sequence[Compared], cluster: str) -> Iterator[str]:
+def minimum_differences(comparisons: Sequence[Compared]) -> Iterator[str]:
     """Describes the smallest difference that these steps could have shown."""
     for *_, test in comparisons:
         if test.smallest_difference is None:
             continue
         difference = format_cell(test.smallest_difference, difference_unit(test.metric)).lstrip("+")
         yield (
-            f"{test.metric}: on {test.steps} steps of {test.clusters} {cluster}s a difference of {difference} is "
+            f"{test.metric}: on {test.steps} steps of {test.clusters} {test.cluster}s a difference of {difference} is "
             "detected with 80% probability"
         )
 

@@ -107,13 +107,14 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     store = SessionStore.open(config.store)
     store.check_content()
     evaluation, folder = config.evaluation, config.folder
-    for spec in agent_specs(config.agents, no_page=config.no_page):
+    specs = agent_specs(config.agents, no_page=config.no_page)
+    for spec in specs:
         if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):
             check_model(path)
     evaluation.check_functions()
     agents = [
         agent_to_evaluate(spec, config, store, reply_identity(spec, config.context, store, config.seed))
-        for spec in agent_specs(config.agents, no_page=config.no_page)
+        for spec in specs
     ]
     keys, entries = evaluation.keys(store), []
     with working_alone_in(folder):

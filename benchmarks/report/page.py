@@ -46,12 +46,11 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
     """Writes all of them, and the table for a paper, and returns their paths."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "paper.tex"]
-    replace_file(written[0], paper_latex(evidence, columns))
-    for table in tables:
-        written.append(folder / f"{table.name}.csv")
-        replace_file(written[-1], table.csv())
-    return written
+    texts = {folder / f"{table.name}.csv": table.csv() for table in tables}
+    texts[folder / "paper.tex"] = paper_latex(evidence, columns)
+    for path, text in texts.items():
+        replace_file(path, text)
+    return [*texts]
 
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
@@ -194,7 +193,7 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
             charts.append(_whisker_chart(f"Differences in {words}, each minus {best.label}", from_best, False))
         if others:
             charts.append(_whisker_chart(f"Differences in {words}, the run's own comparisons", others, True))
-    return [chart | {"open": index == 0} for index, chart in enumerate(charts)]
+    return charts
 
 
 def _whisker_chart(title: str, comparisons: Sequence[Comparison], names_second: bool) -> dict[str, Any]:

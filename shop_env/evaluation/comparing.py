@@ -31,6 +31,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
     Attributes:
         first, second: The labels of the two.
         metric: Its name, as in `figures`.
+        cluster: What interval and test count.
         holm_p_value: The p value, adjusted for all metrics compared of the same two.
         by_seed: The difference in each seed, where there are several.
         equal_within: The smallest margin within which two one-sided tests at 5% find the two equal.
@@ -39,6 +40,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
     first: str
     second: str
     metric: str
+    cluster: Cluster = "user"
     holm_p_value: float | None = None
     by_seed: tuple[float, ...] = ()
     equal_within: float | None = None
@@ -58,7 +60,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
         if not self.steps:
             return "one of them has no such figure"
         if self.p_value is None:
-            return f"not tested: fewer than {MIN_CLUSTERS} users"
+            return f"not tested: fewer than {MIN_CLUSTERS} {self.cluster}s"
         return {1: "significantly better", 0: "not significant", -1: "significantly worse"}[self.sign]
 
     def text(self) -> str:
@@ -70,7 +72,7 @@ class Comparison(PairedTest, frozen=True, kw_only=True):
         tested = ""
         if self.p_value is not None:
             adjusted = "" if self.holm_p_value is None else f", Holm {self.holm_p_value:.2g}"
-            tested = f" (p {self.p_value:.2g}{adjusted}, {self.clusters} users)"
+            tested = f" (p {self.p_value:.2g}{adjusted}, {self.clusters} {self.cluster}s)"
         seeds = ", ".join(format_cell(value, difference_unit(self.metric)) for value in self.by_seed)
         seeds = f", by seed {seeds}" if len(self.by_seed) > 1 else ""
         equal = ""
@@ -96,7 +98,7 @@ def compare_records(
     """
     test = paired_test(records[first], records[second], metric, cluster=cluster, preset=preset)
     test = test or PairedTest(difference=float("nan"), clusters=0, steps=0)
-    return Comparison(first=first, second=second, metric=metric, **msgspec.structs.asdict(test))
+    return Comparison(first=first, second=second, metric=metric, cluster=cluster, **msgspec.structs.asdict(test))
 
 
 def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
