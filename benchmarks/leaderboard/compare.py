@@ -125,7 +125,8 @@ def compare_table(comparisons: Sequence[Compared], options: Compare) -> Table:
         ],
         notes=[
             f"Percent and points; reward: {describe_scale(log.config.reward_config)}; in brackets 95% intervals.",
-            f"p: CR2 t test over {options.cluster or log.config.cluster}s; Holm p: adjusted for the metrics above; significant: Holm p ≤ 0.05.",
+            f"p: CR2 t test over {options.cluster or log.config.cluster}s; Holm p: adjusted for the metrics "
+            "above; significant: Holm p ≤ 0.05.",
             *(
                 f"{row.label} gave no reply at {row.errors} of {row.steps + row.errors} steps, which count as misses"
                 for row in rows
