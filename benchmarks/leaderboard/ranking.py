@@ -29,7 +29,6 @@ from shop_env.evaluation.results import intervals_text, results_table
 from shop_env.evaluation.results_file import EvaluationLog, folder_name, write_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.evaluation.steps_file import Identity
 from shop_env.metrics import metric_preset
 from shop_env.metrics.choices import Invalid, Mean, TextMatch
 from train.model_paths import check_model
@@ -112,10 +111,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
         if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):
             check_model(path)
     evaluation.check_functions()
-    agents = [
-        agent_to_evaluate(spec, config, store, reply_identity(spec, config.context, store, config.seed))
-        for spec in specs
-    ]
+    agents = [agent_to_evaluate(spec, config, store) for spec in specs]
     keys, entries = evaluation.keys(store), []
     with working_alone_in(folder):
         for agent in agents:
@@ -133,15 +129,13 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     return log
 
 
-def agent_to_evaluate(
-    spec: AgentSpec, config: LeaderboardConfig, store: SessionStore, identity: Identity
-) -> AgentToEvaluate:
+def agent_to_evaluate(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> AgentToEvaluate:
     """Returns an agent of a leaderboard; a misspelt one is reported now, and not after hours of work."""
     return AgentToEvaluate(
         spec=spec,
         name=spec.label,
         context=config.context,
-        identity=identity,
+        identity=reply_identity(spec, config.context, store, config.seed),
         build=partial(build_agent, spec, store, config.context, config.step_time_limit_s),
         config=config.evaluation,
         store=store,

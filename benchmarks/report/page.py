@@ -189,8 +189,9 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
         tests = [test for test in compared if test.metric == metric]
         from_best = [test for test in tests if best is not None and test.second == best.label]
         others = [test for test in tests if test not in from_best]
-        if best is not None and from_best:
-            charts.append(_whisker_chart(f"Differences in {words}, each minus {best.label}", from_best, False))
+        if from_best:
+            title = f"Differences in {words}, each minus {from_best[0].second}"
+            charts.append(_whisker_chart(title, from_best, False))
         if others:
             charts.append(_whisker_chart(f"Differences in {words}, the run's own comparisons", others, True))
     return charts

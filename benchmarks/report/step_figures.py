@@ -240,7 +240,7 @@ def _misses(judged: Sequence[JudgedStep]) -> list[str]:
     return [f"Of its {total:,} misses: {'; '.join(parts)}."]
 
 
-def differences_table(comparisons: Sequence[Comparison], over: str = "users") -> Table:
+def differences_table(comparisons: Sequence[Comparison], over: str) -> Table:
     """Builds the table of all differences, with intervals `over` users or sessions."""
     return Table(
         name="differences",

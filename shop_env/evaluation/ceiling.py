@@ -33,10 +33,8 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
     that weigh no steps and count no other texts as exact.
     """
     choices = metric_preset(config.metrics)
-    if choices.weighting or choices.text != "exact":
-        return []
     shown = shoppers_context(store, config.context, first_action=config.first_action)
-    if shown is None:
+    if shown is None or choices.weighting or choices.text != "exact":
         return []
     context, knowing = shown
     is_known = (context.goal, context.persona) == ("shown", "matched") and context.budget is None

@@ -48,13 +48,13 @@ class Grounding:
         elif 2 * self._nameless_pages > self._pages:
             cause = (
                 "most pages hold no element with a name: give their notation under [page] of the mapping, or, if they "
+                'are raw, pages = "raw"'
             )
-            cause += 'are raw, pages = "raw"'
         elif 2 * self._not_found > targets:
             cause = (
                 "most are not found by what the log gives (rejected.jsonl has the reasons): save pages as the browser "
+                "shows them, when its scripts have run"
             )
-            cause += "shows them, when its scripts have run"
         else:
             cause = "the log names elements otherwise than its pages do: map `name` to the field with the pages' names"
         share = f"only {on_page:,} of the first {targets:,} targets ({on_page / targets:.0%})"

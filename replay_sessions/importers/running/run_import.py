@@ -7,7 +7,7 @@ Memory is bounded by the parts in flight, not by the source. An import that is s
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, assert_never, get_args
+from typing import assert_never
 
 import msgspec
 
@@ -74,13 +74,12 @@ def _read_items(
         on_progress(batch.size)
 
 
-def _checked(item: Any, number: int) -> Imported:
+def _checked(item: object, number: int) -> Imported:
     """Returns what an importer yielded, rejected where a field has another type: Structs are made unchecked."""
     try:
-        if not isinstance(item, get_args(Imported)):
+        if not isinstance(item, Imported):
             raise TypeError(f"a {type(item).__name__} is no Session, Rejected or LeftOut")
-        checked: Imported = msgspec.convert(msgspec.to_builtins(item), type(item))
-        return checked
+        return msgspec.convert(msgspec.to_builtins(item), type(item))
     except (TypeError, msgspec.ValidationError) as error:
         return Rejected(where=f"item {number} of the importer", reason=str(error))
 
