@@ -5,6 +5,7 @@ forward pass. What is computed again to save memory, and the optimizer's step, d
 """
 
 from collections.abc import Iterable
+from operator import add
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -20,7 +21,7 @@ class Work(NamedTuple):
     pairs: int = 0
 
     def __add__(self, other: "Work") -> "Work":  # type: ignore[override]  # no concatenation
-        return Work(*(one + another for one, another in zip(self, other, strict=True)))
+        return Work(*map(add, self, other))
 
 
 class FlopCounter:

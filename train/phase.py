@@ -187,7 +187,7 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Progress:
     for name, tensor in model_tensors(phase.model).items():
         tensor.copy_(distribute_like(tensors[f"model/{name}"], tensor))
     trainer.optimizer.load((name.removeprefix(MOMENTS), tensors[name]) for name in tensors if name.startswith(MOMENTS))
-    return msgspec.convert({key: value for key, value in state.items() if key != "phase"}, Progress)
+    return msgspec.convert(state, Progress)
 
 
 class _Stop:

@@ -125,7 +125,7 @@ class RunLog:
     def info(self, text: str) -> None:
         """One line on the terminal."""
         if self._console.is_terminal:
-            self._progress.console.print(text, highlight=False)
+            self._console.print(text, highlight=False)
         else:
             sys.stderr.write(text + "\n")
             sys.stderr.flush()

@@ -131,12 +131,11 @@ def page_shares(trunks: Sequence[SessionTokens], targets: Mapping[str, int], *, 
     total = max(1.0, sizes.sum())
     shares = [Estimate(float(value)) for value in counts.sum(axis=0) / total]
     if is_sample:
-        errors = [
-            value_error((row - share.value * sizes) / total, sizes / total)
-            for row, share in zip(counts.T, shares, strict=True)
-        ]
         shares = [
-            within_bounds(estimate(share.value, error), (0, 1)) for share, error in zip(shares, errors, strict=True)
+            within_bounds(
+                estimate(share.value, value_error((row - share.value * sizes) / total, sizes / total)), (0, 1)
+            )
+            for row, share in zip(counts.T, shares, strict=True)
         ]
     return PageShares(int(sizes.sum()), *shares)
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from itertools import groupby, repeat
 from typing import Any
 
-import msgspec
-
 from replay_sessions.schema import ACTION_CLASSES, Action, Click
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match, unlogged_fields
-from shop_env.reward.score import NOTHING
+from shop_env.reward.score import NOTHING, TERM_NAMES
 from train.flops import Work, causal_pairs
 from train.grpo.likelihood import logged_continuations
 from train.grpo.loss import is_informative
@@ -160,9 +158,6 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
     return trees
 
 
-_CERTAINTY_FIELDS = ("self_certainty", "self_certainty_weight")  # of a breakdown, not of a reply's text
-
-
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
     """Rewards, parse results and action types of the sampled replies of a batch; of none where nothing is sampled."""
     logged = _action_shares("logged", [group.step.action for group in groups]) | {"groups": len(groups)}
@@ -173,10 +168,9 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
     readable = [rollout.reply for rollout in rollouts if isinstance(rollout.reply, Reply)]
     scorable = [group.exact for group in groups if not unlogged_fields(group.step.action)]
     count = len(rollouts)
-    breakdowns = [msgspec.structs.asdict(rollout.breakdown) for rollout in rollouts]
     metrics = _mean_and_deviation("action_reward", [rollout.action_reward for rollout in rollouts])
-    for term in (name for name in breakdowns[0] if name not in _CERTAINTY_FIELDS):
-        metrics |= _mean_and_deviation(f"reward_{term}", [breakdown[term] for breakdown in breakdowns])
+    for term in TERM_NAMES:
+        metrics |= _mean_and_deviation(f"reward_{term}", [getattr(rollout.breakdown, term) for rollout in rollouts])
     return {
         **metrics,
         "exact": sum(scorable) / max(len(scorable), 1),
