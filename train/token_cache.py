@@ -52,7 +52,6 @@ def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTo
 
 
 def _write(tokens: Path, index: Path, trunks: Iterable[SessionTokens]) -> None:
-    tokens.parent.mkdir(parents=True, exist_ok=True)
     entries = []
     end = 0
     with replacing(tokens) as partial, partial.open("wb") as file:

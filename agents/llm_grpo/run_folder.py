@@ -160,7 +160,6 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> Rationa
     coverage = rationale_coverage(store.sessions("train"), inferred=config.inferred)
     if problem := coverage.problem(config):
         raise BadConfig(problem)
-    folder.mkdir(parents=True, exist_ok=True)
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
     _write_record(folder, record | {"rationales": coverage._asdict()})
     return coverage

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData
 from agents.llm_grpo.evaluation import evaluate_shared
-from agents.local.policy_agent import PolicyAgent
+from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.store import SessionStore
 from shop_env.metrics import step_metrics
@@ -62,7 +61,7 @@ class TrainingRun:
         log: RunLog,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = usual_device()
         self.config, self.store, self.folder, self.log, self.ranks = config, store, folder, log, ranks
         self.results = self._finished_phases()
         self._data = TrainingData(config, store, folder / "tokens", log.info)
@@ -258,7 +257,6 @@ class TrainingRun:
             # vLLM reads the shape alone: weights are copied over before the first batch.
             shape = self.folder / "shape"
             if self.ranks.is_main:
-                shape.mkdir(exist_ok=True)
                 content = model.config.to_dict() | {"architectures": [type(model).__name__]}
                 replace_file(shape / "config.json", msgspec.json.encode(content))
             self.ranks.barrier()

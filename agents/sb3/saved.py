@@ -84,7 +84,6 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
     except (TypeError, msgspec.MsgspecError) as error:
         raise BadConfig(f"policy_kwargs {model.policy_kwargs} cannot be written as JSON: {error}") from error
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     # Clones: SB3 lists shared layers several times, and safetensors refuses tensors that share memory.
     weights = {name: tensor.detach().cpu().clone() for name, tensor in model.policy.state_dict().items()}
     with replacing(folder / WEIGHTS_FILE) as partial:

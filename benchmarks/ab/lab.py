@@ -121,7 +121,6 @@ def _walk_all(
     """
     content = msgspec.json.encode({**decided_by, "visits": visits, "max_steps": config.max_steps}, order="sorted")
     folder = config.out / "visits" / f"{folder_name(label)}-{blake2b(content, digest_size=4).hexdigest()}"
-    folder.mkdir(parents=True, exist_ok=True)
     decoder = msgspec.json.Decoder(VisitOutcome)
     by_variant: dict[str, list[VisitOutcome]] = {}
     for variant in (A, *config.changes):

@@ -24,7 +24,7 @@ from agents.llm_grpo.config import TrainConfig
 from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels, markdown
 from benchmarks.leaderboard.rerun import check_rerun
-from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.plugins import check_trusted, requires_extra
 from replay_sessions.store import SessionStore
@@ -134,8 +134,6 @@ def submit(
     mismatches = verify(folder, store, rerun=rerun, trust=trust)
     if not any(mismatches.values()):
         record = results / name
-        with writing(record):
-            record.parent.mkdir(parents=True, exist_ok=True)
         for file, suffix in ((LOG_FILE, ".json"), (TABLE_FILES[log.kind], ".md")):
             replace_file(record.with_name(record.name + suffix), _FOLDERS.sub(b"", (folder / file).read_bytes()))
     return mismatches

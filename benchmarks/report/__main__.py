@@ -24,7 +24,7 @@ from benchmarks.report.paper_table import chosen_columns
 from benchmarks.report.session_data import session_data
 from benchmarks.report.step_figures import differences, headline
 from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.progress import track
@@ -77,8 +77,6 @@ def _report(options: ReportOptions) -> None:
     data = session_data(evidence, judged, max_characters=int(options.max_megabytes * MEGABYTE) - FOR_FIGURES)
     page: str = render_page(evidence, compared, judged, headline(evidence, compared, judged), tables, data)
     out = options.out or options.folder / "report.html"
-    with writing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
     replace_file(out, page)
     if options.tables is not None:
         for path in write_tables(evidence, tables, columns, options.tables):

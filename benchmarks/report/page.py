@@ -34,7 +34,7 @@ from benchmarks.report.step_figures import (
     reward_terms,
     sample_rationales,
 )
-from replay_sessions.foundation.durable_files import replace_file, writing
+from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.reading import COMPARED, training_sentences
@@ -44,8 +44,6 @@ from train.curves import draw_curves
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
     """Writes all of them, and the table for a paper, and returns their paths."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     texts = {folder / f"{table.name}.csv": table.csv() for table in tables}
     texts[folder / "paper.tex"] = paper_latex(evidence, columns)
     for path, text in texts.items():

@@ -82,9 +82,7 @@ def replace_json(path: Path, value: object) -> None:
 
 
 def write_results(folder: Path, name: str, record: object, markdown: str) -> None:
-    """Leaves NAME.json and, for people, NAME.md in a folder, which is made where there is none."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    """Leaves NAME.json and, for people, NAME.md in a folder."""
     replace_json(folder / f"{name}.json", record)
     replace_file(folder / f"{name}.md", markdown)
 
@@ -93,12 +91,15 @@ def write_results(folder: Path, name: str, record: object, markdown: str) -> Non
 def replacing(path: Path) -> Iterator[Path]:
     """The file to write in place of `path`: it takes its name once it is whole and on the disk, or is gone.
 
+    Its folder is made where there is none.
+
     Raises:
         WriteFailed: The system refused; the old content is there.
     """
     partial = path.with_name(path.name + ".partial")
     try:
         with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             yield partial
             sync_file(partial)
             os.replace(partial, path)

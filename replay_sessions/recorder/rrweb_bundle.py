@@ -14,7 +14,7 @@ from base64 import b64decode
 from importlib.resources import files
 from pathlib import Path
 
-from replay_sessions.foundation.durable_files import cache_folder, replace_file, writing
+from replay_sessions.foundation.durable_files import cache_folder, replace_file
 from replay_sessions.foundation.errors import ImportFailed, MissingExtra
 
 PACKAGE = "@rrweb/record@2.1.6"
@@ -60,8 +60,6 @@ def fetch_recorder() -> bytes:
             reason = said.strip().partition("\n")[0]
             raise ImportFailed(f"npm brought no {PACKAGE} ({reason}): is the network there?") from error
         script = _unpacked(next(Path(folder).glob("*.tgz")).read_bytes())
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, script)
     return script
 

@@ -143,7 +143,6 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
     # Probabilities more than wanted are no harm.
     if fresh or header is None or header.identity not in (identity, identity | {"likelihood": True}):
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file():
                 path.replace(path.with_name(f"{path.name}.before"))
         header, lines, complete = Header(identity=identity, run=run), {}, False
