@@ -110,7 +110,7 @@ def test_what_is_there_is_neither_trained_nor_asked_again(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--grpo.steps", "5"], "grpo.steps: 3, now 5"),
+        (["--grpo.steps", "5"], "grpo.steps: 4, now 5"),
         (["--reward", "binary"], 'reward: "shop_r1", now "binary"'),
     ],
 )
