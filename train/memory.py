@@ -114,7 +114,9 @@ def estimate_memory(
 
     heads, kv_heads, width = get_head_shape(config)
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
-    layer = _layer_bytes(config, shape.tokens, rounded)
+    norms = 2 * hidden * (2 * EXACT + rounded)
+    # What a layer keeps for its backward pass.
+    layer = shape.tokens * (norms + ((3 * heads + 2 * kv_heads) * width + 4 * inner) * rounded)
     # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.
     backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
@@ -160,16 +162,6 @@ def fit_passes(
         passes = Passes(True, max(0, min(int(model.config.get_text_config().num_hidden_layers), layers)))
         return passes, estimate_memory(model, shape, passes, **options).peak
     return passes, peak
-
-
-def _layer_bytes(config: Any, tokens: int, rounded: int) -> float:
-    """Bytes that a layer keeps for its backward pass; `rounded` is the size of a number in products."""
-    hidden = int(config.hidden_size)
-    heads, kv_heads, width = get_head_shape(config)
-    inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
-    norms = 2 * hidden * (2 * EXACT + rounded)
-    attention = (3 * heads + 2 * kv_heads) * width * rounded
-    return tokens * (norms + attention + 4 * inner * rounded)
 
 
 def get_token_bytes(config: Any, itemsize: int) -> int:
