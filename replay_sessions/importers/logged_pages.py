@@ -107,11 +107,11 @@ class RawPage:
             return {value} & self._names, "the page has no element named"
         if column == "element_text":
             accepted = ("type",) if typed else ("click", "type")
-            wanted = _normal_text(value)
+            wanted = normal_text(value)
             names = {
                 element.name
                 for element in self.page.elements
-                if element.accepts in accepted and _normal_text(element.text) == wanted
+                if element.accepts in accepted and normal_text(element.text) == wanted
             }
             return names, _not_one(names, "reads")
         verb = _VERBS[column]
@@ -170,7 +170,8 @@ def _not_one(names: set[str], what: str) -> str:
     return f"{len(names)} elements ({several}), not one, {what}" if names else f"no element {what}"
 
 
-def _normal_text(text: str) -> str:
+def normal_text(text: str) -> str:
+    """A text that others are compared with, whatever their case and white space."""
     return " ".join(text.split()).casefold()
 
 

@@ -9,6 +9,7 @@ new or as long; else the only new value that is as long. Passwords are never loo
 
 from urllib.parse import parse_qsl, urlsplit
 
+from replay_sessions.importers.logged_pages import normal_text
 from replay_sessions.importers.rrweb.timeline import Act, Address
 
 _SURE = 3  # characters: a shorter text of the same length may be anything
@@ -46,7 +47,8 @@ def parse_parameters(address: str) -> list[tuple[str, str]]:
 
 def _is_sent(typed: Act, press: Act, values: list[tuple[str, str]]) -> bool:
     is_one_form = typed.kind == "type_and_submit" and typed.form_id is not None and typed.form_id == press.form_id
-    return is_one_form and not typed.is_masked and _plain(typed.text) in {_plain(value) for _, value in values}
+    sent = {normal_text(value) for _, value in values}
+    return is_one_form and not typed.is_masked and normal_text(typed.text) in sent
 
 
 def _unmask(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]]) -> str | None:
@@ -64,7 +66,3 @@ def _unmask(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]])
 def _length(text: str) -> int:
     """As a browser counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
