@@ -64,7 +64,7 @@ class Episode:
         session: Session,
         context: ContextConfig,
         reward: RewardConfig,
-        personas: Mapping[str, str] | None = None,
+        personas: Mapping[str, str] | None,
     ) -> None:
         self.session_id = session.session_id
         self.user_id = session.user_id

@@ -171,8 +171,8 @@ class ObservedSession:
     def __init__(
         self,
         session: Session,
-        context: ContextConfig = _DEFAULT_CONTEXT,
-        personas: Mapping[str, str] | None = None,
+        context: ContextConfig,
+        personas: Mapping[str, str] | None,
     ) -> None:
         self._pages = [*(step.page for step in session.steps), ""]
         self._past = [_past_step(step, context) for step in session.steps]

@@ -78,7 +78,7 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
     return tokenizer
 
 
-def load_weights(path: str, *, max_tokens: int | None = None, device: str = "cpu") -> Any:
+def load_weights(path: str, *, max_tokens: int | None, device: str) -> Any:
     """The model of `load_model`, without its tokenizer.
 
     Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight

@@ -69,7 +69,7 @@ def log_probabilities(
     output_weight: Tensor,
     *,
     targets: Tensor,
-    temperature: float = 1.0,
+    temperature: float,
 ) -> Tensor:
     """(N,) of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H), and nothing else."""
     return _in_chunks(hidden, output_weight, targets, temperature, None)[0]
@@ -80,7 +80,7 @@ def policy_stats(
     output_weight: Tensor,
     *,
     targets: Tensor,
-    temperature: float = 1.0,
+    temperature: float,
     definition: SelfCertainty = "kl_uniform_policy",
 ) -> PolicyStats:
     """Statistics of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H)."""
@@ -117,7 +117,7 @@ def _chunk_stats(
     return log_probs, entropy, certainty, own_log_probs
 
 
-def self_certainty(log_probs: Tensor, definition: SelfCertainty = "kl_uniform_policy") -> Tensor:
+def self_certainty(log_probs: Tensor, definition: SelfCertainty) -> Tensor:
     """Self-certainty (N,) of distributions given as log-probabilities (N, V)."""
     log_v = math.log(log_probs.shape[-1])
     if definition == "kl_uniform_policy":

@@ -259,7 +259,7 @@ class TrainConfig(Config):
         prompt = prompt_of(store, self.prompt)
         return msgspec.structs.replace(prompt, rationales=prompt.rationales and phase.teach_rationales)
 
-    def resolve_precision(self, *, on_gpu: bool = False) -> "TrainConfig":
+    def resolve_precision(self, *, on_gpu: bool) -> "TrainConfig":
         """The same with what `auto` means on this machine, which a run keeps wherever it goes on.
 
         Args:

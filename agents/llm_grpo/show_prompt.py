@@ -12,7 +12,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.prompts import render_prompt
 
 
-def show_prompt(config: TrainConfig, only: Sequence[str] = ()) -> Iterator[str]:
+def show_prompt(config: TrainConfig, only: Sequence[str]) -> Iterator[str]:
     """Yields the messages, uncut, each under its role.
 
     Args:

@@ -36,7 +36,7 @@ from train.models import load_model
 from train.objectives import load_objective
 from train.phase import Phase, PhaseResult, Trainer, run_phase
 from train.policy import Policy, autocast_dtype
-from train.ranks import SINGLE_PROCESS, Ranks, ShardedPolicy
+from train.ranks import Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
 from train.run_log import RunLog
 from train.session_tree import enable_tree_attention
@@ -59,7 +59,7 @@ class TrainingRun:
         store: SessionStore,
         folder: Path,
         log: RunLog,
-        ranks: Ranks = SINGLE_PROCESS,
+        ranks: Ranks,
     ) -> None:
         self._device = usual_device()
         self.config, self.store, self.folder, self.log, self.ranks = config, store, folder, log, ranks

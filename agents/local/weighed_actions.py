@@ -72,7 +72,7 @@ def weigh_without_draws(
     observations: Sequence[Observation],
     rationales: int,
     *,
-    submitted: bool = True,
+    submitted: bool,
 ) -> dict[int, WeighedActions]:
     """Weighs the pages to which draws would add nothing, by index: all that can be done there is among the candidates.
 

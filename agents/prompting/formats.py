@@ -14,7 +14,7 @@ from replay_sessions.schema import INPUT, Action, TypeAndSubmit, Typing
 _TEXT = {"type": "string"}
 
 
-def reply_format(typing: Typing | None = None) -> dict[str, Any]:
+def reply_format(typing: Typing | None) -> dict[str, Any]:
     """Returns the format of a rationale and an action, as shop_env.replies parses them with these words for typing."""
     words = {"both": ["type_and_submit", INPUT], INPUT: [INPUT]}.get(str(typing), ["type_and_submit"])
     actions = [

@@ -39,7 +39,7 @@ def format_choices(summaries: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def format_short_help(options: Any, *, program: str, text: str, default: Any = None) -> str:
+def format_short_help(options: Any, *, program: str, text: str, default: Any) -> str:
     """Formats the head of `text`, its first examples, the usage, and the options' own flags in a line each."""
     first, *others = text.strip("\n").split("\n\n")
     examples = [other for other in others if other.startswith("  ")][:1]

@@ -47,7 +47,7 @@ class CustomerRemoval:
         find_entities: Finds names and addresses in a line, whoever's they are.
     """
 
-    def __init__(self, customers: Customers, find_entities: FindEntities | None = None) -> None:
+    def __init__(self, customers: Customers, find_entities: FindEntities | None) -> None:
         self._customers = customers.by_user
         self._find_entities = find_entities
         self._shared = SharedWords(customers)

@@ -93,10 +93,10 @@ def simplify(
 @paused_collection()
 def locate(
     raw_html: str | bytes,
-    recipe: Recipe | str | None = None,
+    recipe: Recipe | str | None,
     *,
-    private_data: bool = True,
-    viewport: Viewport = DESKTOP,
+    private_data: bool,
+    viewport: Viewport,
 ) -> LocatedPage:
     """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")

@@ -105,7 +105,7 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str
     return head + "".join(_Writer(find_elements(html), marks).pieces(LexborHTMLParser(html).root)) + "</body></html>"
 
 
-def page_frame(html: str, *, marks: Mapping[str, str] = _NO_MARKS) -> str:
+def page_frame(html: str, *, marks: Mapping[str, str]) -> str:
     """The document in a frame that runs nothing, for a page of ours or a notebook."""
     document = escape(page_document(html, marks=marks))
     return f'<iframe sandbox srcdoc="{document}" style="width:100%;height:70vh;border:1px solid #8886"></iframe>'

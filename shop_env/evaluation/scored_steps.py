@@ -67,7 +67,7 @@ def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey])
 
 
 def steps_at(
-    store: SessionStore, split: AnySplit, keys: Collection[StepKey], context: ContextConfig | None = None
+    store: SessionStore, split: AnySplit, keys: Collection[StepKey], context: ContextConfig | None
 ) -> Iterator[ScoredStep]:
     """These steps of a split with what an agent sees there; context None: everything."""
     context = context or ContextConfig()

@@ -70,9 +70,9 @@ def step_rows(
     *,
     split: str,
     max_prompt_tokens: int,
-    personas: Mapping[str, str] | None = None,
-    long_pages: LongPages = "shorten",
-    extraction: Extraction = "strict",
+    personas: Mapping[str, str] | None,
+    long_pages: LongPages,
+    extraction: Extraction,
 ) -> Iterator[dict[str, Any]]:
     """The steps of `trunks`, trunk after trunk, as numbered rows.
 

@@ -60,7 +60,7 @@ class VllmEngine:
         max_tokens: int,
         precision: Precision,
         lora_rank: int | None = None,
-        seeds_requests: bool = False,
+        seeds_requests: bool,
         **options: Any,
     ) -> None:
         if path.startswith(PACKAGE) or path.endswith(GGUF):

@@ -86,9 +86,7 @@ PERSONAS = personas("realistic")
 Option = tuple[Action, float]
 
 
-def action_options(
-    observation: Mapping[str, Any], utility: UtilityName = "own"
-) -> Callable[[Mapping[str, str]], list[Option]]:
+def action_options(observation: Mapping[str, Any], utility: UtilityName) -> Callable[[Mapping[str, str]], list[Option]]:
     """Returns what a shopper may do next: a function of the shopper's traits to actions with their weights exp(V).
 
     Args:

@@ -35,7 +35,7 @@ _OPTIONAL_COLUMNS = {
 COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 
 
-def read_actions(path: Path, ignored: frozenset[str] = frozenset()) -> RowTable:
+def read_actions(path: Path, ignored: frozenset[str]) -> RowTable:
     """Reads the table.
 
     Args:

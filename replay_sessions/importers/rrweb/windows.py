@@ -143,7 +143,7 @@ class Window(msgspec.Struct, eq=False):
             self.page.viewport = self.viewport
             self.page.hidden = frozenset()
 
-    def forget(self, reason: str = _UNKNOWN) -> None:
+    def forget(self, reason: str) -> None:
         """Shows no page."""
         self.page, self.lost = None, reason
 

@@ -43,7 +43,7 @@ Results = Iterator[tuple[Batch, Iterable[Imported]]]
 Submit = Callable[[Importer, Batch], Future[list[Imported]]]
 
 
-def read_batches(importer: Importer, *, workers: int | None, engine: Engine = "processes") -> Results:
+def read_batches(importer: Importer, *, workers: int | None, engine: Engine) -> Results:
     """Yields the batches of a source and what is read of each, in order.
 
     Args:

@@ -19,7 +19,7 @@ _UNESCAPED = "%/:@!$&'()*+,;=~-._?[]|"
 _LONGEST = 16_384  # characters; browsers and servers refuse longer ones
 
 
-def plain_address(address: str, base: str = "") -> str | None:
+def plain_address(address: str, base: str) -> str | None:
     """An address in the one form; None where it is none of a page.
 
     >>> plain_address("HTTPS://Shop.example:443/a b?q=red&utm_source=mail#top")
