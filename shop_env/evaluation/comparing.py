@@ -33,7 +33,7 @@ LOWER_IS_BETTER = (
 )
 
 
-class Comparison(PairedTest, frozen=True, kw_only=True):
+class Comparison(PairedTest):
     """A metric of `first` less that of `second` on the same steps.
 
     Attributes:
