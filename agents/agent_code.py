@@ -9,7 +9,6 @@ import hashlib
 import importlib.util
 import inspect
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import msgspec
 
 from agents.registry import agent_class, installed_agents, is_own
 from replay_sessions.foundation.errors import UnknownAgent
-from replay_sessions.foundation.plugins import error_with_line
+from replay_sessions.foundation.plugins import error_with_line, import_from
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.steps_file import Identity
@@ -91,8 +90,7 @@ def module_file(spec: AgentSpec) -> Path:
         if name.encode() not in code and b"import *" not in code:
             raise UnknownAgent(f"'{module}' has no '{name}'")
         return Path(module).absolute()
-    if str(Path.cwd()) not in sys.path:  # as for `load_own`
-        sys.path.append(str(Path.cwd()))
+    import_from(Path.cwd())  # as for `load_own`
     try:
         found = importlib.util.find_spec(module)
     except Exception as error:  # of a package around it

@@ -45,12 +45,17 @@ def load_own(target: str, *, importable: bool = False) -> Any:
     else:
         if module.endswith(".py"):
             folder, module = file.resolve().parent, file.stem
-        if str(folder) not in sys.path:
-            sys.path.append(str(folder))
+        import_from(folder)
         loaded = importlib.import_module(module)
     if not hasattr(loaded, name):
         raise NoSuchName(did_you_mean(name, [key for key in vars(loaded) if not key.startswith("_")]))
     return getattr(loaded, name)
+
+
+def import_from(folder: Path) -> None:
+    """Modules of a folder can be imported from here on, behind all that are installed."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def check_trusted(names: Iterable[str], trust: Collection[str], file: str) -> None:
@@ -110,8 +115,7 @@ def load_file(file: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(name, file)
     assert specification is not None and specification.loader is not None  # a .py file always has a loader
     module = importlib.util.module_from_spec(specification)
-    if str(file.resolve().parent) not in sys.path:
-        sys.path.append(str(file.resolve().parent))
+    import_from(file.resolve().parent)
     sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
     try:
         specification.loader.exec_module(module)
