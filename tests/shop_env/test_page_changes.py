@@ -94,9 +94,9 @@ def test_prompts_grow_at_their_end_and_name_every_element(sessions: list[Session
 def _names(shown: list[str]) -> set[str]:
     """The names on the last page, read as a person would: those written there, and those of the tags it refers to."""
     names = set(re.findall(' name="([^"]*)"', shown[-1]))
-    for first, last, page in REFERENCE.findall(shown[-1]):
-        tags = re.findall("<[^<]*", restore_pages(shown[: int(page)])[-1])
-        names |= set(re.findall(' name="([^"]*)"', "".join(tags[int(first) - 1 : int(last)])))
+    for reference in REFERENCE.findall(shown[-1]):
+        tags = named_tags(restore_pages(shown), *map(int, reference))
+        names |= set(re.findall(' name="([^"]*)"', "".join(tags)))
     return names
 
 
