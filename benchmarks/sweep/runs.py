@@ -148,7 +148,7 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
     # What makes it another run than its neighbours comes last: no flag of the call undoes it.
     words = ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset), *where, "--extend")
     if run.rows_file is not None:
-        words = ("--rows", run.rows_file, "--only", *only, *words)
+        words = (*words, "--rows", run.rows_file, "--only", *only)  # the table needs all of its rows
     _, _, config = prepare(words)
     if (folder / "run.json").exists() and path.exists():
         check_store(folder, SessionStore.open(path))

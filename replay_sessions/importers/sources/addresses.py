@@ -22,11 +22,11 @@ _LONGEST = 16_384  # characters; browsers and servers refuse longer ones
 def plain_address(address: str, base: str) -> str | None:
     """An address in the one form; None where it is none of a page.
 
-    >>> plain_address("HTTPS://Shop.example:443/a b?q=red&utm_source=mail#top")
+    >>> plain_address("HTTPS://Shop.example:443/a b?q=red&utm_source=mail#top", base="")
     'https://shop.example/a%20b?q=red'
     >>> plain_address("../2?gclid=x", base="https://shop.example/p/1")
     'https://shop.example/2'
-    >>> plain_address("data:text/html,x") is None
+    >>> plain_address("data:text/html,x", base="") is None
     True
     """
     address = address.strip()
