@@ -172,7 +172,6 @@ class Policy(nn.Module):
         self.training = model.training and adapter is None
         self._autocast, self._adapter = autocast, adapter
         self._head_precision = head_precision
-        self._precision: dict[str, Any] = {"autocast": autocast, "head_precision": head_precision}
         self.attention = attention
         self._keeps_attention = gradient_checkpointing and keeps_attention
         if autocast is not None:
@@ -287,6 +286,10 @@ class Policy(nn.Module):
         else:
             model = copy.deepcopy(model).requires_grad_(False).eval()
         return Policy(model, **self._precision, adapter=adapter, attention=self.attention)
+
+    @property
+    def _precision(self) -> dict[str, Any]:
+        return {"autocast": self._autocast, "head_precision": self._head_precision}
 
 
 class _KeptProducts:

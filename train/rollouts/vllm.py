@@ -131,10 +131,9 @@ class VllmEngine:
             )
             for own in seed
         ]
-        texts = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        outputs: list[Any] = []
-        if texts:  # without, it sleeps all the same
-            outputs = self._llm.generate(texts, parameters, lora_request=self._adapter, use_tqdm=False)
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        options = {"lora_request": self._adapter, "use_tqdm": False}
+        outputs = self._llm.generate(inputs, parameters, **options) if inputs else []  # without, it sleeps all the same
         if torch.cuda.is_available():
             self._llm.sleep(level=2 if self._adapter is None else 1)
             self._is_asleep = True
