@@ -236,7 +236,9 @@ def interval_notes(figures: Mapping[str, Mapping[str, Estimate | None]]) -> list
 
     notes = []
     if exact := without("exact_accuracy"):
-        notes.append(f"No interval: fewer than {MIN_CLUSTERS} users with such steps, or all users have the same value.")
+        notes.append(
+            f"No interval: fewer than {MIN_CLUSTERS} users (or sessions) with such steps, or all with the same value."
+        )
     if rare := [label for label in without("type_f1_macro") if label not in exact]:
         agents = ", ".join(rare)
         notes.append(f"macro-F1 without an interval: fewer than {MIN_RIGHT} right predictions of a type by {agents}.")

@@ -5,7 +5,7 @@ import re
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "TRY": "₺", "ILS": "₪", "UAH": "₴"}
 _WITHOUT_CENTS = ("JPY", "KRW", "¥", "₩")
 _NUMBER = re.compile(r"-?\d(?:[\d.,'’\s]*\d)?")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}")  # India's groups of two digits too
 
 
 def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[float, str] | None:
@@ -19,8 +19,8 @@ def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[float, str] 
 
     >>> parse_price("1.299,00 €"), parse_price("$1,299"), parse_price("12,90"), parse_price("9.5")
     ((1299.0, '€'), (1299.0, '$'), (12.9, ''), (9.5, ''))
-    >>> parse_price("1.299 zł", decimal_comma=True), parse_price("cheap")
-    ((1299.0, 'zł'), None)
+    >>> parse_price("1.299 zł", decimal_comma=True), parse_price("₹1,23,456"), parse_price("cheap")
+    ((1299.0, 'zł'), (123456.0, '₹'), None)
     """
     numbers = _NUMBER.findall(text)
     if len(numbers) != 1:
