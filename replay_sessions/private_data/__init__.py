@@ -1,14 +1,14 @@
-"""Private data out of pages and sessions, by what can be relied on: form, place and the names of fields.
+"""Removes private data from pages and sessions by reliable signs: a value's form, its place, the name of its field.
 
-    patterns.py    values that prove by their form to be private: e-mail addresses, phone, card, account, tax numbers
-    fields.py      form fields and parameters that are called after what they hold
-    urls.py        addresses of pages: credentials, parameters, patterns
-    removal.py     texts and simplified pages without all of these
-    customers.py   what a shop knows of its customers, in the forms in which it stands on pages
-    own_values.py  sessions without what is known of their own user
+    patterns.py    finds values whose form proves them private: e-mail addresses, phone, card, account, tax numbers
+    fields.py      recognizes form fields and URL parameters by their names
+    urls.py        cleans page URLs: credentials, parameters, patterns
+    removal.py     applies all of these to texts and simplified pages
+    customers.py   reads a shop's table of customers and derives the forms of their values on pages
+    own_values.py  removes the values of a session's own user
     ner.py         adapters for models that find names
 
-What stands in the places that a recipe calls `private` the simplifier leaves out. Nothing else changes a page:
+The simplifier leaves out the content of places that a recipe calls `private`. Nothing else changes a page:
 names of people and postal addresses that no table of customers holds stay (docs/privacy.md).
 """
 

@@ -1,13 +1,13 @@
-"""A table of customers -> the forms in which the values of each may stand on pages.
+"""Reads a table of customers and derives the forms in which their values may appear on pages.
 
-Texts are compared in small letters and without accents; words count, whatever punctuation is between them. `fold` keeps
-the length of a text, so that what is found in the folded one stands at the same place in the text itself.
+Texts are compared in lower case and without accents, as words: the punctuation between words does not matter. `fold`
+keeps the length of a text, so a span in the folded text is the same span in the original.
 
     names          each word of three letters and more, also as in `Annas`; two of them in any order
     addresses      each part between commas; two and more of their words in a row
     phones         any number that ends with the same seven digits
     birth dates    day, month and year in any order, as numbers
-    other values   e-mail addresses, ids: the value as a whole
+    other values   e-mail addresses, ids: the complete value
     each of these  also without blanks, as in `annamiller`
 """
 
@@ -26,14 +26,14 @@ USER_COLUMN = "user_id"
 Words = tuple[str, ...]
 WORD = re.compile(r"[^\W_]+")
 PHONE_DIGITS = 7
-# Letters of a script with blanks between words: a name in another stands right within other words.
+# Letters of scripts that separate words by blanks. In Japanese, Chinese and Korean, a name may touch other words.
 _LETTER = r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-_PARTICLES = frozenset({"das", "del", "den", "der", "dos", "van", "von"})  # they go beside other words only
+_PARTICLES = frozenset({"das", "del", "den", "der", "dos", "van", "von"})  # removed only beside other words
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae"})
 
 
 class _Letters(dict[int, str]):
-    """Character -> the one that it is compared as; worked out once."""
+    """A table for `str.translate` that maps each character to its folded form and fills itself on demand."""
 
     def __missing__(self, code: int) -> str:
         self[code] = unicodedata.normalize("NFKD", chr(code).casefold())[:1] or chr(code)
@@ -44,7 +44,7 @@ _LETTERS = _Letters({ord("ø"): "o", ord("Ø"): "o", ord("ł"): "l", ord("Ł"): 
 
 
 def fold(text: str) -> str:
-    """Returns a text of the same length in small letters and without accents.
+    """Returns a text of the same length in lower case and without accents.
 
     >>> fold("Zoë Ł. ÉMILE")
     'zoe l. emile'
@@ -53,23 +53,23 @@ def fold(text: str) -> str:
 
 
 def words_in(text: str) -> Words:
-    """Returns the words of a text, folded."""
+    """Returns the folded words of a text."""
     return tuple(WORD.findall(fold(unicodedata.normalize("NFC", text))))
 
 
 class Customer(msgspec.Struct):
-    """The values of one person.
+    """The private values of one person.
 
     Attributes:
-        forms: What is removed -> its kind.
-        phones: The last digits of numbers.
+        forms: The folded words of each form that is removed, and the kind of the value.
+        phones: The last PHONE_DIGITS digits of each phone number.
     """
 
     forms: dict[Words, str] = {}
     phones: set[str] = set()
 
     def add(self, kind: str, value: str) -> None:
-        """Adds all forms of a value of a kind."""
+        """Adds all forms of a value of the given kind."""
         digits = "".join(filter(str.isdigit, value))
         if kind == "phone":
             self.phones |= {digits[-PHONE_DIGITS:]} if len(digits) >= PHONE_DIGITS else set()
@@ -92,7 +92,7 @@ class Customer(msgspec.Struct):
                     self.add_forms(kind, [tuple(map(str, numbers)), tuple(f"{number:02}" for number in numbers)])
 
     def add_forms(self, kind: str, forms: Iterable[Words]) -> None:
-        """Adds forms of a value, but for those that are too short to be told from other words."""
+        """Adds forms of a value, except those that are too short to differ from ordinary words."""
         for words in forms:
             word = max(words, key=len, default="")
             is_long = len(word) > 2 or (len(words) == 1 and not re.match(_LETTER, word))
@@ -101,10 +101,10 @@ class Customer(msgspec.Struct):
 
 
 class Customers:
-    """The values of users, by their ids.
+    """The private values of users, by their ids.
 
     Raises:
-        BadConfig: There is no column `user_id`.
+        BadConfig: The table has no column `user_id`, or a row has no value in it.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
@@ -116,7 +116,7 @@ class Customers:
                     "that the log has for the user of a session"
                 )
             values = [
-                (_kind_of_column(name), re.sub(r"(?<=\d)\.0$", "", str(value)))  # pandas' numbers beside a gap
+                (_kind_of_column(name), re.sub(r"(?<=\d)\.0$", "", str(value)))  # pandas' integers beside a gap
                 for name, value in row.items()
                 if name != USER_COLUMN and value
             ]
@@ -131,6 +131,6 @@ def _kind_of_column(column: str) -> str:
 
 
 def pattern_of(forms: Iterable[Words]) -> re.Pattern[str]:
-    """Returns a pattern that finds words in a row in a folded text, the longest first."""
+    """Returns a pattern that finds any of the forms in a folded text; longer forms match first."""
     written = sorted({r"[\W_]{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
     return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(written)})(?!{_LETTER})" if written else "(?!)")

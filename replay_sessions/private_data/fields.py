@@ -1,9 +1,9 @@
-"""Form fields and parameters of addresses that are called after what they hold of a person."""
+"""Recognizes by their names the form fields and URL parameters that hold private data."""
 
 import re
 from collections.abc import Mapping
 
-# By names in small letters and without punctuation, the first that fits.
+# Matched against names in lower case and without punctuation; the first match decides.
 _KINDS = (
     ("email", re.compile(r"e?mail(?:addr.*)?|.*email|correo|courriel")),
     ("card", re.compile(r"(?:credit|debit|bank)?card(?:no|nr|num|number)?|ccn?|cc(?:num|csc|exp).*|pan|iban")),
@@ -35,7 +35,7 @@ _NOT_TYPED = frozenset({"button", "checkbox", "image", "password", "radio", "res
 
 
 def kind_by_name(name: str) -> str:
-    """Returns the kind of private data that a field or a parameter holds by its name; "" where it holds none.
+    """Returns the kind of private data that the name of a field or parameter stands for; "" if none.
 
     >>> kind_by_name("customer[first_name]"), kind_by_name("q")
     ('name', '')
@@ -45,7 +45,7 @@ def kind_by_name(name: str) -> str:
 
 
 def kind_of_field(attributes: Mapping[str, str | None]) -> str:
-    """Returns the kind of private data that is typed into a form field, by its attributes; "" for any other."""
+    """Returns the kind of private data that is typed into a form field with these attributes; "" if none."""
     kind = (attributes.get("type") or "").lower()
     if kind in _NOT_TYPED:
         return ""
@@ -59,8 +59,8 @@ def kind_of_field(attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_possible(kind: str, value: str) -> bool:
-    """Returns False for a word of the shop's that stands in a field until something is typed."""
+    """Returns False if a value cannot be of the kind, such as the shop's own hint in an untouched field."""
     if kind == "email":
         return "@" in value.strip("@")
-    least = _LEAST_PHONE if kind == "phone" else 1  # an amount is typed on a phone's keys too
+    least = _LEAST_PHONE if kind == "phone" else 1  # amounts have fields of type "tel" too, for the keypad of phones
     return kind in ("name", "address") or sum(map(str.isdigit, value)) >= least

@@ -1,8 +1,8 @@
-"""Names and addresses in texts by a model: `shop-r1 import … --ner replay_sessions.private_data.ner:presidio`.
+"""Finds names and addresses in texts by a model: `shop-r1 import … --ner replay_sessions.private_data.ner:presidio`.
 
-Any function will do that takes a line of a page and returns triples, where in the line there is what of a person:
+Any function works that takes a line of a page and returns the spans of private values in it as triples
 `(start, end, kind)`, with the kinds `name`, `address`, `email`, `phone`. The adapters follow the documentation of their
-libraries and are untried, since their models could not be had here.
+libraries and are untested, because the models were not available.
 """
 
 import functools
@@ -21,10 +21,10 @@ _CACHED_LINES = 50_000
 
 
 def load_ner(target: str) -> FindEntities:
-    """Returns a function of a name, which is asked about each line once.
+    """Loads the function of the name "module:function" and caches its results by line.
 
     Raises:
-        BadConfig: It cannot be loaded.
+        BadConfig: The function cannot be loaded.
     """
     try:
         function: FindEntities = load_own(target)
@@ -34,13 +34,13 @@ def load_ner(target: str) -> FindEntities:
 
 
 def presidio(line: str) -> list[Entity]:
-    """Returns what Microsoft Presidio finds in a line, in English."""
+    """Returns the entities that Microsoft Presidio finds in an English line."""
     found = _analyzer().analyze(text=line, language="en", entities=list(_PRESIDIO_KINDS))
     return [(entity.start, entity.end, _PRESIDIO_KINDS[entity.entity_type]) for entity in found]
 
 
 def gliner(line: str) -> list[Entity]:
-    """Returns what a GLiNER model for personal data finds in a line, in several languages."""
+    """Returns the entities that a multilingual GLiNER model for personal data finds in a line."""
     found = _model().predict_entities(line, list(_GLINER_KINDS))
     return [(entity["start"], entity["end"], _GLINER_KINDS[entity["label"]]) for entity in found]
 

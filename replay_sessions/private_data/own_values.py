@@ -1,7 +1,7 @@
-"""The values of a session's own user out of texts, addresses and simplified pages, element names included.
+"""Removes the values of a session's own user from texts, URLs and simplified pages, element names included.
 
-A word of a name that other users' pages hold too (Brown, Rose) is the shop's word as well: it goes only beside another
-value of the user's, and in an account area. What goes from a text of an element goes from its name, and from no other.
+A word of a name that other users' pages hold too (Brown, Rose) is the shop's word as well. It is removed only beside
+another value of the user and in an account area. An element's name loses only the words that its own texts lose.
 """
 
 import html
@@ -14,7 +14,7 @@ from replay_sessions.private_data.customers import PHONE_DIGITS, WORD, Customer,
 from replay_sessions.private_data.removal import PUT_IN
 from replay_sessions.private_data.urls import without_private_parts
 
-# Greetings and the words for one's account; also those in addresses of pages.
+# Greetings and words for the user's account, as in texts and in URLs.
 ACCOUNT = re.compile(
     r"(?<![^\W_])(?:accounts?|konto|compte|cuenta|profile?|orders?|checkout|addresses|(?:sign|log) ?out|logout|"
     r"abmelden|hello|hi|hey|welcome|dear|hallo|willkommen|guten tag|lieber?|bonjour|bienvenue|hola|bienvenid[oa]|"
@@ -27,13 +27,13 @@ _VOID = re.compile(r"<(?:area|br|hr|img|input)\b")
 _ENTITY = re.compile(r"&#?\w{2,8};")
 _PHONE = re.compile(r"\+?\(?[0-9](?:[ ()./_‑–-]{0,3}[0-9]){6,16}(?![0-9])")
 _LONGEST_LINE = 80
-_MANY_USERS = 3  # a phone number on the pages of so many is the shop's
+_MANY_USERS = 3  # a phone number on the pages of this many other users is the shop's
 
 Span = tuple[int, int, str]
 
 
 class SharedWords:
-    """Which words of customers stand on the pages of which other users, and which lines hold each user's own."""
+    """Counts the other users on whose pages each customer's words appear, and the lines that differ by them only."""
 
     def __init__(self, customers: Customers) -> None:
         self._customers = customers.by_user
@@ -43,7 +43,7 @@ class SharedWords:
         self._lines: defaultdict[str, set[str]] = defaultdict(set)
 
     def count(self, user_id: str, pages: Iterable[str]) -> None:
-        """Counts the words and phone numbers on the pages of a user, but for those of their own."""
+        """Counts the words and phone numbers on the pages of a user, except the user's own."""
         own = self._customers.get(user_id, Customer())
         pattern = pattern_of(own.forms)
         words: set[str] = set()
@@ -55,11 +55,15 @@ class SharedWords:
             self._users[word].add(user_id)
 
     def users_of(self, word: str) -> int:
-        """Returns on how many users' pages a word or the end of a number stands that is not their own."""
+        """Returns the number of users on whose pages a word or a phone's last digits stand that are not their own."""
         return len(self._users.get(word, ()))
 
     def users_with(self, line: str) -> int:
-        """Returns how many users have a folded line with values of their own, which are left out here."""
+        """Returns the number of users on whose pages a line stands with their own values in it.
+
+        Args:
+            line: The folded line without the values.
+        """
         return len(self._lines.get(line.strip(), ())) if WORD.search(line) else 0
 
 
@@ -67,8 +71,9 @@ class OwnValues:
     """Removes the values of one user.
 
     Args:
-        shared: None: each word of a name and of an address counts as shared.
-        counts: Counts how often what the pages of others hold too went or stayed.
+        shared: The words that several users' pages hold. If None, each word of a name or an address counts as shared.
+        counts: Counts the shared words by what became of them: "beside" another value or in an "account" area
+            (removed), or "stayed".
     """
 
     def __init__(self, customer: Customer, shared: SharedWords | None, counts: Counter[str] | None = None) -> None:
@@ -82,19 +87,26 @@ class OwnValues:
         self._counts = Counter[str]() if counts is None else counts
 
     def remove_from_text(self, text: str) -> str:
-        """Returns a text without the user's values."""
+        """Returns a text with the user's values replaced by their kinds."""
         return self._clean(text)[0]
 
     def remove_from_url(self, url: str) -> str:
-        """Returns an address of a page without the user's values; one with any of them is personal as a whole."""
+        """Returns a URL without the user's values.
+
+        If the URL holds a value that is not shared or a `[kind]`, shared words are removed from all of its parts.
+        """
         is_personal = bool(self._own.search(fold(unquote(url))) or PUT_IN.search(url))
         return without_private_parts(url, lambda part: self._clean(part, is_account=is_personal)[0])
 
     def remove_from_page(self, page: str, url: str = "") -> tuple[str, dict[str, str]]:
-        """Returns a simplified page without the user's values, and its element names with what became of them."""
+        """Removes the user's values from a simplified page.
+
+        Returns:
+            The page with its element names unchanged, and a mapping of each element name to its new name.
+        """
         is_account = bool(ACCOUNT.search(fold(unquote(url.partition("://")[2].partition("/")[2]))))
         parts: list[str] = []
-        words: defaultdict[str, set[str]] = defaultdict(set)  # name of an element -> what went from it
+        words: defaultdict[str, set[str]] = defaultdict(set)  # name of an element -> folded words that its texts lost
         around: list[str] = []  # the start tags of the open elements
 
         def clean(text: str) -> str:
@@ -128,10 +140,11 @@ class OwnValues:
         return self._clean(part, removed=removed)[0].replace("[", "").replace("]", "")
 
     def _clean(self, text: str, *, is_account: bool = False, removed: Collection[str] = ()) -> tuple[str, set[str]]:
-        """Returns a text without the user's values, and these in their folded form.
+        """Returns a text without the user's values, and the folded values that were removed.
 
         Args:
-            removed: What goes wherever it stands.
+            is_account: True in an account area, where shared words are removed. Short texts may be one by themselves.
+            removed: Folded shared words that are removed wherever they stand.
         """
         folded = fold(text)
         own = list(self._own.finditer(folded))
@@ -151,7 +164,7 @@ class OwnValues:
         return (_put_in(text, spans) if spans else text), {folded[start:end] for start, end, _ in spans}
 
     def _is_personal(self, folded: str) -> bool:
-        """Returns whether several users have a line, each with values of their own in it."""
+        """Returns whether a line stands on the pages of several users, each time with the user's own values in it."""
         return self._shared is not None and self._shared.users_with(self._every.sub("", folded)) > 1
 
     def _span(self, match: re.Match[str]) -> Span:
@@ -159,7 +172,10 @@ class OwnValues:
 
 
 def _is_shops(form: Words, kind: str, shared: SharedWords | None) -> bool:
-    """Returns whether the pages of other users hold all words of a form, and it is neither a full name nor a number."""
+    """Returns whether a form is the shop's as well, because the pages of other users hold all of its words.
+
+    E-mail addresses, full names, and forms of several words with a digit never are.
+    """
     if kind == "email" or (len(form) > 1 and (kind == "name" or any(map(str.isdigit, "".join(form))))):
         return False
     return kind in ("name", "address") if shared is None else all(map(shared.users_of, form))
@@ -171,7 +187,7 @@ def account_lines(page: str) -> list[str]:
 
 
 def lines_of(page: str) -> Iterator[str]:
-    """Yields the texts of a simplified page, and those that its attributes show."""
+    """Yields the texts of a simplified page and those of its visible attributes."""
     yield from filter(None, map(str.strip, _TAG.sub("\n", page).split("\n")))
     yield from (value for _, value in _SHOWN.findall(page))
 
@@ -181,7 +197,7 @@ def _end_of(phone: re.Match[str]) -> str:
 
 
 def _put_in(text: str, spans: list[Span]) -> str:
-    """Returns a text with the kind of each span in its place, once where nothing but punctuation is between two."""
+    """Replaces each span by its kind in brackets; spans of one kind with only punctuation between them share one."""
     parts: list[str] = []
     done, last = 0, ""
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):

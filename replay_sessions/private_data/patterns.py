@@ -1,8 +1,8 @@
-"""Values that prove by their form to be private: e-mail addresses, phone, card, bank account and tax numbers.
+"""Finds values whose form proves them private: e-mail addresses, phone, card, bank account and tax numbers.
 
-The forms are strict, because the pages of shops are full of numbers: a phone number has its country or is written as in
-North America, a card number has an issuer's prefix and length, and all but phone numbers have their check digits. Any
-ten digits are a tax number somewhere, so those are looked for behind the words for them only.
+The patterns are strict, because the pages of shops are full of numbers. A phone number has a country code or is written
+as in North America. A card number has an issuer's prefix and length, and all numbers except phone numbers have valid
+check digits. Any ten digits are a tax number in some country, so tax numbers are found only behind a word for them.
 """
 
 import functools
@@ -16,12 +16,12 @@ from phonenumbers import PhoneNumberType
 from stdnum import iban, luhn
 
 _EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]{1,64}@(?:[^\W_][\w-]{0,61}\.){1,4}[^\W\d_]{2,24}(?!\w)")
-# The mailboxes of shops are nobody's.
+# A shop's own mailbox is not private.
 _SHOPS_MAILBOX = re.compile(
     r"(?:info|contact|kontakt|support|service|customer|kunden|hello|sales|shop|office|mail|help|no-?reply)[\w.+-]*@",
     re.IGNORECASE,
 )
-# The look behind comes second, because a search for a digit alone is quick.
+# The lookbehind follows the digit, because `re` is faster at a pattern that begins with a plain character class.
 _NUMBER = re.compile(r"[0-9](?<![\w.,/#=$€£¥₹–-][0-9])(?:[ ().‑–/-]{0,3}[0-9]){6,22}(?!\w|@|[.,][0-9])")
 _NORTH_AMERICAN = re.compile(r"(?:1[ .-])?(?:[2-9]\d\d\) ?|[2-9]\d\d([.-]))[2-9]\d\d[.-]\d{4}")
 _NOBODYS_PHONES = frozenset(
@@ -33,7 +33,7 @@ _ISSUERS = re.compile(
     r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14}|62\d{14,17}"
 )
 _ACCOUNT = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z][0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
-# The words for tax and social security numbers, and python-stdnum's module that checks each.
+# The words for tax and social security numbers, with the module of python-stdnum that checks the number.
 _TAX_WORDS = {
     "aadhaar": "in_.aadhaar",
     "bsn": "nl.bsn",
@@ -57,7 +57,7 @@ _TAX_NUMBER = (
 
 
 class Span(NamedTuple):
-    """A private value, and where in a text it stands."""
+    """A private value and its position in a text."""
 
     start: int
     end: int
@@ -66,7 +66,7 @@ class Span(NamedTuple):
 
 
 def find_private_data(text: str) -> list[Span]:
-    """Returns what is private in a text by its form, in order and without overlaps.
+    """Returns the values in a text whose form proves them private, in order and without overlaps.
 
     >>> tuple((span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820"))
     (('id_number', '536-90-4399'), ('phone', '+49 30 901820'))
@@ -100,7 +100,7 @@ def _accounts(text: str) -> Iterator[Span]:
 
 
 def _tax_numbers(text: str) -> Iterator[Span]:
-    """Yields tax numbers that stand behind their word, wherever the text repeats them."""
+    """Yields every occurrence of each tax number that stands behind its word at least once."""
     lowered = text.lower()
     numbers = {
         number
@@ -114,9 +114,9 @@ def _tax_numbers(text: str) -> Iterator[Span]:
             yield Span(*match.span(), "id_number", number)
 
 
-@functools.lru_cache(4096)  # a shop's numbers stand on many of its pages
+@functools.lru_cache(4096)  # the same numbers stand on many pages of a shop
 def _kind_of_number(written: str) -> str:
-    """Returns "card", "phone" or "" for a row of digits."""
+    """Returns "card" or "phone" if a number as written is private, else ""."""
     if _CARD_GROUPS.fullmatch(written):
         digits = written.replace(" ", "").replace("-", "")
         if _ISSUERS.fullmatch(digits) and luhn.is_valid(digits):
@@ -128,13 +128,13 @@ def _kind_of_number(written: str) -> str:
         number = phonenumbers.parse(written, None if is_international else "US")
     except phonenumbers.NumberParseException:
         return ""
-    # What begins with + or ( is written as nothing else is; 415-212-0134 may be a part's number.
+    # A leading + or ( marks a phone number, so a possible one is enough; 415-212-0134 may be a part number.
     is_phone = (phonenumbers.is_valid_number if written[0].isdigit() else phonenumbers.is_possible_number)(number)
     return "phone" if is_phone and phonenumbers.number_type(number) not in _NOBODYS_PHONES else ""
 
 
 def _valid_beginning(written: str, is_valid: Callable[[str], bool]) -> str:
-    """Returns the longest valid beginning of some words, because what follows a number may be written like its end."""
+    """Returns the longest valid prefix of whole words, because the text behind a number may look like a part of it."""
     while written and not is_valid(written):
         written = written.rpartition(" ")[0]
     return written

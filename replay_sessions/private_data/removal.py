@@ -1,7 +1,7 @@
-"""Texts, addresses and simplified pages with `[kind]` in the place of what is private in them.
+"""Replaces private values in texts, URLs and simplified pages by `[kind]`.
 
-Which values on a page are the shop's own may be known only later, from the pages of others. So a page can be marked
-first: each value stands in it between signs that no text holds, behind its kind, until `settle` removes it or not.
+Only the pages of other users show which values on a page are the shop's own. So a page can be marked first: each value
+stands behind its kind, between characters that no text holds, until `settle` removes or keeps it.
 """
 
 import html
@@ -13,14 +13,14 @@ from replay_sessions.private_data.patterns import find_private_data
 from replay_sessions.private_data.urls import without_private_parts
 
 PUT_IN = re.compile(r"\[(name|email|phone|card|order|address|birth_date|id_number|secret|customer)\]")
-MARKED = re.compile("\ufdd0(\\w*)\ufdd1([^\ufdd0\ufdd2]*)\ufdd2")  # Unicode keeps these for use within programs
+MARKED = re.compile("\ufdd0(\\w*)\ufdd1([^\ufdd0\ufdd2]*)\ufdd2")  # Unicode's noncharacters, for internal use
 _FIELD = re.compile(r"<(?:input|textarea)\b[^<>]*>")
 _ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 _VALUE = re.compile(r'(?<= value=")[^"]+')
 
 
 def remove_from_text(text: str) -> str:
-    """Returns a text without what is private in it by its form.
+    """Returns a text with private values replaced by their kinds.
 
     >>> remove_from_text("Write to anna@example.org")
     'Write to [email]'
@@ -29,7 +29,7 @@ def remove_from_text(text: str) -> str:
 
 
 def mark_text(text: str, kept: Container[str] = ()) -> str:
-    """Returns a text in which what is private by its form is marked.
+    """Returns a text with private values marked.
 
     Args:
         kept: Values that stay; they are marked without a kind.
@@ -44,16 +44,16 @@ def mark_text(text: str, kept: Container[str] = ()) -> str:
 
 
 def settle(marked: str, kept: Container[str] = ()) -> str:
-    """Returns a marked text without its marks, and without the values that do not stay.
+    """Returns a marked text without its marks, and with the values that do not stay replaced by their kinds.
 
     Args:
-        kept: Further values that stay.
+        kept: Values that stay, besides those that are marked without a kind.
     """
     return MARKED.sub(lambda mark: mark[2] if not mark[1] or mark[2] in kept else f"[{mark[1]}]", marked)
 
 
 def remove_from_url(url: str) -> str:
-    """Returns an address of a page without credentials and what is private in its parameters and folders.
+    """Returns a URL with credentials and private values in its path and parameters replaced by their kinds.
 
     >>> remove_from_url("https://shop.example/login?email=anna%40example.org&next=/cart")
     'https://shop.example/login?email=[email]&next=/cart'
@@ -62,12 +62,12 @@ def remove_from_url(url: str) -> str:
 
 
 def remove_from_page(page: str) -> str:
-    """Returns a simplified page without what is private in its texts and attributes and typed into its fields."""
+    """Returns a simplified page with private values in texts, attributes and form fields replaced by their kinds."""
     return settle(mark_page(page))
 
 
 def mark_page(page: str) -> str:
-    """Returns a simplified page without what is typed into its fields, in which all else that is private is marked."""
+    """Returns a simplified page with private values of form fields replaced and all others marked."""
     return mark_text(_FIELD.sub(_without_value, page))
 
 
@@ -79,15 +79,15 @@ def _without_value(field: re.Match[str]) -> str:
 
 
 def kinds_in_text(text: str) -> list[str]:
-    """Returns the kind of everything that is private in a text by its form."""
+    """Returns the kind of each private value in a text."""
     return [span.kind for span in find_private_data(text)]
 
 
 def kinds_in_url(url: str) -> list[str]:
-    """Returns the kind of everything that is private in an address of a page."""
+    """Returns the kind of each private value in a URL."""
     return PUT_IN.findall(remove_from_url(PUT_IN.sub("", url)))
 
 
 def kinds_in_page(page: str) -> list[str]:
-    """Returns the kind of everything that is private in a simplified page."""
+    """Returns the kind of each private value in a simplified page."""
     return PUT_IN.findall(remove_from_page(PUT_IN.sub("", page)))

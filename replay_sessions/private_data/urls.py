@@ -1,12 +1,12 @@
-"""Private data in addresses of pages: parameters that are called after it, and whatever looks private in their values.
+"""Removes private data from URLs: parameters by their names, and values by their form.
 
-Credentials go wherever an address has them: tokens, passwords and keys by their parameter's name, JSON web tokens by
-their form, a session's id behind a semicolon, and a user's name and password before the host. Form fields are called
-as parameters are, so `kind_by_name` is asked of both.
+Credentials are removed from all parts of a URL: tokens, passwords and keys by the parameter's name, JSON web tokens by
+their form, a session id behind a semicolon, and the user name and password before the host. Parameters have the same
+names as form fields, so `kind_by_name` serves both.
 
     https://shop.example/login?email=anna%40example.org&next=/cart   ->   https://shop.example/login?email=[email]&next=/cart
 
-Only what is private changes; all else stays as it was written, escapes included.
+Only private values change; everything else stays as it was written, escapes included.
 """
 
 import re
@@ -19,10 +19,10 @@ _SECRET_NAMES = (
     r"[\w.-]*(?:token|jwt|secret|signature|api[_-]?key|access[_-]?key|auth[_-]?key|private[_-]?key|password|passwd"
     r"|pass[_-]?(?:code|phrase)|sess(?:ion)?[_-]?id|credential)|sig|sid|pwd|pass|otp|pin|clave|passwort|mot_?de_?passe|contrase[nñ]a|cv[cv]2?|authorization|key-pair-id"
 )
-# Under these names only what is long and looks drawn by lot.
+# Under these names, only long values that look random are secrets.
 _MAYBE_SECRET = r"code|ticket|key|hash|auth|state|nonce|session|sess|magic|invite|otk|[ckhts]"
 _DRAWN = r"(?=[^&;#]{0,40}\d)(?=[^&;#]{0,40}[A-Za-z])[\w.~%-]{14,}"
-# The secret is what comes after the group.
+# The first group stays; the text behind it is the secret.
 _SECRETS = (
     re.compile(rf"([?&;#](?i:{_SECRET_NAMES})=)[^&;#?\s<>\"]+"),
     re.compile(rf"([?&;#](?i:{_MAYBE_SECRET})=){_DRAWN}"),
@@ -33,10 +33,10 @@ _PART = re.compile(r"([?&;#/])(?:([\w.\[\]%~-]+)=)?([^?&;#/=]*)")
 
 
 def without_private_parts(url: str, clean: Callable[[str], str]) -> str:
-    """Returns an address of a page without what is private in it.
+    """Returns a URL with credentials and private values replaced by their kinds.
 
     Args:
-        clean: Returns a value, its escapes undone, without what is private.
+        clean: Removes the private data from a decoded value.
     """
 
     def cleaned(match: re.Match[str]) -> str:
@@ -54,7 +54,7 @@ def without_private_parts(url: str, clean: Callable[[str], str]) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """An address without what would let its reader in.
+    """Returns a URL with everything that gives access replaced by `[secret]`.
 
     >>> without_credentials("https://shop.example/in?user=u4&password=open+it&next=/")
     'https://shop.example/in?user=u4&password=[secret]&next=/'
