@@ -29,14 +29,14 @@ __all__ = [
 gymnasium.register(
     id="ShopR1-v0",
     entry_point="shop_env.env:RegisteredReplayEnv",
-    # ReplayEnv keeps the order of calls itself and is checked in tests; the wrappers would cost a tenth of a step.
+    # ReplayEnv checks the order of calls itself, and the tests check the env; the wrappers would take 10% of a step.
     order_enforce=False,
     disable_env_checker=True,
 )
 gymnasium.register(
     id="ShopLive-v0",
     entry_point="shop_env.live:LiveEnv",
-    max_episode_steps=20,  # an agent may never leave by itself; the shop's own shoppers leave after at most 11 actions
+    max_episode_steps=20,  # some agents never terminate; the shop's own shoppers do after at most 11 actions
     order_enforce=False,
     disable_env_checker=True,
 )

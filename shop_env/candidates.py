@@ -1,9 +1,9 @@
-"""The actions that a page offers, as a list: what agents that choose (instead of writing) choose from.
+"""The actions that a page offers, as a list: agents that choose an action instead of writing one choose from it.
 
-Stands between the observation and the discrete view (wrappers.py), and behind the likelihood metrics. The list is made
-from the observation alone, never from the logged action: terminate, a click on each element, and each phrase that the
-shopper has given (goal, earlier queries) typed into each input; with the goal hidden, earlier queries alone. What a
-shopper types freely is not always among them.
+The discrete view (wrappers.py) and the likelihood metrics build the list from the observation, never from the logged
+action. It holds terminate, a click on each element, and each phrase of the shopper (from the goal and earlier queries)
+typed into each input. If the goal is hidden, the phrases are the earlier queries alone. A text that a shopper types
+freely is not always in the list.
 """
 
 from itertools import combinations
@@ -20,10 +20,11 @@ _MOST_PHRASES = 16
 def candidate_actions(observation: Observation, max_candidates: int = 64, *, submitted: bool = True) -> list[Action]:
     """Lists the actions that a page offers: terminate first, then clicks in document order, then typing.
 
-    Of more clicks than there is room for, those that share most words with the goal and the history stay.
+    If the clicks do not all fit, the list keeps those that share most words with the goal and the history.
 
     Args:
-        submitted: False where typing is `input`.
+        max_candidates: The largest number of actions; typing takes at most half of them.
+        submitted: Whether typed texts are submitted; False in stores that log typing as `input`.
     """
     elements = find_elements(observation["page"])
     inputs = [element.name for element in elements if element.accepts == "type"]
@@ -44,9 +45,9 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, *, sub
 
 
 def candidate_phrases(observation: Observation) -> list[str]:
-    """Lists texts that might be typed: quoted parts of the goal, up to four of its words in order, old queries.
+    """Lists texts that might be typed: quoted parts of the goal, earlier queries, up to four of the goal's words.
 
-    The goal's first clause with a content word is used, longest choices first.
+    The words are from the goal's first clause with a content word; longer combinations come first.
 
     >>> goal: Observation = {"page": "", "history": (), "persona": "", "goal": "Buy a red kettle, cheap.", "step": 0}
     >>> candidate_phrases(goal)

@@ -1,29 +1,28 @@
-"""ShopR1-v0: replays logged shopping sessions, takes replies as text, pays the papers' rewards.
+"""ShopR1-v0: replays logged shopping sessions, takes replies as text, and returns the papers' rewards.
 
     env = gymnasium.make("ShopR1-v0", store="demo", split="train")
     observation, info = env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(reply)
 
 The pages are the logged ones whatever the reply says (teacher forcing, as in Shop-R1 and Customer-R1): a reply decides
-the reward of its step and nothing else. Sessions begin on the home page, so the first action is given, not scored:
-with `skip_first_action` an episode begins at the second page, the first in its history. Steps that an import inferred
-are passed over too, unless `inferred`: they appear in the history alone. Sessions with nothing else are left out
-(`left_out_sessions` counts them).
+only the reward of its step. Sessions begin on the home page, so the first action is not scored by default
+(`skip_first_action`): an episode begins at the second page, and the first is in its history. Steps that an import
+inferred are skipped too, unless `inferred` is True: they appear only in the history. Sessions without a step to score
+are left out (`left_out_sessions` counts them).
 
 `info` after a step:
-    session_id, user_id, step_index    which logged step was answered (after a reset: which is to be answered first)
-    logged_action                      the logged action, as the JSON object that a perfect reply carries
+    session_id, user_id, step_index    the logged step that was answered (after a reset: the first step to answer)
+    logged_action                      the logged action, as the JSON object that a perfect reply contains
     reward_breakdown                   the reward's parts by name (shop_env.reward.RewardBreakdown)
     best_reward                        what the logged action would have earned
-    problem, problem_detail            what is wrong with a reply that cannot be read; absent otherwise
+    problem, problem_detail            what is wrong with a malformed reply; absent otherwise
 
-An episode is a whole session; `gymnasium.make(…, max_episode_steps=5)` truncates it (Gymnasium's TimeLimit). Many side
-by side: `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`, for Gymnasium's vector envs take
-longer to put infos together than the steps take. AsyncVectorEnv runs each env in its own process; pages travel through
-pipes, so it pays only where much is computed inside the env's process, and it needs
-`vector_kwargs={"shared_memory": False}`.
+An episode is a whole session; `gymnasium.make(…, max_episode_steps=5)` truncates it (Gymnasium's TimeLimit). For many
+envs use `gymnasium.make_vec("ShopR1-v0", num_envs=16, …, with_info=False)`: Gymnasium's vector envs need longer to
+combine the infos than to step. AsyncVectorEnv runs each env in its own process and sends pages through pipes, so it is
+faster only if the env's process computes much. It needs `vector_kwargs={"shared_memory": False}`.
 
-A bonus for a whole session is a `gymnasium.Wrapper` that adds to the reward where `terminated` is True.
+To add a bonus for a whole session, write a `gymnasium.Wrapper` that adds it to the reward if `terminated` is True.
 """
 
 import dataclasses
@@ -57,11 +56,13 @@ _EPISODES = EpisodeCache(max_characters=256_000_000)
 
 
 class TextEnv(gymnasium.Env[Observation, str]):
-    """The parts that both envs share: their spaces, the checks of their options, and rendering.
+    """The base class of both envs: their spaces, the checks of their options, and rendering.
 
     Args:
-        context: Fields of ContextConfig.
-        choices: Option -> its value and the values that it may have.
+        context: A ContextConfig or fields of one; None means the defaults.
+        extraction: How an action is read from a reply (replies.py).
+        render_mode: "ansi", or None for no rendering.
+        choices: For each further option, its value and the values that it may have.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
@@ -76,7 +77,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         choices["extraction"] = extraction, get_args(Extraction)
         choices["render_mode"] = render_mode, (None, *self.metadata["render_modes"])
         for option, (value, allowed) in choices.items():
-            # By type too: 1 equals True, and is no switch.
+            # Identity, except for texts: 1 == True, but 1 is not a valid switch.
             if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
                 raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(map(str, allowed))}.")
         self.context = context_of(context)
@@ -84,10 +85,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.observation_space = observation_space()
         self.action_space = UnicodeText()
         self._extraction = extraction
-        self._answered: tuple[str, float, float | None] | None = None  # reply, reward, the most that it could earn
+        self._answered: tuple[str, float, float | None] | None = None  # reply, reward, best reward
 
     def render(self) -> str | None:
-        """The current page and the last reply as text for a terminal."""
+        """Returns the current page and the last reply as text for a terminal; None without a render mode."""
         if self.render_mode is None:
             gymnasium.logger.warn('Nothing is rendered: make the env with render_mode="ansi".')
             return None
@@ -97,13 +98,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return render_ansi(view)
 
     def _check_reply(self, action: object) -> None:
-        """Raises TypeError where a caller gives something else than a text, which no model does."""
+        """Raises TypeError if the reply is not a str: that is a mistake of the caller, not of a model."""
         if not isinstance(action, str):
             raise TypeError(f"env.step takes a reply as str, and {action!r:.80} is of type {type(action).__name__}")
 
     @abstractmethod
     def _step_view(self) -> StepView | None:
-        """Returns the step to render; None before the first reset."""
+        """Returns the step to render, or None before the first reset."""
 
 
 class ReplayEnv(TextEnv):
@@ -112,13 +113,14 @@ class ReplayEnv(TextEnv):
     Args:
         store: Path of a session store, "demo", or an opened SessionStore.
         split: train, validation, test or all.
-        context: A ContextConfig or fields of one: how much of a session is shown, and whose persona.
-        reward: Name of a preset, a RewardConfig, or fields of one, which may start from a `preset`.
-        skip_first_action: Episodes begin at the second page, as in the papers.
-        inferred: Ask for actions too that the log does not hold and the import inferred.
-        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
-        order: `shuffled` draws a new order of sessions at each seed and each time round; `storage` keeps the store's.
-        with_info: False: every `info` is empty.
+        context: A ContextConfig or fields of one: how much of a session is shown, and which persona.
+        reward: Name of a preset, a RewardConfig, or fields of one; its key `preset` names the preset to start from.
+        skip_first_action: Whether episodes begin at the second page, as in the papers.
+        inferred: Whether inferred actions, which the import added to the log, are scored too.
+        extraction: `strict` accepts only the format; `lenient` finds the one JSON object in a reply (replies.py).
+        order: `shuffled` draws a new order of sessions at each seed and in each pass; `storage` keeps the store's.
+        with_info: If False, every `info` is empty.
+        render_mode: "ansi", or None for no rendering.
     """
 
     def __init__(
@@ -178,12 +180,12 @@ class ReplayEnv(TextEnv):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts the next session in order, or the one named by `options={"session_id": …}`.
+        """Starts the next session in order, or the session that `options={"session_id": …}` names.
 
-        A seed starts the order anew; without one, each reset goes on to the next session.
+        A seed restarts the order; without a seed, each reset starts the next session.
         """
         if seed is not None:
-            super().reset(seed=seed)  # which does nothing but seed
+            super().reset(seed=seed)  # only seeds
             self._queue = []
         session_id = named_session(options)
         episode = self._start(self._next_session() if session_id is None else self._checked(session_id))
@@ -192,14 +194,14 @@ class ReplayEnv(TextEnv):
         return episode.observed.at(index), info if self._with_info else {}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Scores a reply to the current page and shows the next one.
+        """Scores a reply to the current page and returns the next observation.
 
         Args:
-            action: The reply; a malformed one earns 0 and is explained in `info`, it raises nothing.
+            action: The reply. A malformed reply raises nothing: it earns 0, and `info` explains it.
 
         Returns:
-            The next observation (behind the last step its page is empty), the reward, whether the session has ended,
-            False (a session is never cut short here), and the info described at the head of this module.
+            The next observation (its page is empty after the last step), the reward, whether the session has ended,
+            False (the env itself never truncates a session), and the info described at the head of this module.
         """
         self._check_reply(action)
         episode, index = self._episode, self._step_index
@@ -207,7 +209,7 @@ class ReplayEnv(TextEnv):
             raise ResetNeeded("The episode is over (or none was started): call env.reset() before env.step().")
         reply = parse_reply(action, self._extraction)
         breakdown = score_reply(reply, episode.actions[index], self.reward)
-        reward = breakdown.without_certainty  # the total: self-certainty is not measured here
+        reward = breakdown.without_certainty  # equals the total, because no env measures self-certainty
         info: dict[str, Any] = {}
         if self._with_info:
             info = {
@@ -259,7 +261,7 @@ class ReplayEnv(TextEnv):
 
 
 class RegisteredReplayEnv(ReplayEnv):
-    """ReplayEnv as gymnasium.make makes it: `env.spec.to_json()` has all of its options."""
+    """ReplayEnv as gymnasium.make builds it: `env.spec.to_json()` holds all of its options."""
 
     _spec: EnvSpec | None = None
 
@@ -276,7 +278,7 @@ class RegisteredReplayEnv(ReplayEnv):
 
     @property
     def spec(self) -> EnvSpec | None:
-        """Returns what gymnasium.make was called with; a ContextConfig or RewardConfig stands as its fields."""
+        """The arguments of gymnasium.make; a ContextConfig or RewardConfig is a dict of its fields."""
         return self._spec
 
     @spec.setter
@@ -285,7 +287,11 @@ class RegisteredReplayEnv(ReplayEnv):
 
 
 def named_session(options: Mapping[str, Any] | None) -> str | None:
-    """The session that a reset's options name: `session_id`, as in the info of each step, is all that they may hold."""
+    """Returns the `session_id` of a reset's options, or None if they name no session.
+
+    Raises:
+        BadConfig: The options have another key, or `session_id` is not a str.
+    """
     if not options:
         return None
     if unknown := sorted(set(options) - {"session_id"}):
@@ -297,15 +303,15 @@ def named_session(options: Mapping[str, Any] | None) -> str | None:
 
 
 def context_of(context: Mapping[str, Any] | ContextConfig | None) -> ContextConfig:
-    """The env option `context` as a ContextConfig."""
+    """Converts the env option `context` to a ContextConfig."""
     return convert_option("context", {} if context is None else context, ContextConfig)
 
 
 def convert_option(option: str, value: object, kind: type[_Config]) -> _Config:
-    """The Struct that an env's option means; fields of a reward may start from a `preset`.
+    """Converts an env's option to a Struct; the key `preset` of a reward names the preset that its fields change.
 
     Raises:
-        BadConfig: No fields, a field that it does not have, or a value that does not fit.
+        BadConfig: The value is no mapping, names an unknown field, or holds a value of the wrong type or range.
     """
     if isinstance(value, kind):
         return value
@@ -317,5 +323,5 @@ def convert_option(option: str, value: object, kind: type[_Config]) -> _Config:
     if is_reward:
         fields = msgspec.to_builtins(reward_preset(str(fields.pop("preset", "shop_r1")))) | fields
     with suppress(TypeError):
-        kind(**fields)  # of a wrong choice its own check says what the choices are
+        kind(**fields)  # raises BadConfig for a wrong choice, with a message that lists the choices
     return convert_fields(fields, kind, option)

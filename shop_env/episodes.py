@@ -1,8 +1,8 @@
-"""A session prepared for replay: its observations, logged actions and best rewards, cached while memory allows.
+"""Sessions prepared for replay: observations, logged actions and best rewards, cached between the store and the env.
 
-Stands between the store and the env. Reading a session from disk takes a millisecond, a step of the env a few
-microseconds, so prepared sessions are cached, least recently used first to go, up to a number of page characters; the
-envs of one process share them.
+Reading a session from disk takes a millisecond, and a step of the env a few microseconds. So prepared sessions are
+cached up to a number of page characters, and the least recently used one is dropped first. The envs of a process share
+the cache.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ class SessionSource(Protocol):
 
 
 def open_source(store: str | Path | SessionSource) -> SessionSource:
-    """The store itself, or the one at a path or called `demo`."""
+    """Opens the store at a path, or the store called `demo`; returns an opened store unchanged."""
     if isinstance(store, str | Path):
         return SessionStore.open(store)
     if not isinstance(store, SessionSource):
@@ -44,11 +44,13 @@ def open_source(store: str | Path | SessionSource) -> SessionSource:
 
 
 def scored_indices(store: SessionSource, session_id: str, *, first_action: bool, inferred: bool) -> list[int]:
-    """Returns the steps of a session that are asked about and learnt from, counted from 0; the others are its history.
+    """Returns the indices of the scored steps of a session, from 0; agents also learn from these steps alone.
+
+    The other steps only appear in the history.
 
     Args:
-        first_action: The session's first step too, which the papers count as given.
-        inferred: Steps too whose action the log does not hold (`Step.is_inferred`).
+        first_action: Whether the first step is scored too, which the papers count as given.
+        inferred: Whether steps with an inferred action are scored too (`Step.is_inferred`).
     """
     passed_over = set() if inferred else set(store.inferred_steps(session_id))
     return [index for index in range(int(not first_action), store.step_count(session_id)) if index not in passed_over]
@@ -76,7 +78,7 @@ class Episode:
 
 
 class EpisodeCache:
-    """Episodes by key, the least recently used dropped when their pages exceed `max_characters`."""
+    """A cache of episodes by key; drops the least recently used ones when the pages exceed `max_characters`."""
 
     def __init__(self, max_characters: int) -> None:
         self.max_characters = max_characters
@@ -84,7 +86,7 @@ class EpisodeCache:
         self._episodes: OrderedDict[object, Episode] = OrderedDict()
 
     def get(self, key: object, prepare: Callable[[], Episode]) -> Episode:
-        """The episode under `key`, prepared now if it is not cached."""
+        """Returns the episode under `key`; prepares it if it is not cached."""
         episode = self._episodes.get(key)
         if episode is None:
             episode = self._episodes[key] = prepare()

@@ -1,31 +1,31 @@
-"""ShopLive-v0: the demo shop itself. An agent's own actions lead to the pages they would lead to (free running).
+"""ShopLive-v0: runs the demo shop itself, so each page follows from the agent's own action (free running).
 
     env = gymnasium.make("ShopLive-v0")
     observation, info = env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step(reply)
 
-Observations and replies are those of ShopR1-v0, but there is no log, and no action that a person did here.
-What can be measured is how an agent's visits resemble those of the shop's own shoppers as a population
-(shop_env.metrics.populations), and such figures never stand beside teacher-forced ones.
+Observations and replies are those of ShopR1-v0, but no logged action exists to compare with. The metrics say how an
+agent's visits resemble those of the shop's own shoppers as a population (shop_env.metrics.populations). They are never
+shown beside teacher-forced metrics.
 
-After `reset(seed=s)` visits number 0, 1, 2 … of population s follow one another: the shoppers, their goals and what the
-shop has in store for them are those of `demo_shop.generate_sessions(…, seed=s)`. A reply that cannot be read, or whose
-element is not on the page, does nothing: page and history stay as they are, and the reply is counted. An agent that
-never terminates is stopped after 20 replies (`gymnasium.make(…, max_episode_steps=…)`); LiveEnv itself has no limit.
+After `reset(seed=s)` the visits 0, 1, 2 … of population s follow in order: the shoppers, their goals and the shop's
+products are those of `demo_shop.generate_sessions(…, seed=s)`. A reply does nothing if it is malformed or names an
+element that is not on the page: page and history stay as they are, and the reply is counted. `gymnasium.make` truncates
+visits after 20 replies (`max_episode_steps`); LiveEnv itself has no limit.
 
-What the reward means (`reward`):
-    none        always 0: nothing is to be maximised (the default)
-    shopper     the probability that this very shopper, whose policy is known, would have done this here; 0 for a reply
-                that does nothing. Maximising it means acting like the shopper's likeliest self
+Values of `reward`:
+    none        always 0: nothing to maximise (the default)
+    shopper     the probability that this shopper, with a known policy, would have taken this action here; 0 for a reply
+                that does nothing. It is largest for the shopper's likeliest action
 
 `info` after a step:
-    session_id, user_id     which visit, by which shopper
-    step_index              how many actions had been taken before this reply
-    action                  what was done, as a reply carries it; absent where nothing was
-    problem, problem_detail why nothing was done: a code of shop_env.replies, `no_such_element`, or `not_an_input`
-    idle_replies            how many replies of this visit did nothing
-    outcome                 `purchase` or `terminate` when the visit has ended
-    revenue_cents           then, of a shop whose goods have prices: what was bought, without shipping
+    session_id, user_id     the visit and its shopper
+    step_index              the number of actions taken before this reply
+    action                  the action taken, as a reply contains it; absent if the reply did nothing
+    problem, problem_detail why the reply did nothing: a code of shop_env.replies, `no_such_element`, or `not_an_input`
+    idle_replies            the number of replies of this visit that did nothing
+    outcome                 `purchase` or `terminate` after the visit has ended
+    revenue_cents           the price of the products bought, without shipping; after the end, in shops with prices
 """
 
 import re
@@ -54,13 +54,14 @@ class LiveEnv(TextEnv):
     """Visits to the demo shop as episodes, replies as actions. All options are JSON values.
 
     Args:
-        page_size: `small`: the shop that a tiny model can learn; `compact`: a shop with fixed prices, search and
-            shoppers who compare; `realistic`: the same on pages of about 100 kB.
-        variant: Fields of replay_sessions.demo_shop.ShopVariant: one change to the pages, of `compact` or `realistic`.
-        context: A ContextConfig or fields of one: how much of the visit so far is shown, and whose persona; None:
-            everything, the goal too, which a visitor needs (VISIT_CONTEXT).
-        reward: What a reply earns; see the head of this module.
-        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them (replies.py).
+        page_size: `small` is a shop that a tiny model can learn; `compact` has fixed prices, search and shoppers who
+            compare; `realistic` is the same shop on pages of about 100 kB.
+        variant: Fields of replay_sessions.demo_shop.ShopVariant: one change to the pages of `compact` or `realistic`.
+        context: A ContextConfig or fields of one: how much of the visit so far is shown, and which persona. None means
+            everything, the goal included, because a visitor needs it (VISIT_CONTEXT).
+        reward: The reward of a reply; see the head of this module.
+        extraction: `strict` accepts only the format; `lenient` finds the one JSON object in a reply (replies.py).
+        render_mode: "ansi", or None for no rendering.
     """
 
     def __init__(
@@ -92,9 +93,10 @@ class LiveEnv(TextEnv):
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins the next visit of the population, or the one named by `options={"session_id": …}`, of any population.
+        """Starts the next visit of the population, or the visit that `options={"session_id": …}` names.
 
-        A seed chooses the population and begins with its visit 0; without one, each reset goes on to the next visit.
+        The named visit may be of any population.
+        A seed chooses the population and starts its visit 0; without a seed, each reset starts the next visit.
         """
         super().reset(seed=seed)
         if seed is not None or self._population is None:
@@ -111,15 +113,15 @@ class LiveEnv(TextEnv):
         return self._visit.observation(self.context), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Does the action of a reply.
+        """Takes the action of a reply in the shop and returns the next observation.
 
         Args:
-            action: The reply; one that cannot be read or done leaves everything as it is, it never raises.
+            action: The reply. If it is malformed or its action impossible, it changes nothing and raises nothing.
 
         Returns:
-            The next observation (when the visit has ended its page is empty), the reward, whether the visit has ended
-            in a purchase or by terminate, False (a visit is never cut short here), and the info that the head of this
-            module describes.
+            The next observation (its page is empty after the end of the visit), the reward, whether the visit has ended
+            in a purchase or by terminate, False (the env itself never truncates a visit), and the info described at the
+            head of this module.
         """
         self._check_reply(action)
         visit = self._visit
@@ -162,19 +164,19 @@ class LiveEnv(TextEnv):
 
 
 def visit_id(population: int, number: int) -> str:
-    """The session_id of visit number `number` of a population of shoppers."""
+    """Formats the session_id of visit number `number` of a population of shoppers."""
     return f"live-{population}-{number:06}"
 
 
 def _parse_visit_id(session_id: str) -> tuple[int, int]:
-    """The population and the number of a visit."""
+    """Parses a session_id of `visit_id` into the population and the number of the visit."""
     if (match := _VISIT_ID.fullmatch(session_id)) is None:
         raise BadConfig(f"session_id is {session_id!r}; a visit is called live-POPULATION-NUMBER: live-0-000012.")
     return int(match[1]), int(match[2])
 
 
 class _VisitedShop:
-    """The shop as one visit finds it: who came for what, where they are, and the steps taken.
+    """The shop during one visit: the shopper, the goal, the current page and the steps taken.
 
     Shopper, goal and shop are those of `demo_shop.generate_sessions`.
     """
@@ -191,7 +193,7 @@ class _VisitedShop:
         return self.shop.outcome is not None
 
     def problem_of(self, reply: Reply | MalformedReply) -> MalformedReply | None:
-        """Why a reply does nothing; None for one that can be done."""
+        """Returns why a reply does nothing, or None if its action is possible."""
         if isinstance(reply, MalformedReply):
             return reply
         action = reply.action
@@ -213,12 +215,12 @@ class _VisitedShop:
         self.shop.respond(reply.action)
 
     def observation(self, context: ContextConfig) -> Observation:
-        """Returns the observation of the visit so far; the last step has an action that is not shown."""
+        """Returns the observation of the visit so far."""
         page = "" if self.is_over else self.shop.page
         session = Session(
             session_id=self.session_id,
             user_id=self.user_id,
-            steps=(*self.steps, Step(page=page, action=Terminate())),
+            steps=(*self.steps, Step(page=page, action=Terminate())),  # no observation shows the last step's action
             source="live",
             persona=self.persona,
             goal=self.goal,

@@ -1,19 +1,17 @@
-"""A step of a session as an agent sees it: plain JSON values under five keys, and how much of the session they hold.
+"""A step of a session as an agent sees it: plain JSON values under five keys, limited by a ContextConfig.
 
-Stands between the store and the agent: a Session and a step index become the Observation of that step, as much of it
-as the ContextConfig lets through (Shop-R1, equation 1: pages c_1..t, actions and rationales 1..t-1). The logged action
-of the step itself is never part of it.
+Stands between the store and the agent: turns a Session and a step index into the Observation of that step (Shop-R1,
+equation 1: pages c_1..t, actions and rationales 1..t-1). It never holds the logged action of the step itself.
 
-Which pages, and rationales: Shop-R1, table 5 compares `whole_session` with `latest_step`.
+Pages and rationales: Shop-R1, table 5 compares `whole_session` with `latest_step`.
 
-The goal is hidden unless asked for: neither paper's logs have one, and where a log knows it, it gives away most of what
+Goal: hidden by default, because neither paper's logs have one. Where a log has one, it gives away most of the text that
 is typed next (docs/demo_shop.md).
 
-Whose persona: the shopper's own, nobody's, another user's, or a generic one (Customer-R1, sections 4.5 and 4.7).
-`shuffled` needs to know the other users, so code that observes sessions of a store calls `persona_texts` once and hands
-the result on.
+Persona: the shopper's, none, another user's, or a generic one (Customer-R1, sections 4.5 and 4.7). `shuffled` needs the
+other users' personas, so code that observes sessions of a store calls `persona_texts` once and passes the result on.
 
-How much in all: page_budget.py says what goes when the context is too long.
+Length: page_budget.py says what is dropped when the context is too long.
 """
 
 import random
@@ -40,18 +38,18 @@ class ContextConfig(Config):
     Attributes:
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
-        pages: `full`, or `changes`: prompts name what a page repeats of earlier ones (shop_env/page_changes.py). An
-            observation has whole pages in either case.
-        page_block: A prompt that is too long for the model drops its earliest pages so many at a time: following steps
-            share a trunk more often, and show fewer pages.
-        rationales: False: the history has no past rationales.
-        goal: `hidden`, as in the papers, or `shown` where the log knows it.
-        persona: `matched` is the shopper's own, `none` nobody's, `shuffled` another user's (shop_env.observation), and
-            `generic` one sentence that fits everybody.
-        persona_seed: Who gets whose persona when shuffled.
-        budget: The most characters that the texts of an observation may have together (what a prompt adds, instructions
-            and the chat template, not included); None for no limit. The earliest pages are dropped first, then the
-            current page is shortened; actions and rationales stay (shop_env.observation).
+        pages: `full`, or `changes`: prompts only name the parts of a page that repeat earlier pages
+            (shop_env/page_changes.py). An observation has complete pages in either case.
+        page_block: How many of the earliest pages are dropped at a time from a prompt that is too long for the model.
+            With more, successive steps share a trunk more often but show fewer pages.
+        rationales: Whether the history shows past rationales.
+        goal: `hidden`, as in the papers, or `shown` if the log has one.
+        persona: `matched` is the shopper's, `none` shows none, `shuffled` is another user's (shop_env.observation), and
+            `generic` is one sentence that fits everybody.
+        persona_seed: The seed that decides which other user's persona is shown with `shuffled`.
+        budget: The largest number of characters of an observation's texts together, without the instructions and the
+            chat template that a prompt adds; None means no limit. The earliest pages are dropped first, then the
+            current page is shortened; actions and rationales stay (shop_env/page_budget.py).
     """
 
     scope: Scope = "whole_session"
@@ -75,7 +73,7 @@ class ContextConfig(Config):
 
     @property
     def grows_by_appending(self) -> bool:
-        """Returns whether each step's prompt begins with the whole prompt of the step before (for session trees)."""
+        """True if each step's prompt begins with the complete prompt of the step before (for session trees)."""
         return self.scope == "whole_session" and self.budget is None
 
 
@@ -86,7 +84,7 @@ class _Users(Protocol):
 
 
 def persona_texts(store: _Users, context: ContextConfig) -> Mapping[str, str] | None:
-    """Returns each user's foreign persona, which `persona_of` needs for `shuffled`; else None."""
+    """Returns the persona that `shuffled` shows for each user; None if the context shows another kind of persona."""
     if context.persona != "shuffled":
         return None
     first_sessions: dict[str, str] = {}
@@ -99,7 +97,9 @@ def persona_texts(store: _Users, context: ContextConfig) -> Mapping[str, str] | 
 
 
 def shuffle_personas(personas: Mapping[str, str], seed: int) -> dict[str, str]:
-    """For each user the persona of another; of another text too, unless more than half of all users share one.
+    """Assigns each user the persona of another user.
+
+    The text differs from the user's own, unless more than half of all users share one text.
 
     >>> shuffle_personas({"ada": "thrifty", "bob": "picky"}, seed=1)
     {'bob': 'thrifty', 'ada': 'picky'}
@@ -113,13 +113,13 @@ def shuffle_personas(personas: Mapping[str, str], seed: int) -> dict[str, str]:
     for group in groups:
         rng.shuffle(group)
     users = [user for group in groups for user in group]
-    # Equal texts stand together, so a turn by the largest group's size takes everyone out of their own group.
+    # Users with equal texts are adjacent, so rotating by the size of the largest group gives everyone another text.
     turn = max((len(group) for group in groups), default=0) % max(len(users), 1)
     return {user: personas[users[(index + turn) % len(users)]] for index, user in enumerate(users)}
 
 
 def persona_of(session: Session, context: ContextConfig, foreign: Mapping[str, str] | None) -> str:
-    """The persona text that is shown with a session, "" for none."""
+    """Returns the persona text that is shown with a session, "" for none."""
     if context.persona == "none" or session.persona is None:
         return ""
     if context.persona == "generic":
@@ -130,15 +130,15 @@ def persona_of(session: Session, context: ContextConfig, foreign: Mapping[str, s
         raise BadConfig(
             "context.persona is 'shuffled', which needs the other users: pass personas=persona_texts(store, context)."
         )
-    return foreign.get(session.user_id, "")  # nobody's where the user's first session had no persona to exchange
+    return foreign.get(session.user_id, "")  # "" if the user's first session has no persona
 
 
 class PastStep(TypedDict):
-    """A step already taken. `page` and `rationale` are "" where the context left them out or the log has none."""
+    """A step already taken; `page` and `rationale` are "" if the context hides them or the log has none."""
 
     page: str
     rationale: str
-    action: str  # the JSON text of the logged action, as it stands in a reply
+    action: str  # the JSON text of the logged action, as in a reply
 
 
 _copy = dict.copy
@@ -146,9 +146,9 @@ History = tuple[PastStep, ...]  # the steps already taken, oldest first
 
 
 class Observation(TypedDict):
-    """All that an agent sees before it replies.
+    """All that an agent sees before it replies; `step` counts from 0.
 
-    A persona or goal that is unknown or hidden is ""; `step` counts from 0.
+    An unknown or hidden persona or goal is "".
     """
 
     page: str
@@ -162,10 +162,10 @@ _DEFAULT_CONTEXT = ContextConfig()
 
 
 class ObservedSession:
-    """A session seen through a context, prepared once and then cheap to observe at any step.
+    """A session under a context: prepared once, then cheap to observe at any step.
 
     Args:
-        personas: What `shop_env.observation.persona_texts` says of the store; only the persona arm `shuffled` needs it.
+        personas: The result of `persona_texts` for the store; only the persona `shuffled` needs it.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class ObservedSession:
         return len(self._past)
 
     def at(self, step_index: int) -> Observation:
-        """The observation of a step, nothing of it shared with another; behind the last step the page is ""."""
+        """Returns a new observation of a step, shared with no other; after the last step its page is ""."""
         page, past = self._seen[step_index] or self._see(step_index)
         return {
             "page": page,
@@ -196,7 +196,7 @@ class ObservedSession:
         }
 
     def _see(self, step_index: int) -> tuple[str, list[PastStep]]:
-        """The page and the past of a step, within the budget; worked out once."""
+        """Computes the page and the past steps within the budget, and keeps them for the next call."""
         page, past = self._pages[step_index], self._past[:step_index]
         if self._budget is not None:
             page, past = self._fit(page, past, self._budget)
@@ -218,14 +218,14 @@ def observe(
     context: ContextConfig = _DEFAULT_CONTEXT,
     personas: Mapping[str, str] | None = None,
 ) -> Observation:
-    """The observation of one step."""
+    """Returns the observation of one step; arguments as for ObservedSession."""
     return ObservedSession(session, context, personas).at(step_index)
 
 
 def observe_session(
     session: Session, context: ContextConfig = _DEFAULT_CONTEXT, personas: Mapping[str, str] | None = None
 ) -> list[Observation]:
-    """The observations of all steps."""
+    """Returns the observations of all steps; arguments as for ObservedSession."""
     observed = ObservedSession(session, context, personas)
     return [observed.at(index) for index in range(len(observed))]
 

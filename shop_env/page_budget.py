@@ -1,10 +1,10 @@
 """Cuts pages to a budget.
 
-When the context is too long, the earliest pages go while their actions and rationales stay (Customer-R1, section 4.1).
-Where that is not enough, the current page is cut to a window: around the element that the shopper used last, if it is
-still on this page, else from the top, as a page is seen when it opens. A window around the logged action of the step
-itself would give the answer away. What was left out shows: a dropped page is "" in the history, a cut one says so in a
-comment. Names stay whole: a tag is never cut.
+When the context is too long, the earliest pages are dropped while their actions and rationales stay (Customer-R1,
+section 4.1). If that is not enough, the current page is cut to a window: around the element that the shopper used last
+if it is still on the page, else from the top, as a page looks when it opens. A window around the logged action of the
+step itself would give the answer away. Cuts are visible: a dropped page is "" in the history, and a cut page has
+comments about its missing parts. Tags are never cut, so names stay complete.
 
 Budgets are in characters (context.budget, prompting, rationales) or in tokens (train/tokens.py, model.long_pages).
 """
@@ -19,7 +19,11 @@ _TAG_OR_LINE_END = re.compile(r"""<[a-zA-Z/!](?:"[^"]*"|'[^']*'|[^'">])*+>|\n"""
 
 
 def first_page_kept(counts: Sequence[int], room: int) -> int:
-    """Of pages that count so much, oldest first, the first that is kept if the latest are to fit into `room`.
+    """Returns the index of the first page to keep so that it and all later pages fit.
+
+    Args:
+        counts: The length of each page, oldest first.
+        room: The length that the kept pages may have together.
 
     >>> first_page_kept([40, 10, 30], room=45)
     1
@@ -32,10 +36,10 @@ def first_page_kept(counts: Sequence[int], room: int) -> int:
 
 
 def shorten_page(page: str, room: int, last_action: str | None) -> str:
-    """The page, or a window of it that has at most `room` characters; "" if not even its comments fit.
+    """Returns the page, or a window of it with at most `room` characters; "" if no tag or text fits.
 
     Args:
-        last_action: The shopper's previous action as JSON text; the window lies around its element, if it is here.
+        last_action: The shopper's previous action as JSON text; the window lies around its element if the page has it.
     """
     if len(page) <= room:
         return page
@@ -45,7 +49,7 @@ def shorten_page(page: str, room: int, last_action: str | None) -> str:
 
 
 def window_start(focus: int, width: int, length: int) -> int:
-    """Returns the start of a window of this width with `focus` in its middle, within 0 and `length`.
+    """Returns the start of a window of `width` around `focus`, moved so that it lies between 0 and `length`.
 
     >>> window_start(50, 20, length=100), window_start(3, 20, length=100), window_start(98, 20, length=100)
     (40, 0, 80)
@@ -54,7 +58,9 @@ def window_start(focus: int, width: int, length: int) -> int:
 
 
 def cut_window(page: str, start: int, end: int) -> str:
-    """Returns the whole tags and texts of a page between two places, and comments on the rest; "": there are none.
+    """Returns the complete tags and texts of a page between two offsets, with comments on what is left out.
+
+    Returns "" if no complete tag or text lies between them.
 
     >>> cut_window('<a name="x">one</a> <a name="y">two</a>', 2, 24)
     '<!-- 12 characters left out -->one</a> <!-- 19 characters left out -->'
@@ -71,7 +77,11 @@ def cut_window(page: str, start: int, end: int) -> str:
 
 
 def find_element(page: str, last_action: str | None) -> int:
-    """Returns where the element of an action (JSON text) begins on a page; 0: it is not there."""
+    """Returns the offset of the name of an action's element on a page, 0 if the page does not have it.
+
+    Args:
+        last_action: The action as JSON text; None means no action.
+    """
     name = json.loads(last_action).get("name", "") if last_action else ""
     return max(0, page.find(f'name="{name}"')) if name else 0
 

@@ -1,11 +1,11 @@
-"""Pages as changes (`context.pages`): what a page repeats of earlier pages of its session, a prompt names only.
+"""Pages as changes (`context.pages`): a prompt replaces parts that repeat earlier pages of the session by references.
 
     page 1   <h1>Kettles</h1><a name="results.one">One</a><a name="results.two">Two</a><a name="cart">Cart (0)</a>
     page 2   <!-- tags 1-6 of page 1 --><a name="cart">Cart (1)</a>
 
-A tag counts with the text behind it, closing tags too; pages count from 1. Nothing is lost: every page can be restored.
-A page refers only to pages that its prompt shows, and its text depends on no later one, so that each prompt stays a
-prefix of the next. A departure from the papers; an agent's observation holds whole pages in either case.
+A tag (opening or closing) includes the text behind it; tags and pages are numbered from 1. Nothing is lost: every page
+can be restored. A page refers only to pages that its prompt shows, and its text does not depend on later pages, so each
+prompt stays a prefix of the next. This departs from the papers; observations hold complete pages in either case.
 """
 
 import re
@@ -15,26 +15,28 @@ from typing import Literal
 
 PageForm = Literal["full", "changes"]
 
-RUN = 4  # a repeated stretch has at least so many tags
-MAX_CANDIDATES = 8  # places where a stretch may begin, the latest first
+RUN = 4  # the smallest number of tags in a reference
+MAX_CANDIDATES = 8  # how many earlier occurrences of a run are compared, the latest first
 
 _TAG = re.compile(r"<[^<]*|^[^<]+")
 
 
 class SessionPages:
-    """The pages of a session as prompts show them; "" is a page that is not shown."""
+    """The pages of a session as prompts show them; a page that is not shown is ""."""
 
     def __init__(self, pages: Sequence[str], form: PageForm) -> None:
         self._form, self._pages = form, [self.escape(page, form) for page in pages]
         self._tags: list[list[str]] = []
-        self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}  # where each RUN of tags begins, in order
+        self._places: dict[
+            tuple[str, ...], list[tuple[int, int]]
+        ] = {}  # (page, tag) where each RUN of tags begins, in order
         for number, page in enumerate(self._pages if form == "changes" else ()):
             self._tags.append(_TAG.findall(page))
             for place, run in enumerate(_runs(self._tags[-1])):
                 self._places.setdefault(run, []).append((number, place))
 
     def text(self, number: int, first: int = 0) -> str:
-        """A page, counted from 0, in a prompt that does not show those before `first`."""
+        """Returns the text of page `number` in a prompt that begins with page `first`, both counted from 0."""
         if self._form == "full" or number == first:
             return self._pages[number]
         tags, parts, place = self._tags[number], list[str](), 0
@@ -48,7 +50,11 @@ class SessionPages:
         return "".join(parts)
 
     def _longest(self, number: int, place: int, first: int) -> tuple[int, int, int]:
-        """The page, place and length of the longest earlier stretch that repeats at a place; 0 long: there is none."""
+        """Finds the longest sequence of tags on an earlier page that the page repeats from a tag on.
+
+        Returns:
+            The page, the sequence's first tag there, and its length in tags; length 0 means no repetition.
+        """
         tags, longest = self._tags[number], (0, 0, 0)
         places = self._places.get(tuple(tags[place : place + RUN]), [])
         end = bisect_left(places, (number, 0))
@@ -60,12 +66,12 @@ class SessionPages:
 
     @staticmethod
     def escape(page: str, form: PageForm) -> str:
-        """The text of a page of which nothing is repeated: what looks like a reference is marked."""
+        """Returns the page with a dash added to its own comments that look like references."""
         return re.sub("<!-- (-*)tags ", r"<!-- -\1tags ", page) if form == "changes" else page
 
 
 def _common_length(tags: Sequence[str], place: int, others: Sequence[str], start: int) -> int:
-    """The length of the stretch that two pages share from these places on."""
+    """Returns how many tags two pages share from these tags on."""
     most = min(len(tags) - place, len(others) - start)
     return next((length for length in range(most) if tags[place + length] != others[start + length]), most)
 

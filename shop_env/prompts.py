@@ -1,16 +1,16 @@
-"""An observation as chat messages: what every model in this project reads.
+"""Renders an observation as chat messages, the input of every language model in this project.
 
-Stands between the observation and the model. The whole session is one conversation (Shop-R1, equation 1):
+A session is one conversation (Shop-R1, equation 1):
 
     system · page_1 · reply_1 · page_2 · reply_2 · … · page_t
 
-so with the `whole_session` context the prompt of step t is a prefix of the prompt of step t+1; the session tree
-(train.session_tree) rests on that. The system message holds what is constant over a session: the instructions, the
-persona and the goal. The instructions of each style are in prompts.toml: those of the papers' appendices say in our own
-words what the papers' do (tests/shop_env/test_instructions.py lists it, docs/paper_tables.md what differs).
+So with the `whole_session` context the prompt of step t is a prefix of the prompt of step t+1; the session tree
+(train.session_tree) relies on that. The system message holds the constants of a session: the instructions, the persona
+and the goal. The instructions of each style are in prompts.toml. Those of the papers' styles paraphrase the papers'
+appendices (tests/shop_env/test_instructions.py lists the contents, docs/paper_tables.md the differences).
 
-A past reply shows its rationale. Where the context hides it, or the log has none, the key is left out: "" would be an
-example to a model that is asked for a rationale.
+A past reply shows its rationale. If the context hides it or the log has none, the key is left out, because "" would
+teach a model by example to leave its rationale empty.
 """
 
 import tomllib
@@ -45,12 +45,12 @@ class PromptConfig(Config):
     """Options of the prompt.
 
     Attributes:
-        style: Whose instructions: `shop_r1` and `customer_r1` those of the papers' appendices, `full` those of both;
-            `compact` has none, for tiny models of random weights: the system message is only the persona and the goal,
-            a line each.
-        rationales: False asks for replies with an empty rationale (Customer-R1's prompt for actions alone).
-        typing: The words for typing; None: those of the store's log.
-        system_file: A text file (UTF-8) to use in place of the instructions.
+        style: The instructions: `shop_r1` and `customer_r1` have those of the papers' appendices, `full` has both;
+            `compact` has none, for tiny models trained from scratch: the system message is only the persona and the
+            goal, a line each.
+        rationales: If False, the instructions ask for an empty rationale (Customer-R1's prompt for actions alone).
+        typing: The action type for typing in the instructions; None means the type in the store's log.
+        system_file: A text file (UTF-8) that replaces the instructions.
     """
 
     style: Style = "full"
@@ -68,7 +68,7 @@ _DEFAULT_PROMPT = PromptConfig()
 
 
 def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
-    """The config with the words for typing of a store's log."""
+    """Returns the config with the action type for typing of the store's log, unless the config sets it."""
     typing = config.typing or getattr(store, "typing", None)
     return msgspec.structs.replace(config, typing=typing)
 
@@ -76,7 +76,11 @@ def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
 def render_prompt(
     observation: Observation, config: PromptConfig = _DEFAULT_PROMPT, pages: PageForm = "full"
 ) -> list[Message]:
-    """The chat messages of an observation, ending with the current page; `pages` is the context's."""
+    """Renders an observation as chat messages, the current page last.
+
+    Args:
+        pages: The form of pages, `ContextConfig.pages`.
+    """
     shown = SessionPages([*(past["page"] for past in observation["history"]), observation["page"]], pages)
     left_out = "" if config.style == "compact" else PAGE_LEFT_OUT
     messages: list[Message] = [{"role": "system", "content": _system_text(observation, config)}]
@@ -88,7 +92,7 @@ def render_prompt(
 
 
 def past_reply(rationale: str, action: str, config: PromptConfig) -> str:
-    """A reply in the history; `action` is JSON text."""
+    """Formats a reply of the history; `action` is JSON text."""
     is_shown = bool(rationale) or not config.rationales
     return reply_json(rationale, action) if is_shown else f'{{"action": {action}}}'
 
@@ -107,7 +111,7 @@ def _system_text(observation: Observation, config: PromptConfig) -> str:
 
 @lru_cache(maxsize=1024)
 def _instructions(config: PromptConfig, persona: str) -> str:
-    """The sections of a style that apply, with the persona in its place."""
+    """Joins the sections of a style that apply, and fills in the persona."""
     sections = STYLES[config.style]
     words = ("type_and_submit", "input") if config.typing == "both" else (config.typing or "type_and_submit",)
     typing = "\n".join(sections["typing"][word] for word in words)
@@ -119,7 +123,7 @@ def _instructions(config: PromptConfig, persona: str) -> str:
 
 @lru_cache(maxsize=16)
 def read_instructions(path: str, option: str = "prompt.system_file") -> str:
-    """The text of the file that an option names."""
+    """Reads the text file at `path`; the error message names `option`."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

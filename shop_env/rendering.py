@@ -1,4 +1,7 @@
-"""The current step as text for a terminal; pages and replies are other people's text, so control characters go."""
+"""Renders the current step as text for a terminal.
+
+Pages and replies are untrusted text, so control characters are removed.
+"""
 
 import json
 import re
@@ -13,9 +16,11 @@ _SHOWN_CHARACTERS = 2_000
 
 
 class StepView(Record):
-    """The step to render: where in which session, the observation, and the last reply with its reward.
+    """The step to render.
 
-    `steps` is how many steps the session has, None where that is unknown.
+    Attributes:
+        steps: Number of steps of the session; None if it is unknown.
+        answered: The last reply, its reward, and the best reward (None if unknown); None before the first reply.
     """
 
     session_id: str
@@ -25,7 +30,7 @@ class StepView(Record):
 
 
 def render_ansi(view: StepView) -> str:
-    """The step as lines of text: who and where, the past actions, the page's elements, the last reply."""
+    """Formats the step as lines: session, persona and goal, past actions, the last reply, the page's elements."""
     observation = view.observation
     people = (("persona", observation["persona"]), ("goal", observation["goal"]))
     lines = [_title(view), *(f"{label}: {text}" for label, text in people if text)]
@@ -47,7 +52,7 @@ def _title(view: StepView) -> str:
 
 
 def _page_lines(page: str) -> list[str]:
-    """The page's elements, or the beginning of its text where it has none."""
+    """Lists the page's elements, or the beginning of its text if it has none."""
     elements = find_elements(page)
     if not elements:
         return page[:_SHOWN_CHARACTERS].splitlines()

@@ -1,31 +1,31 @@
-"""What a model writes: one JSON object with a rationale and an action, written and read here and nowhere else.
+"""Formats and parses replies: a reply is one JSON object with a rationale and an action.
 
 Stands between the agent and the reward (Shop-R1, section 3, "binary format reward", and appendix A):
 
     {"rationale": "I need a kettle.", "action": {"type": "click", "name": "search_button"}}
 
-`parse_reply` never raises: a bad reply is data (MalformedReply) and earns nothing. Where the papers are silent:
-white space around the object is allowed, any other text is not; the order of keys is free and unknown keys are ignored,
-a repeated key makes the reply ambiguous and therefore malformed; `name` or `text` that is missing or null reads as "";
-an action of unknown type is no action, so the reply is malformed; text that UTF-8 cannot carry (a lone surrogate) is
-not JSON.
+`parse_reply` never raises: it returns a MalformedReply, which earns nothing. The papers leave some rules open, and this
+project decides them. White space around the object is allowed, other text is not. The order of keys is free, and
+unknown keys are ignored. A repeated key makes a reply ambiguous and so malformed. A `name` or `text` that is missing or
+null reads as "". An unknown type of action makes the reply malformed. Text that UTF-8 cannot encode (a lone surrogate)
+is not JSON.
 
-That is the extraction `strict`, what a trained model is held to. Models that were never trained on the format wrap the
-object in other text; for them there is `lenient`, which decides zero-shot figures and therefore stands beside them:
+These are the rules of the extraction `strict`, for trained models. Models that were never trained on the format wrap
+the object in other text. For them use `lenient`; it changes zero-shot metrics, so results name it:
 
-    extraction   what is read
+    extraction   accepted replies
     strict       the object and nothing else
-    strict_input the same, and the type `input`: what `strict` means on a store with typed texts that are not known to
-                 be submitted (OPeRA; `extraction_of`). `type_and_submit` is read too: agents that choose among actions
-                 do not know the store's word
-    lenient      what strict_input reads; else the one JSON object in the reply, whatever stands before and behind it
-                 (code fences, prose). What a model thinks aloud is no part of its reply: `<think>…</think>`, and all
-                 before a `</think>` that nothing opened. Two objects are ambiguous, so such a reply stays malformed, as
-                 does thinking without an end.
+    strict_input the same, and the type `input`: the meaning of `strict` on a store with typed texts that are not known
+                 to be submitted (OPeRA; `extraction_of`). `type_and_submit` is accepted too, because agents that choose
+                 among actions do not know the store's type
+    lenient      all that strict_input accepts; else the one JSON object in the reply, with any text around it (code
+                 fences, prose). Thinking is no part of the reply: `<think>…</think>`, and everything before a
+                 `</think>` without a `<think>`. A reply with two objects is ambiguous, so it stays malformed, as does
+                 one with a `<think>` that never ends
 
-A reply with a special token of its model, other than the one that ends it, begins with SPECIAL_MARK and is malformed.
+A reply with a special token of its model, other than the end token, begins with SPECIAL_MARK and is malformed.
 
-JSON is read by Python's own decoder, made strict: a repeated key, NaN and half a surrogate pair are refused.
+Python's own decoder reads the JSON and is made strict: it refuses a repeated key, NaN and half a surrogate pair.
 """
 
 import json
@@ -47,7 +47,7 @@ from replay_sessions.schema import (
     written_action,
 )
 
-SPECIAL_MARK = "\0"  # what decodes a reply writes it before one with special tokens; no text of a reply may hold it
+SPECIAL_MARK = "\0"  # the decoder of tokens puts it before a reply with special tokens; no valid reply contains it
 _WHITE_SPACE = " \t\n\r"
 _JSON_BEGINNINGS = (*'{["-0123456789', "true", "false", "null", "NaN", "Infinity")  # the last two are Python's own
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
@@ -57,16 +57,20 @@ _MARK = re.compile(r"\{|<think>|</think>")  # where an object may begin, and whe
 
 
 class Unreadable(Exception):
-    """A reply that cannot be read: what is wrong as a code, and in words (`MalformedReply`)."""
+    """Raised for a malformed reply, with the `problem` and `detail` of its MalformedReply."""
 
     def __init__(self, problem: str, detail: str) -> None:
         super().__init__(problem, detail)
 
 
 def whole_object(text: str) -> dict[str, Any]:
-    """The one JSON object that is the whole text, by Python's decoder made strict."""
+    """Decodes a text that is one JSON object and nothing else.
+
+    Raises:
+        Unreadable: The text is something else.
+    """
     start = len(text) - len(text.lstrip(_WHITE_SPACE))
-    if not text.startswith(_JSON_BEGINNINGS, start):  # prose, mostly: the decoder would be long in saying so
+    if not text.startswith(_JSON_BEGINNINGS, start):  # mostly prose, which the decoder rejects more slowly
         raise Unreadable(*_why_not_json(text[start:], "it begins as no JSON value does"))
     try:
         value, end = _decode_value(text, start)
@@ -81,10 +85,13 @@ def whole_object(text: str) -> dict[str, Any]:
 
 
 def object_inside(text: str) -> tuple[dict[str, Any], int]:
-    """The one JSON object among other text, and where it begins; what `lenient` reads.
+    """Finds the one JSON object among other text, as `lenient` reads it, and its offset.
 
-    From left to right: an object is taken whole, whatever its texts hold; a brace that begins none is passed over,
-    with what was read behind it until that became clear.
+    Scans from left to right. An object is read to its end, whatever its texts contain. A brace that begins no object is
+    skipped, together with the text up to the decoder's error.
+
+    Raises:
+        Unreadable: The text has no object or several, or a `<think>` that never ends.
     """
     objects: list[tuple[dict[str, Any], int]] = []
     position = passed_over = 0
@@ -96,11 +103,11 @@ def object_inside(text: str) -> tuple[dict[str, Any], int]:
                 objects.append((value, mark.start()))
             except json.JSONDecodeError as error:
                 position, passed_over = max(position, error.pos), passed_over + 1
-                if passed_over > _MOST_BRACES:  # each error costs as much as the text is long
+                if passed_over > _MOST_BRACES:  # each error takes time in proportion to the text
                     raise Unreadable("not_json", f"{passed_over} braces begin no JSON object") from error
             except ValueError as error:  # numbers that are not JSON or too long
                 raise Unreadable("not_json", str(error)[:200]) from error
-        elif mark.group() == _THOUGHT_END:  # nothing opened it
+        elif mark.group() == _THOUGHT_END:  # without a <think>
             objects.clear()
         elif (end := text.find(_THOUGHT_END, position)) >= 0:
             position = end + len(_THOUGHT_END)
@@ -115,7 +122,12 @@ def object_inside(text: str) -> tuple[dict[str, Any], int]:
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, and where it ends; ValueError where there is none."""
+    """Decodes the JSON value that begins at `start`; returns it and its end.
+
+    Raises:
+        ValueError: No JSON value begins there.
+        Unreadable: The value is nested too deeply.
+    """
     try:
         return _DECODER.raw_decode(text, start)
     except RecursionError as error:
@@ -156,7 +168,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_c
 
 
 def string_span(text: str, start: int, name: str) -> tuple[int, int]:
-    """Where the raw text of a string lies that a valid object, from `start` on, has under `name` at its top level."""
+    """Returns the span of the raw text of the string under `name` at the top level of a valid object.
+
+    Args:
+        start: Where the object begins, or white space before it.
+    """
     position = text.index("{", start) + 1
     while True:
         key = _STRING.search(text, position)
@@ -166,13 +182,13 @@ def string_span(text: str, start: int, name: str) -> tuple[int, int]:
             value += 1
         end = _STRING.match(text, value)
         if json.loads(key.group()) == name:
-            assert end is not None  # it is a string
+            assert end is not None  # the value under `name` is a string
             return end.span(1)
         position = end.end() if end else _DECODER.raw_decode(text, value)[1]
 
 
 def short_repr(value: object) -> str:
-    """A value as Python writes it, long ones shortened."""
+    """Returns the repr of a value, shortened if it is long."""
     return _SHORT_REPR.repr(value)
 
 
@@ -184,13 +200,18 @@ Extraction = Literal["strict", "strict_input", "lenient"]
 
 
 def extraction_of(store: object, extraction: Extraction) -> Extraction:
-    """Returns the extraction to use on a store: `strict` follows the words of its log."""
+    """Returns the extraction to use on a store: `strict` becomes `strict_input` if its log types with `input`."""
     takes_input = getattr(store, "typing", "type_and_submit") != "type_and_submit"
     return "strict_input" if extraction == "strict" and takes_input else extraction
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """A readable reply; `text` is the whole of it, as written, and from `start` on stands its object."""
+    """A readable reply.
+
+    Attributes:
+        text: The complete reply, as written.
+        start: The offset in `text` at which the JSON object begins, or white space before it.
+    """
 
     rationale: str
     action: Action
@@ -199,7 +220,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def rationale_span(self) -> tuple[int, int]:
-        """Where the rationale's raw text (as written, escapes included) lies in `text`, in characters, without quotes.
+        """The span in `text` of the rationale's raw text (as written, with escapes, without quotes), in characters.
 
         Self-certainty is averaged over the tokens in it.
         """
@@ -213,7 +234,7 @@ class MalformedReply(msgspec.Struct, frozen=True, gc=False):
         problem: What is wrong, as a stable code: not_text, not_json, extra_text, not_an_object, several_objects,
             bad_unicode, too_deep, duplicate_key, missing_rationale, bad_rationale, missing_action, bad_action,
             missing_type, unknown_type, special_token.
-        detail: The same in words, with what was found.
+        detail: The problem in words, with the text that caused it.
     """
 
     problem: str
@@ -221,12 +242,12 @@ class MalformedReply(msgspec.Struct, frozen=True, gc=False):
 
 
 def action_json(action: Mapping[str, str]) -> str:
-    """The JSON text of an action inside a reply."""
+    """Formats an action as JSON text, as inside a reply."""
     return json.dumps(action, ensure_ascii=False)
 
 
 def format_reply(rationale: str, action: Action | Mapping[str, str]) -> str:
-    """The canonical reply: what a model is trained to write.
+    """Formats the canonical reply, which models are trained to write.
 
     >>> format_reply("I am done.", Terminate())
     '{"rationale": "I am done.", "action": {"type": "terminate"}}'
@@ -235,12 +256,12 @@ def format_reply(rationale: str, action: Action | Mapping[str, str]) -> str:
 
 
 def reply_json(rationale: str, action: str) -> str:
-    """The canonical reply around an action that already is JSON text, as it stands in an observation's history."""
+    """Formats the canonical reply from an action that already is JSON text, as in an observation's history."""
     return f'{{"rationale": {json.dumps(rationale, ensure_ascii=False)}, "action": {action}}}'
 
 
 def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | MalformedReply:
-    """Reads a reply; never raises, whatever the text.
+    """Parses a reply; returns a MalformedReply instead of raising, whatever the text.
 
     >>> parse_reply('{"rationale": "I am done.", "action": {"type": "terminate"}}').rationale
     'I am done.'
@@ -261,8 +282,8 @@ def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | Malform
     return _parse_any(text, extraction)
 
 
-# Nearly every reply of a trained model has exactly the usual keys and no escapes. Such a reply is decoded in a fraction
-# of `_parse_any`'s time; it has as many quotes as the canonical one, since more mean keys that are repeated or unknown.
+# Nearly every reply of a trained model has exactly the usual keys and no escapes. msgspec decodes it in a fraction of
+# `_parse_any`'s time. Such a reply has as many quotes as the canonical one; more mean repeated or unknown keys.
 class _UsualReply(msgspec.Struct, gc=False):
     rationale: str
     action: Action

@@ -1,12 +1,12 @@
 """The env's spaces: any Unicode text, without a list of characters.
 
-`gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and must know all characters
-in advance. `UnicodeText` looks at the type only. Gymnasium's AsyncVectorEnv shares memory by default, which texts of
-any length cannot: it needs `shared_memory=False`.
+`gymnasium.spaces.Text` checks every character against a set (48 ms for a page of 600 kB) and needs all characters in
+advance. `UnicodeText` checks only the type. Gymnasium's AsyncVectorEnv shares memory by default, which is impossible
+for texts of any length: pass `shared_memory=False`.
 
-Gymnasium's vector envs put the observations of all envs together and copy the result deeply, item by item, which on
-texts and histories takes longer than the steps themselves. What `concatenate` makes of these spaces is new each time;
-texts are not copied, for they never change, and histories at one go.
+Gymnasium's vector envs concatenate the observations of all envs and deep-copy the result, item by item. On texts and
+histories that takes longer than the steps themselves. So `concatenate` returns new tuples with cheap deep copies for
+these spaces: texts are immutable and not copied, and each past step is copied as one dict.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _SURROGATES = (0xD800, 0xE000)
 
 
 class UnicodeText(spaces.Space[str]):
-    """All strings.
+    """The space of all strings.
 
     >>> "红色水壶 🫖" in UnicodeText(), 3 in UnicodeText()
     (True, False)
@@ -35,14 +35,14 @@ class UnicodeText(spaces.Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text has no fixed-size array form."""
+        """Always False, because text has no array form of fixed size."""
         return False
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, str)
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """A short random string of characters from all of Unicode; `mask` and `probability` have no meaning here."""
+        """Draws a string of 0 to 64 characters from all of Unicode; `mask` and `probability` are ignored."""
         length = int(self.np_random.integers(0, _SAMPLE_LENGTH + 1))
         low, high = _SURROGATES
         points = self.np_random.integers(0, 0x110000 - (high - low), size=length)
@@ -56,21 +56,21 @@ class UnicodeText(spaces.Space[str]):
 
 
 class HistorySpace(spaces.Sequence):
-    """All histories (shop_env.observation.History): tuples of past steps, oldest first."""
+    """The space of all histories (shop_env.observation.History): tuples of past steps, oldest first."""
 
     def __init__(self) -> None:
         super().__init__(spaces.Dict({"page": UnicodeText(), "rationale": UnicodeText(), "action": UnicodeText()}))
 
 
 class StepSpace(spaces.Discrete):
-    """All numbers of steps, counted from 0."""
+    """The space of all step numbers, counted from 0."""
 
     def __init__(self) -> None:
         super().__init__(2**31 - 1)
 
 
 class _Texts(tuple[str, ...]):
-    """The texts of several envs, which as a tuple of texts is its own deep copy."""
+    """The texts of several envs; a deep copy returns the tuple itself, because texts are immutable."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class _Texts(tuple[str, ...]):
 
 
 class _Histories(tuple[History, ...]):
-    """The histories of several envs."""
+    """The histories of several envs; a deep copy copies each past step as one dict."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ def _concatenate_steps(space: StepSpace, items: Iterable[int], out: object) -> N
 
 
 def observation_space() -> spaces.Space[Observation]:
-    """The space of `shop_env.observation.Observation`."""
+    """Builds the space of `shop_env.observation.Observation`."""
     fields: dict[str, spaces.Space[Any]] = {
         "page": UnicodeText(),
         "history": HistorySpace(),

@@ -1,7 +1,7 @@
-"""The words of a shopper so far: in the goal, in rationales, and in typed texts.
+"""Extracts a shopper's words from the goal, past rationales and typed texts.
 
-They reappear on the elements that are clicked next, in logs and in the demo shop alike: the page's candidates, the
-discrete view and the agents without a model all read them here.
+These words reappear on the elements that are clicked next, both in logs and in the demo shop. So the page's candidates,
+the discrete view and the baselines use them.
 """
 
 import json
@@ -16,7 +16,7 @@ _QUOTED = re.compile(r'"([^"<>]+)"')
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words of any script, in order; names are split at dots and underscores.
+    """Splits a text into lower-case words of any script, in order; names are split at dots and underscores.
 
     >>> words_of("search_results.Red_Kettle.view_product")
     ['search', 'results', 'red', 'kettle', 'view', 'product']
@@ -34,7 +34,7 @@ _IDLE_WORDS = frozenset(
 
 
 def quoted_parts(goal: str) -> list[str]:
-    """Returns the texts in quotes.
+    """Returns the texts in double quotes.
 
     >>> quoted_parts('Enter "blue hat" and press "Submit"')
     ['blue hat', 'Submit']
@@ -43,7 +43,7 @@ def quoted_parts(goal: str) -> list[str]:
 
 
 def content_words(goal: str) -> list[str]:
-    """Of the first clause that has any, outside of quotes, the words that say what is wanted.
+    """Returns the words for the wanted product, from the goal's first clause that has any outside of quotes.
 
     >>> content_words("I am looking for a red kettle, size medium, for less than 40 dollars")
     ['red', 'kettle']
@@ -55,7 +55,7 @@ def content_words(goal: str) -> list[str]:
 
 
 def past_actions(history: History) -> list[dict[str, Any]]:
-    """The actions taken so far, `input` as `type_and_submit`; one that cannot be read is left out."""
+    """Returns the actions taken so far, `input` as `type_and_submit`; leaves out actions that are not JSON objects."""
     actions = []
     for step in history:
         try:
@@ -69,7 +69,7 @@ def past_actions(history: History) -> list[dict[str, Any]]:
 
 
 def shopper_words(observation: Observation) -> list[str]:
-    """The words of the goal, then of each past rationale, then of each typed text."""
+    """Returns the words of the goal, then of each past rationale, then of each typed text."""
     words = words_of(observation["goal"])
     for step in observation["history"]:
         words += words_of(step["rationale"])

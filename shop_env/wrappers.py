@@ -1,17 +1,17 @@
-"""The discrete view: choose one of the page's actions by number, see numbers instead of text.
+"""The discrete view: an agent chooses one of the page's actions by number, and observes numbers instead of text.
 
     env = DiscreteActions(gymnasium.make("ShopR1-v0", reward="binary"))
-    env.action_masks()      # for sb3-contrib's MaskablePPO, which finds it by this name
+    env.action_masks()      # sb3-contrib's MaskablePPO calls it by this name
     envs = gymnasium.make_vec("ShopR1-v0", 16, "sync", wrappers=[DiscreteActions], reward="binary")
     envs.call("action_masks")
 
-For Stable-Baselines3, sb3-contrib and CleanRL-style code, whose policies neither read nor write text. The reply sent to
-the env has an empty rationale, so with a reward that pays for it self-certainty stays unmeasured. With the reward
+For Stable-Baselines3, sb3-contrib and CleanRL-style code with policies that neither read nor write text. The reply sent
+to the env has an empty rationale, and self-certainty is not measured even if the reward includes it. With the reward
 `shop_r1` values reach 1001; `binary` or `no_dars` suit value networks better.
 
 An observation and its candidate actions become numbers in [0, 1]. Words are hashed into bins, so nothing has to be
-fitted beforehand; what decides most shopping steps, how far an element repeats words already given, has features of its
-own.
+fitted beforehand. Separate features say how far an element repeats the shopper's words, because that decides most
+shopping steps.
 """
 
 import json
@@ -48,19 +48,19 @@ CANDIDATE_FEATURES = len(ACTION_TYPES) + _NAME_BINS + 5
 
 
 class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Actions are numbers of `candidates`, observations are features (`page_features`, `candidate_features`).
+    """A wrapper with indices of `candidates` as actions and features as observations.
 
-    A number without a candidate behind it is sent as an empty reply: it earns nothing and raises nothing.
-    `info["logged_candidate"]` after a step is the number of the logged action on the page just left, -1 where the
-    candidates do not hold it (a text that no given phrase is).
+    `page_features` and `candidate_features` compute the features. A number without a candidate is sent as an empty
+    reply, which earns nothing and raises nothing. `info["logged_candidate"]` after a step is the number of the logged
+    action on the page just left, or -1 if it is not among the candidates (a typed text that is no known phrase).
 
     Args:
-        max_candidates: Size of the action space; candidate_actions says which stay on pages with more.
+        max_candidates: Size of the action space; candidate_actions says which actions stay on pages with more.
         view: `flat` for one Box; `dict` for page (PAGE_FEATURES,), candidates (max_candidates, CANDIDATE_FEATURES) and
-            mask, for policies that score every candidate with the same network.
+            mask (max_candidates,), for policies that score every candidate with the same network.
 
     Attributes:
-        candidates: The actions on offer now; number 0 is terminate.
+        candidates: The actions that the current page offers; number 0 is terminate.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         self.observation_space = feature_space(max_candidates, view)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which numbers have a candidate behind them, shape (max_candidates,)."""
+        """Returns True for each number that has a candidate, shape (max_candidates,)."""
         return np.arange(self._max_candidates) < len(self.candidates)
 
     def reset(
@@ -98,7 +98,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         return self._look(observation), info
 
     def step(self, action: int) -> tuple[Features, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Does candidate number `action`; see ReplayEnv.step."""
+        """Takes the action of candidate number `action`; see ReplayEnv.step."""
         offered = self.candidates
         chosen = offered[action] if 0 <= action < len(offered) else None
         reply = "" if chosen is None else format_reply("", chosen)
@@ -115,7 +115,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
 
 
 def discrete_view(observation: Observation, max_candidates: int, view: View) -> tuple[Features, list[Action]]:
-    """Returns the features of an observation, and the actions that its numbers stand for."""
+    """Returns the features of an observation, and the candidate actions in the order of their numbers."""
     candidates = candidate_actions(observation, max_candidates)
     page = page_features(observation)
     rows = candidate_features(observation, candidates, max_candidates)
@@ -126,7 +126,7 @@ def discrete_view(observation: Observation, max_candidates: int, view: View) -> 
 
 
 def feature_space(max_candidates: int, view: View) -> spaces.Space[Any]:
-    """The space of `discrete_view`."""
+    """Builds the space of `discrete_view`'s features."""
     if view == "flat":
         return _unit_box(PAGE_FEATURES + max_candidates * CANDIDATE_FEATURES)
     return spaces.Dict(
@@ -143,10 +143,10 @@ def _unit_box(*shape: int) -> spaces.Box:
 
 
 def page_features(observation: Observation) -> Floats:
-    """Returns features of the page (title, headings, paragraphs), the shopper, the last action and the progress.
+    """Computes features of the page (title, headings, paragraphs), the persona, the last action and the progress.
 
     Returns:
-        Shape (PAGE_FEATURES,).
+        The features, shape (PAGE_FEATURES,).
     """
     last = json.loads(observation["history"][-1]["action"]) if observation["history"] else {}
     return np.concatenate(
@@ -161,10 +161,10 @@ def page_features(observation: Observation) -> Floats:
 
 
 def candidate_features(observation: Observation, candidates: Sequence[Action], rows: int) -> Floats:
-    """Each candidate's type, the words of its name, and how it relates to the words already given.
+    """Computes features of each candidate: its type, the words of its name, and the shopper's words that it repeats.
 
     Returns:
-        Shape (rows, CANDIDATE_FEATURES); rows beyond the candidates are 0.
+        The features, shape (rows, CANDIDATE_FEATURES); rows beyond the candidates are 0.
     """
     goal = set(words_of(observation["goal"]))
     rationale_words = {word for past in observation["history"] for word in words_of(past["rationale"])}
@@ -195,7 +195,7 @@ def _page_words(page: str) -> list[str]:
 
 
 def _bins(words: Iterable[str], count: int) -> Floats:
-    """1 where a word falls; the same word always falls into the same bin."""
+    """Hashes words into `count` bins: 1 for each bin with a word, else 0; the same in every process."""
     bins = np.zeros(count, dtype=np.float32)
     bins[[crc32(word.encode("utf-8", "replace")) % count for word in words]] = 1
     return bins
