@@ -1,7 +1,7 @@
-"""Attention over session trees, equal to that of unpacked rows.
+"""Attention over session trees; its results equal those of attention over unpacked rows.
 
-partial      the kernels: queries meet some keys, forward and backward, and results are merged by log-sums
-structured   a pack: trunks causally, replies against parts of their trunk and themselves
-trial        what a machine computes beside what plain code gives
-choice       which kernel a trunk has, and what is kept for the backward pass
+partial      the kernels: queries attend to a part of the keys, forward and backward; results are merged by log-sum-exp
+structured   attention over a pack: trunks attend causally, replies to parts of their trunk and to themselves
+trial        compares a kernel's results on this machine with those of plain code
+choice       selects the kernel of trunks, and which activations are kept for the backward pass
 """

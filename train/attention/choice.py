@@ -1,11 +1,12 @@
-"""Chooses how a run passes over packs: the kernel of trunks, and what is kept for the backward pass.
+"""Chooses how a run passes over packs: the attention kernel of trunks, and what is kept for the backward pass.
 
-    what memory allows  everything ─► checkpointing that keeps attention's results, and for large packs on a GPU the
-                        products of as many layers as fit ─► that keeps nothing
-    long trunks         on Hopper GPUs and later by cuDNN, elsewhere by flash attention: the first to pass its trial
+    kept activations    the first of these that fits into memory: all ─► checkpointing that keeps attention's results
+                        (for large packs on a GPU also the products of as many layers as fit) ─► plain checkpointing
+    long trunks         the first kernel that passes its trial: cuDNN on Hopper GPUs and later, else flash attention
 
-The choice is logged in one line, with its reason. The trial is a short random trunk beside plain products in float32: a
-kernel that is wrong on this machine (a driver, an operator that is not public) would train, and train wrongly.
+The choice is logged in one line, with its reason. The trial compares a kernel on a short random trunk with plain matrix
+products in float32. Without it, a kernel that is wrong on this machine (because of a driver, or of an operator that is
+not public) would train wrongly without an error.
 """
 
 import os
@@ -23,7 +24,7 @@ from train.attention.trial import find_difference
 from train.memory import ROOM, Passes, PassShape, fit_passes, get_free_bytes
 from train.session_tree import SessionTree, TreeAttention, get_head_shape, pack
 
-TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # of one attention: tighter than those of whole layers
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.03}  # for one attention, so tighter than those of trial.py
 SCALE, TRIAL_TOKENS = 0.2, 300
 TREES = [SessionTree([1] * length, [5, length], [[[1] * 3, [1] * 9]] * 2) for length in (7, 40, 150)]
 HOPPER = 9  # CUDA's compute capability
@@ -31,7 +32,7 @@ HOPPER = 9  # CUDA's compute capability
 
 @dataclass(frozen=True)
 class Shape:
-    """The shapes that a model's attention computes on; `width` is d, the size of a head."""
+    """The shapes, dtype and device of a model's attention; `width` is d, the size of a head."""
 
     heads: int
     key_value_heads: int
@@ -42,10 +43,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """The way a policy passes over packs (train.policy.Policy).
+    """The way in which a policy passes over packs (train.policy.Policy).
 
     Attributes:
-        line: What was chosen and why.
+        line: The choice and its reason, as one line for the log.
     """
 
     attention: TreeAttention
@@ -65,14 +66,14 @@ def choose_attention(
     """Chooses how `model` passes over packs on its device.
 
     Args:
-        gradient_checkpointing: None: where memory would not suffice.
-        autocast: The dtype of matrix products; None: that of the weights.
-        tokens: Of the largest pack.
-        shards: Over so many processes the model is to be sharded.
+        gradient_checkpointing: If None, it is used where memory would not suffice otherwise.
+        autocast: The dtype of matrix products. If None, the dtype of the weights.
+        tokens: Number of tokens of the largest pack.
+        shards: Number of processes over which the model will be sharded.
         reserved: The share of a GPU's memory that another program will take (vLLM).
 
     Raises:
-        BadConfig: No attention passes its trial.
+        BadConfig: No attention kernel passes its trial.
     """
     shape = get_shape(model, autocast)
     memory = get_available_bytes(model, reserved)
@@ -99,7 +100,7 @@ def choose_attention(
 
 
 def find_kernels(shape: Shape) -> tuple[Kernel, ...]:
-    """The kernels of trunks on a device, the fastest first."""
+    """Returns the kernels that can serve long trunks on a device, the fastest first."""
     is_half = shape.device.type == "cuda" and shape.dtype != torch.float32
     if is_half and torch.cuda.get_device_capability(shape.device)[0] >= HOPPER:
         return CUDNN, FLASH
@@ -107,12 +108,15 @@ def find_kernels(shape: Shape) -> tuple[Kernel, ...]:
 
 
 def get_shape(model: Any, autocast: torch.dtype | None) -> Shape:
-    """The shapes that a model's attention computes on, with or without autocast."""
+    """Returns the shapes of a model's attention, with the dtype of autocast if there is one."""
     return Shape(*get_head_shape(model.config), autocast or model.dtype, model.device)
 
 
 def get_available_bytes(model: Any, reserved: float) -> float:
-    """Bytes that this machine has; on a GPU those that are free or the model's own, minus a share of all."""
+    """Returns the bytes of memory for training: on a CPU all of the machine's memory.
+
+    On a GPU these are the free bytes plus those of the model, minus the share `reserved` of the whole memory.
+    """
     if model.device.type != "cuda":
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     _, size = torch.cuda.mem_get_info(model.device)
@@ -121,7 +125,7 @@ def get_available_bytes(model: Any, reserved: float) -> float:
 
 
 def find_fault(kernel: Kernel, shape: Shape) -> str | None:
-    """The fault of a kernel on this machine, in one line; None: what it computes equals plain products in float32."""
+    """Compares a kernel with plain matrix products in float32; returns its fault in one line, None if they agree."""
     gradient, *inputs = _draw(shape, TRIAL_TOKENS)
 
     def compute() -> list[Tensor]:
@@ -140,7 +144,7 @@ def find_fault(kernel: Kernel, shape: Shape) -> str | None:
 
 
 def find_joined_fault(shape: Shape, trees: Sequence[SessionTree] = TREES) -> str | None:
-    """The fault of one kernel for many short sequences, as `find_fault`: beside a kernel for each."""
+    """Compares one kernel for many short sequences with a kernel for each; returns the fault or None (`find_fault`)."""
     packed = pack(trees).to(shape.device)
     gradient, *inputs = _draw(shape, packed.input_ids.shape[1])
 
@@ -154,7 +158,7 @@ def find_joined_fault(shape: Shape, trees: Sequence[SessionTree] = TREES) -> str
 
 
 def _draw(shape: Shape, tokens: int) -> list[Tensor]:
-    """A gradient of the output, queries, keys and values, at random."""
+    """Draws a gradient of the output, queries, keys and values, always from the same seed."""
     generator = torch.Generator().manual_seed(0)
     return [
         torch.randn(1, heads, tokens, shape.width, generator=generator).to(shape.device, shape.dtype)

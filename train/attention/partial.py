@@ -1,13 +1,13 @@
-"""Attention in parts: queries meet some keys at a time, and the results are merged by log-sum-exp.
+"""Attention in parts: queries attend to a part of the keys at a time, and the results are merged by log-sum-exp.
 
     some keys   ─► output, log-sum-exp of the scores ─┐
-    other keys  ─► output, log-sum-exp of the scores ─┴─► merge_parts ─► as one softmax over all of them
+    other keys  ─► output, log-sum-exp of the scores ─┴─► merge_parts ─► equals one softmax over all keys
 
-Done by torch's flash attention for the CPU and for CUDA, and on CUDA in float32 by its memory-efficient attention:
-operators of torch that also return log-sums and are not public. Who uses them tries them first.
+The kernels are torch's flash attention for CPU and CUDA, cuDNN's, and for float32 on CUDA torch's memory-efficient
+attention. These operators also return the log-sum-exp, but are not public, so callers test them first (trial.py).
 
-Fewer heads of keys than of queries, each for several of the queries' (GQA), are never repeated in memory: CUDA's flash
-and cuDNN take them as they are, the others as views.
+Under GQA, key-value heads are never repeated in memory: flash attention on CUDA and cuDNN accept fewer of them than
+query heads, and the other kernels receive views.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,30 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Two = tuple[Tensor, Tensor]
-"""Output and log-sums."""
+"""Output and log-sum-exp of the scores."""
 Three = tuple[Tensor, Tensor, Tensor]
-"""Query, key and value, or the gradients of these."""
+"""Query, key and value, or their gradients."""
 
 _aten: Any = torch.ops.aten
-_ALIGNED = 16  # numbers, of a row of its bias
-_ROUND = 32  # CUDA's memory-efficient attention keeps log-sums for multiples of so many queries
+_ALIGNED = 16  # CUDA's memory-efficient attention needs the rows of a bias aligned to multiples of this many numbers,
+_ROUND = 32  # and pads the log-sum-exps to a multiple of this many queries
 
 
 def attend_part(
     query: Tensor, key: Tensor, value: Tensor, scale: float, *, is_causal: bool = False, bias: Tensor | None = None
 ) -> Two:
-    """(B, heads, n, d), (B, key-value heads, m, d) twice -> the output (B, heads, n, d), the log-sums (B, heads, n).
+    """Computes the attention of queries to a part of the keys.
 
     Args:
-        bias: Added to the scores, (n, m) with any leading dimensions of one.
+        query: (B, heads, n, d).
+        key: (B, key-value heads, m, d).
+        value: (B, key-value heads, m, d).
+        scale: Factor of the scores.
+        is_causal: Query i attends to the keys up to i only.
+        bias: (n, m), with any number of leading dimensions of size 1; is added to the scores.
+
+    Returns:
+        The output (B, heads, n, d), and the log-sum-exp of the scores (B, heads, n).
     """
     shape = query.shape
     if not query.is_cpu and bias is None and query.dtype != torch.float32:
@@ -48,7 +56,7 @@ def attend_part(
             query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
         )
     else:
-        if bias is not None:  # its rows begin where the kernel can read them
+        if bias is not None:  # the kernel needs the beginning of each row aligned in memory
             aligned = F.pad(bias, (0, -bias.shape[-1] % _ALIGNED))[..., : bias.shape[-1]]
             bias = aligned.expand(*query.shape[:3], key.shape[2])
         output, log_sums, *_ = _aten._scaled_dot_product_efficient_attention(
@@ -60,14 +68,18 @@ def attend_part(
 def attend_part_backward(
     gradient: Tensor, inputs: Three, result: Two, scale: float, *, is_causal: bool = False
 ) -> Three:
-    """The gradients.
+    """Computes the gradients of query, key and value from the gradient of the output.
 
     Args:
-        inputs: Of `attend_part`.
-        result: Its output and log-sums, or those that they were merged into: the gradients of parts then add up.
+        gradient: The gradient of the output, (B, heads, n, d).
+        inputs: Query, key and value as passed to `attend_part`.
+        result: Output and log-sum-exp that `attend_part` returned, or those that they were merged into. With merged
+            ones the gradients of the parts add up to the gradients of the whole attention.
+        scale: Factor of the scores.
+        is_causal: As in `attend_part`.
     """
     (query, key, value), (output, log_sums) = inputs, result
-    seed = torch.zeros((), dtype=torch.int64, device=query.device)  # of the dropout that there is not
+    seed = torch.zeros((), dtype=torch.int64, device=query.device)  # the operators require it, though dropout is 0
     if not query.is_cpu and query.dtype != torch.float32:
         lengths = query.shape[2], key.shape[2]
         flash: Three = _aten._scaled_dot_product_flash_attention_backward(
@@ -116,13 +128,13 @@ def attend_part_backward(
 
 
 class Sequences(NamedTuple):
-    """One kernel for the queries and keys of several sequences, one after the other: each meets its own.
+    """A kernel that serves several concatenated sequences at once; queries attend to the keys of their own sequence.
 
-    In half precision on CUDA, with a batch of one.
+    It needs half precision, CUDA and a batch size of 1.
 
     Attributes:
-        lengths: Of each sequence's queries, and of its keys.
-        ends: The same added up from 0, int32, on the device.
+        lengths: Two lists: the numbers of queries and the numbers of keys of the sequences.
+        ends: The cumulative sums of `lengths`, beginning with 0, int32, on the device.
     """
 
     lengths: Sequence[list[int]]
@@ -130,7 +142,7 @@ class Sequences(NamedTuple):
     is_causal: bool
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Two:
-        """As `attend_part`."""
+        """Computes the attention of each sequence; shapes and result as in `attend_part`."""
         rows = (each[0].transpose(0, 1) for each in (query, key, value))
         output, log_sums, *_ = _aten._flash_attention_forward(
             *rows, *self.ends, *map(max, self.lengths), 0.0, self.is_causal, False, scale=scale
@@ -138,7 +150,7 @@ class Sequences(NamedTuple):
         return output.transpose(0, 1)[None], log_sums[None]
 
     def backward(self, gradient: Tensor, inputs: Three, result: Two, scale: float) -> Three:
-        """The gradients."""
+        """Computes the gradients of query, key and value, as `attend_part_backward`."""
         output, log_sums = result
         seed = torch.zeros((), dtype=torch.int64, device=gradient.device)
         gradients = _aten._flash_attention_backward(
@@ -157,7 +169,7 @@ class Sequences(NamedTuple):
 
 
 def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Two:
-    """Causal attention as of `attend_part` by cuDNN, in half precision on CUDA."""
+    """Computes causal attention as `attend_part` does, with cuDNN's kernel; needs half precision and CUDA."""
     output, log_sums, *_ = _aten._scaled_dot_product_cudnn_attention(
         query, key, value, None, True, 0.0, True, False, scale=scale
     )
@@ -165,7 +177,7 @@ def attend_by_cudnn(query: Tensor, key: Tensor, value: Tensor, scale: float) -> 
 
 
 def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: Two, scale: float) -> Three:
-    """The gradients."""
+    """Computes the gradients of query, key and value with cuDNN's kernel, as `attend_part_backward`."""
     output, log_sums = result
     lengths = inputs[0].shape[2], inputs[1].shape[2]
     seed = torch.zeros((), dtype=torch.int64, device=gradient.device)
@@ -177,7 +189,7 @@ def attend_by_cudnn_backward(gradient: Tensor, inputs: Three, result: Two, scale
 
 
 def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums: Tensor) -> Two:
-    """Merges the results of the same queries (…, n, d) over two sets of keys."""
+    """Merges the outputs (…, n, d) and log-sum-exps (…, n) of the same queries over two disjoint sets of keys."""
     # exp(a) / (exp(a) + exp(b)) = sigmoid(a - b), without overflow
     share = torch.sigmoid(other_log_sums - log_sums).unsqueeze(-1)
     merged = output.float().lerp(other.float(), share.float())
@@ -185,11 +197,12 @@ def merge_parts(output: Tensor, log_sums: Tensor, other: Tensor, other_log_sums:
 
 
 def _share_heads(query: Tensor, key: Tensor, value: Tensor, is_ordered: bool) -> Three:
-    """Queries such that those of several heads meet one head of keys.
+    """Reshapes the inputs so that there are as many heads of queries as of keys, without copying keys or values.
 
     Args:
-        is_ordered: A query sees other keys than the next; its head is then kept, in an item of the batch for each head
-            of keys, beside views of those. Otherwise the heads that share keys are queries of one head.
+        is_ordered: Queries see different keys, because of a causal mask or a bias. Query heads then stay apart: the
+            key-value heads become the batch, and keys and values are expanded views. Otherwise the query heads that
+            share a key-value head are concatenated to one head.
     """
     heads = key.shape[1]
     if (times := query.shape[1] // heads) == 1:

@@ -1,13 +1,13 @@
-"""Attention that follows the tree's structure: no masked pair is computed, no mask read, no key copied or repeated.
+"""Attention that follows the tree's structure, without masks: only pairs that see each other are computed.
 
-    each trunk, causally                                                    ─┐
-    all replies of a pack, causally, in batches of similar length            ├─► merged by log-sums (partial.py)
-    each chunk of a trunk from fork to fork, by all replies that fork behind ─┘
+    each trunk attends to itself, causally                               ─┐
+    all replies of a pack to themselves, causally, batched by length      ├─► merged by log-sum-exp (partial.py)
+    the replies behind a chunk of a trunk (from fork to fork) to the chunk ─┘
 
-The backward pass of each part receives the merged result and log-sum-exp, so that the gradients of the parts add up (as
-in FlashAttention, Dao et al. 2205.14135, section 3.1). Only queries, keys, values and the result are kept for it. One
-algorithm for CPU and CUDA; a trunk may have a kernel of its own, as long sequences want, and on CUDA one kernel may
-serve many short sequences (choice.py).
+Keys are not repeated. The backward pass of each part receives the merged output and log-sum-exp, so that the gradients
+of the parts add up (as in FlashAttention, Dao et al. 2205.14135, section 3.1). Only queries, keys, values and the
+result are kept for it. CPU and CUDA use the same algorithm. Long trunks may use another kernel, and on CUDA one kernel
+may serve many short sequences (choice.py).
 """
 
 from collections import defaultdict
@@ -33,15 +33,15 @@ from train.attention.partial import (
 from train.sampler import split_batches
 from train.session_tree import PackedTrees, to_device
 
-LONG = 160  # tokens of a chunk in the mean: below, each step's replies meet all of the trunk before them at once
-LONG_JOINED = 512  # the same where sequences are joined
-JOINED_KEYS = 65_536  # at the most, in one part: they are copied, and their gradients once for each head of queries
-LONG_TRUNK = 2048  # tokens: a kernel that plans for each length pays behind it
-PADDED = 4096  # tokens up to which a batch may be padding: a second batch would cost more
+LONG = 160  # mean tokens of a chunk; if chunks are shorter, each step's replies attend to all of their trunk at once
+LONG_JOINED = 512  # the same limit where sequences are joined
+JOINED_KEYS = 65_536  # most keys of one part: they are copied, and their gradients exist once for each query head
+LONG_TRUNK = 2048  # tokens from which a trunk gets `trunk_kernel`: cuDNN plans for each length, which must pay off
+PADDED = 4096  # tokens (with padding) up to which any share of a batch may be padding: a second batch would cost more
 
 
 class Kernel(NamedTuple):
-    """Attention of some queries to some keys, by functions as `attend_part` and its backward pass."""
+    """A kernel for one part of the attention: functions with the arguments of `attend_part` and its backward pass."""
 
     name: str
     forward: Callable[..., Two]
@@ -54,37 +54,38 @@ _ALL_KEYS = Kernel("flash", attend_part, attend_part_backward)
 
 
 class _Range(NamedTuple):
-    """Tokens beside one another in a pack."""
+    """Contiguous tokens [start, end) of a pack. Its methods are those of `_Batch`; all of them work on views."""
 
     start: int
     end: int
 
     def take(self, tokens: Tensor) -> Tensor:
-        """(1, heads, L, …) of a pack -> (1, heads, n, …)."""
+        """Returns the range of a pack's tokens: (1, heads, L, …) -> (1, heads, n, …)."""
         return tokens[:, :, self.start : self.end]
 
     def take_own(self, tokens: Tensor) -> Tensor:
-        """The same: none is a copy."""
+        """Returns the same as `take`, because a range holds no copied tokens."""
         return self.take(tokens)
 
     def put(self, values: Tensor, tokens: Tensor) -> None:
-        """The way back, to their positions among the tokens of a pack."""
+        """Writes values (1, heads, n, …) to the range of a pack's tokens."""
         self.take(tokens).copy_(values)
 
     def add(self, values: Tensor, tokens: Tensor) -> None:
-        """Adds to them."""
+        """Adds values (1, heads, n, …) to the range of a pack's tokens."""
         self.take(tokens).add_(values)
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Branches side by side: replies, and continuations behind a copy of the tokens of their reply that they see.
+    """A padded batch of branches: replies, and continuations behind a copy of the reply tokens that they see.
 
-    They are padded to the longest by copies of their last token, which no earlier token sees.
+    Branches are padded to the longest with copies of their last token, which no earlier token sees.
 
     Attributes:
-        positions: Of all in the pack, (branches * longest,).
-        own: The indices in it that are neither padding nor copies; None: all.
+        longest: Tokens of the longest branch.
+        positions: The position in the pack of each token of the batch, (branches * longest,).
+        own: The indices into `positions` that are neither padding nor copies; None if all are.
     """
 
     longest: int
@@ -92,11 +93,11 @@ class _Batch:
     own: Tensor | None
 
     def take(self, tokens: Tensor) -> Tensor:
-        """(1, heads, L, …) of a pack -> (branches, heads, longest, …)."""
+        """Gathers the batch from a pack's tokens: (1, heads, L, …) -> (branches, heads, longest, …)."""
         return self._batch(tokens[0].transpose(0, 1).index_select(0, self.positions))
 
     def take_own(self, tokens: Tensor) -> Tensor:
-        """The same with zeros for copies: their gradients would count a token several times."""
+        """Gathers the batch with zeros for padding and copies, so that no token's gradient counts several times."""
         if self.own is None:
             return self.take(tokens)
         own = tokens[0].transpose(0, 1).index_select(0, self.positions[self.own])
@@ -107,23 +108,26 @@ class _Batch:
         return batch.transpose(1, 2)
 
     def put(self, values: Tensor, tokens: Tensor) -> None:
-        """The way back, of what is no copy."""
+        """Writes the values of a batch to their positions in the pack, except padding and copies."""
         rows, positions = values.transpose(1, 2).flatten(0, 1), self.positions
         if self.own is not None:
             rows, positions = rows.index_select(0, self.own), positions[self.own]
         tokens[0].transpose(0, 1).index_copy_(0, positions, rows.to(tokens.dtype))
 
     def add(self, values: Tensor, tokens: Tensor) -> None:
-        """Adds to them what their copies received too; padding received zeros."""
+        """Adds the values of a batch to their positions in the pack; a token also receives those of its copies.
+
+        Those of padding are zero.
+        """
         rows = values.transpose(1, 2).flatten(0, 1)
         tokens[0].transpose(0, 1).index_add_(0, self.positions, rows.to(tokens.dtype))
 
 
 class _Part(NamedTuple):
-    """Tokens that meet some keys.
+    """One part of the attention: the queries of some tokens attend to the keys of some tokens by one kernel.
 
     Attributes:
-        is_merged: The queries have met other keys before.
+        is_merged: Whether the result is merged with that of earlier parts with the same queries.
     """
 
     queries: _Range | _Batch
@@ -133,16 +137,17 @@ class _Part(NamedTuple):
 
 
 class Structured:
-    """One product a trunk, one for all replies of similar length, one a chunk between forks.
+    """Attention over one pack: one part for each trunk, each batch of replies, and each chunk between forks.
 
     Args:
-        trunk_kernel: Of long trunks.
-        joins: Whether one kernel serves all short trunks and all replies among themselves, and one all replies behind
-            short chunks: in half precision on CUDA, where small kernels and copies cost more than what they compute.
+        packed: The pack.
+        trunk_kernel: The kernel of long trunks.
+        joins: Whether one kernel serves all short trunks and all replies to themselves, and another one all replies
+            to the trunk before them where chunks are short. Use it in half precision on CUDA, where many small kernels
+            and copies cost more than the computation.
 
     Attributes:
-        parts: In the order in which they are computed. Every token is in one that is not merged; a trunk has a kernel
-            of its own where it is long.
+        parts: The parts in the order in which they are computed. One part that is not merged writes each token first.
     """
 
     def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH, *, joins: bool = False) -> None:
@@ -175,10 +180,11 @@ class Structured:
         scale: float,
         results: list[Tensor] | None = None,
     ) -> Tensor:
-        """Attends as train.session_tree.Attention.
+        """Computes the attention of one layer (see train.session_tree.Attention).
 
         Args:
-            results: Receives the output and the log-sums; where they are in it, they are taken out and not computed.
+            results: If empty, receives the output and the log-sum-exps. If they are in it, they are taken out instead
+                of being computed.
         """
         inputs = (each.to(attention_dtype(query)) for each in (query, key, value))
         output: Tensor = _Tree.apply(*inputs, self.parts, scale, results)  # type: ignore[no-untyped-call]  # torch's own
@@ -186,9 +192,10 @@ class Structured:
 
 
 class KeptResults:
-    """The attention of one pass whose layers are computed again in its backward pass, which reads attention's results.
+    """The attention of one pass with gradient checkpointing, which keeps its results for layers that are recomputed.
 
-    That costs the memory of one state a layer and token, and saves the product that grows with the square of a length.
+    This costs the memory of one hidden state for each layer and token, and saves the only computation that grows with
+    the square of the length.
     """
 
     def __init__(self, attention: Structured) -> None:
@@ -200,13 +207,13 @@ class KeptResults:
 
 
 def attention_dtype(query: Tensor) -> torch.dtype:
-    """The dtype of attention's products."""
+    """Returns the dtype of attention's matrix products: that of autocast, or else of the query."""
     device = query.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
 
 
 class _Tree(torch.autograd.Function):
-    """(1, heads, L, d), (1, key-value heads, L, d) twice -> (1, heads, L, d)."""
+    """The differentiable function behind `Structured.attend`; shapes as in train.session_tree.Attention."""
 
     @staticmethod
     def forward(
@@ -223,7 +230,7 @@ class _Tree(torch.autograd.Function):
             results.clear()
         else:
             output, log_sums = _forward(parts, (query, key, value), scale)
-            if results is not None:  # a tensor of its own: the output's graph would hold itself
+            if results is not None:  # detached, because the output's graph would otherwise refer to itself
                 results += [output.detach(), log_sums]
         ctx.save_for_backward(query, key, value, output, log_sums)
         ctx.parts, ctx.scale = parts, scale
@@ -248,7 +255,7 @@ class _Tree(torch.autograd.Function):
 
 
 def _forward(parts: Sequence[_Part], inputs: Three, scale: float) -> Two:
-    """The output and the log-sum-exp of the scores of each token."""
+    """Computes the output (1, heads, L, d) and the log-sum-exp of the scores (1, heads, L), part by part."""
     query, key, value = inputs
     merged = _accumulator(query)
     totals = merged, merged.new_empty(query.shape[:3])
@@ -262,7 +269,7 @@ def _forward(parts: Sequence[_Part], inputs: Three, scale: float) -> Two:
 
 
 def _attend_to_paths(paths: Tensor, query: Tensor, key: Tensor, value: Tensor, *, scale: float) -> Two:
-    """Attention of a trie's nodes to those before them."""
+    """Computes the attention of a trie's nodes to the nodes on their paths (`SessionTree.paths`)."""
     bias = torch.zeros(paths.shape, dtype=query.dtype, device=paths.device).masked_fill_(~paths, -torch.inf)
     return attend_part(query, key, value, scale, bias=bias)
 
@@ -272,17 +279,23 @@ def _refuse(*_inputs: Any, **_options: Any) -> Three:
 
 
 def _accumulator(like: Tensor) -> Tensor:
-    """An empty (1, heads, L, d) to merge parts in: token after token in memory, in float32 or better."""
+    """Returns an empty (1, heads, L, d) to merge parts in, in float32 or better.
+
+    In memory the heads of a token are adjacent, so that tokens are gathered and scattered as rows.
+    """
     _, heads, length, width = like.shape
     exact = torch.promote_types(like.dtype, torch.float32)
     return like.new_empty(1, length, heads, width, dtype=exact).transpose(1, 2)
 
 
 def _chunks(packed: PackedTrees, long: int) -> tuple[list[tuple[_Range, _Range]], bool]:
-    """Replies, and a part of their trunk: together all that replies see of it; and whether a reply is in one pair only.
+    """Pairs replies with the parts of their trunk that they see, and returns whether each reply is in one pair only.
 
-    The parts are the chunks between two forks, by all replies behind them; where these are shorter than `long` in the
-    mean, the whole trunk before a step, by its replies.
+    A pair is a chunk between two forks, with all replies behind it. If chunks are shorter than `long` tokens in the
+    mean, a pair is instead the whole trunk before a step, with the replies of the step.
+
+    Returns:
+        Pairs (replies, part of the trunk), and whether no reply is in several of them.
     """
     chunks = [
         (_Range(groups[0].start, groups[-1].end), _Range(span.start + start, span.start + end))
@@ -304,7 +317,13 @@ def _chunks(packed: PackedTrees, long: int) -> tuple[list[tuple[_Range, _Range]]
 def _meet(
     pairs: Sequence[tuple[_Range, _Range]], joined_on: torch.device | None, *, is_merged: bool = False
 ) -> list[_Part]:
-    """A part for each pair of queries and keys, or for as many as JOINED_KEYS allows (`joined_on` their device)."""
+    """Builds a part for each pair of queries and keys.
+
+    Args:
+        pairs: The ranges of queries and of keys.
+        joined_on: The device of the pack if pairs are joined, up to JOINED_KEYS keys in one part; else None.
+        is_merged: Whether the queries have attended to other keys in earlier parts. If not, attention is causal.
+    """
     parts = []
     for some in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
         if joined_on is None or len(some) == 1:
@@ -319,7 +338,7 @@ def _meet(
 
 
 def _join(ranges: Sequence[_Range], device: torch.device) -> _Range | _Batch:
-    """Tokens of several ranges as one branch; as they are, where each range follows the one before."""
+    """Joins the tokens of several ranges: to one range if they are contiguous, else to a batch of one branch."""
     if all(before.end == after.start for before, after in pairwise(ranges)):
         return _Range(ranges[0].start, ranges[-1].end)
     positions = torch.cat([torch.arange(own.start, own.end) for own in ranges])
@@ -327,11 +346,11 @@ def _join(ranges: Sequence[_Range], device: torch.device) -> _Range | _Batch:
 
 
 _Branch = tuple[list[int], int]
-"""The positions of its tokens, and how many of them are copies."""
+"""The positions of a branch's tokens in the pack, and the number of copies among them, which are the first."""
 
 
 def _branches(packed: PackedTrees) -> list[_Branch]:
-    """All replies and continuations of a pack."""
+    """Lists the replies and continuations of a pack, except the nodes of tries."""
     branches = []
     for _, group, positions, replaced in packed.branches():
         if group.paths is None:
@@ -343,7 +362,10 @@ def _branches(packed: PackedTrees) -> list[_Branch]:
 
 
 def _batches(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Batch]:
-    """Branches side by side, the longest first. At most half of a batch is padding, or it has no more than PADDED."""
+    """Yields padded batches of branches, the longest first.
+
+    At most half of a batch is padding, unless it has at most PADDED tokens with its padding.
+    """
 
     def is_padded(batch: Sequence[_Branch], branch: _Branch) -> tuple[bool]:
         lengths = [len(tokens) for tokens, _ in (*batch, branch)]
@@ -351,7 +373,7 @@ def _batches(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Bat
 
     descending = sorted(branches, key=lambda branch: len(branch[0]), reverse=True)
     for batch in split_batches(descending, is_padded, False):
-        # In lists: a mask's indices have no size where memory is counted on tensors without data (train/memory.py).
+        # Built as lists: the indices of a mask have no known size on tensors without data (train/memory.py).
         longest = len(batch[0][0])
         positions: list[int] = []
         own: list[int] = []

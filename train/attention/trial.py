@@ -1,4 +1,4 @@
-"""Tries what may be missing or wrong on a machine, a kernel or compiled code, beside plain code of the same result."""
+"""Compares a kernel or compiled code, which may be missing or wrong on a machine, with equivalent plain code."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from replay_sessions.foundation.errors import first_line
 
-# Of the largest expected value; by the bits of a number that products keep.
+# The largest accepted difference, relative to the largest expected value, by the dtype of matrix products.
 TOLERANCES = {torch.float32: 1e-3, torch.bfloat16: 0.05}
 
 
@@ -18,16 +18,18 @@ def find_difference(
     dtype: torch.dtype,
     tolerances: Mapping[torch.dtype, float] = TOLERANCES,
 ) -> str | None:
-    """The reason, in one line, why `compute` cannot be used; None: it gives what is expected.
+    """Runs `compute` and returns in one line why it cannot be used; None if it returns the expected tensors.
 
     Args:
-        names: Of the tensors.
-        dtype: Of products.
-        tolerances: Of the largest expected value, by dtype.
+        compute: The function to be tested; it may raise any exception.
+        expected: The tensors that it should return.
+        names: The names of the tensors in the returned line.
+        dtype: The dtype of matrix products, which selects the tolerance.
+        tolerances: The largest accepted difference, relative to the largest expected value, by dtype.
     """
     try:
         found = compute()
-    except Exception as error:  # whatever a compiler or a driver raises, other code can do the work
+    except Exception as error:  # compilers and drivers raise many types; the caller then uses other code
         return f"{type(error).__name__}: {first_line(error)}"
     for name, own, wanted in zip(names, found, expected, strict=True):
         difference = ((own.float() - wanted.float()).abs().max() / wanted.float().abs().max()).item()

@@ -1,1 +1,1 @@
-"""Engines that turn prompts into sampled replies."""
+"""Rollout engines, which sample replies to prompts."""

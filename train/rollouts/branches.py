@@ -1,10 +1,10 @@
-"""Keys and values of trunks and of the replies that grow on them, and the attention of the replies' new tokens.
+"""The kv_cache of trunks and of the replies that are sampled on them, and the attention of the replies' new tokens.
 
-    trunks ─► prefill ─► TrunkCache, one buffer a layer ─► all replies to a prompt meet it as one block of queries ─┐
-    each reply's own tokens, a buffer of fixed size ─────► the reply alone ─────────────────────────────────────────┤
-                                                                                             merged by log-sum-exp ◄┘
+    trunks ─► prefill ─► TrunkCache, one buffer a layer ─► all replies to a prompt attend to it as one block ─┐
+    each reply's own tokens, a buffer of fixed size ─────► each reply attends to its own ─────────────────────┤
+                                                                                       merged by log-sum-exp ◄┘
 
-Shape letters: P prompts, R replies, T the most new tokens, H heads of queries, K of keys and values, d a head's width.
+Shape letters: P prompts, R replies, T the most new tokens, H query heads, K key-value heads, d the width of a head.
 """
 
 import functools
@@ -24,15 +24,16 @@ from train.session_tree import SessionTree, pack, to_device
 
 logger = logging.getLogger(__name__)
 
-PREFILL_TOKENS = 8192  # in one pass: more would take memory, and time where processor caches are small
-MAX_MASKED_SCORES = 16_384  # up to so many masked scores cost less on CPU than a block of their own for another fork
+PREFILL_TOKENS = 8192  # in one pass: more would cost memory, and time where processor caches are small
+MAX_MASKED_SCORES = 16_384  # on CPU, replies of several forks share a block if that masks at most this many scores
 
 
 class TrunkCache:
-    """Keys and values of trunks side by side: of each layer (2, K, tokens, d).
+    """The kv_cache of several trunks, one after the other: for each layer keys and values, (2, K, tokens, d).
 
     Attributes:
-        starts: Where each trunk begins.
+        starts: The index of the first token of each trunk.
+        layers: The keys and values of each layer.
     """
 
     def __init__(self, trunks: Sequence[Sequence[int]]) -> None:
@@ -41,7 +42,7 @@ class TrunkCache:
         self.layers: list[Tensor] = []
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """Keeps the keys and values of a pass (train.session_tree.Attention)."""
+        """Stores the keys and values of a pass, and computes its attention (train.session_tree.Attention)."""
         if layer == len(self.layers):
             self.layers.append(value.new_empty(2, value.shape[1], self._tokens, value.shape[3]))
         for kept, new in zip(self.layers[layer], (key, value), strict=True):
@@ -49,9 +50,13 @@ class TrunkCache:
         return self._attention.attend(layer, query, key, value, scale)
 
     def read(self, layers: Layers, forks: Sequence[Sequence[int]]) -> Iterator[Tensor]:
-        """Passes each trunk once; yields the logits at its forks, pass after pass.
+        """Prefills the cache with one pass over each trunk; yields the logits at the forks of each pass.
 
-        A pass has at most PREFILL_TOKENS tokens, or one trunk.
+        A pass has at most PREFILL_TOKENS tokens, but at least one trunk.
+
+        Args:
+            layers: The layers to pass.
+            forks: For each trunk, the lengths of the prompts that it begins with.
         """
         trunks = self._trunks
         for batch in split_batches(range(len(trunks)), lambda _, number: (len(trunks[number]),), PREFILL_TOKENS):
@@ -65,14 +70,14 @@ class TrunkCache:
 
 
 class Visible(NamedTuple):
-    """The part of the trunks' cache that a reply sees: `length` tokens from `start` on."""
+    """The part of the trunks' cache that a reply sees: `length` tokens, beginning at `start`."""
 
     start: int
     length: int
 
 
 class _Block(NamedTuple):
-    """Replies that meet the trunk's tokens together; `bias` hides from a row's queries those that it does not see."""
+    """Rows (replies) that attend to the same tokens of a trunk together; `bias` masks what a row does not see."""
 
     rows: slice
     visible: Visible
@@ -83,18 +88,18 @@ class Branches:
     """Attention of one new token of each reply: to its prompt's part of a trunk, and to its own tokens so far.
 
     Args:
-        cache: Of trunks (TrunkCache.layers).
-        visible: Of each reply, those of a trunk beside one another.
-        heads: Of queries.
-        max_new_tokens: For so many there is memory from the beginning.
+        cache: The kv_cache of the trunks (TrunkCache.layers).
+        visible: For each reply, the part of the cache that it sees. Replies on the same trunk are adjacent.
+        heads: Number of query heads.
+        max_new_tokens: Number of tokens of each reply for which memory is allocated.
 
     Attributes:
-        visible: Of the rows that go on.
-        length: How many tokens of each reply are cached, on the host.
-        count: The same on the device, (1,).
+        visible: The visible part of the cache for each row that is still being sampled.
+        length: Number of cached tokens of each reply, on the host.
+        count: The same number on the device, (1,).
     """
 
-    can_be_captured = False  # views are as long as the replies are by now
+    can_be_captured = False  # a CUDA graph would repeat the length of today's views, which grow with the replies
 
     def __init__(self, cache: Sequence[Tensor], visible: Sequence[Visible], heads: int, max_new_tokens: int) -> None:
         self._cache, self.visible, self._heads = cache, visible, heads
@@ -106,20 +111,25 @@ class Branches:
         self._prepare()
 
     def select(self, rows: Sequence[int], indices: Tensor) -> None:
-        """Continues with some rows only, given on the host and on the device; memory stays in place."""
+        """Continues with some rows only; their tokens move to the front of the same buffers.
+
+        Args:
+            rows: The indices of these rows, ascending.
+            indices: The same indices on the device.
+        """
         self.visible = [self.visible[row] for row in rows]
         for own in self._own:
             own[:, : len(rows), :, : self.length] = own[:, indices, :, : self.length]
         self._prepare()
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """One new token for each row (train.session_tree.Attention)."""
+        """Computes the attention of one new token for each row: (1, H, R, d), (1, K, R, d) twice -> (1, H, R, d)."""
         # Rotated queries and keys of a model's own modules are float32 in any precision.
         query, key, value = (each.to(self._dtype).transpose(0, 2) for each in (query, key, value))
         return self._attend(layer, query, key, value, scale).transpose(0, 2)
 
     def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """(R, H, 1, d), (R, K, 1, d) twice -> (R, H, 1, d)."""
+        """Caches the new keys and values, and attends: (R, H, 1, d), (R, K, 1, d) twice -> (R, H, 1, d)."""
         own = self._own[layer][:, : len(query)]
         own_keys, own_values = own[:, :, :, : self.length + 1]
         own_keys[:, :, -1:], own_values[:, :, -1:] = key, value
@@ -130,18 +140,22 @@ class Branches:
         return merged.to(query.dtype).reshape(query.shape)
 
     def _attend_to_trunks(self, layer: int, query: Tensor, scale: float) -> Sequence[Tensor]:
-        """(1, K, R, queries each, d) -> outputs (1, K, R * queries each, d) and log-sums (1, K, R * queries each)."""
+        """Computes the attention of queries (1, K, R, q, d) to the trunks, block by block.
+
+        Returns:
+            The outputs (1, K, R * q, d) and the log-sum-exps (1, K, R * q), where q is H / K.
+        """
         parts = []
         for block in self._blocks:
             seen = slice(block.visible.start, block.visible.start + block.visible.length)
             keys, values = self._cache[layer][:, None, :, seen]
-            # All queries of a key-value head are rows of one block.
+            # Flattened, so that all queries of a block that share a key-value head are one matrix.
             rows = query[:, :, block.rows].flatten(2, 3)
             parts.append(attend_part(rows, keys, values, scale, bias=block.bias))
         return parts[0] if len(parts) == 1 else [torch.cat(each, dim=2) for each in zip(*parts, strict=True)]
 
     def _prepare(self) -> None:
-        """Groups the rows in few blocks, each with at most MAX_MASKED_SCORES; on CUDA with none."""
+        """Groups adjacent rows in blocks with at most MAX_MASKED_SCORES masked scores each on CPU, none on CUDA."""
         most = MAX_MASKED_SCORES if self._device.type == "cpu" else 0
 
         def count_masked(block: Sequence[tuple[Visible, int]], run: tuple[Visible, int]) -> tuple[int]:
@@ -168,14 +182,14 @@ class Branches:
 
 
 class KernelBranches(Branches):
-    """The same by Triton kernels, which a CUDA graph can hold: nothing depends on numbers of the host."""
+    """The same attention by Triton kernels; a CUDA graph can capture them because they read no numbers of the host."""
 
     can_be_captured = True
 
     def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         from train.rollouts import kernels  # noqa: PLC0415 - triton: builds of torch for the CPU lack it
 
-        query, key, value = (each.squeeze(2).contiguous() for each in (query, key, value))  # as the kernels read them
+        query, key, value = (each.squeeze(2).contiguous() for each in (query, key, value))  # the kernels assume this
         table, own = (self._table, self._parts, self._most), self._own[layer]
         of_trunk = kernels.attend_to_trunks(query, self._cache[layer], *table, scale)
         return kernels.attend_to_own(query, key, value, own, self.count, of_trunk, scale).unsqueeze(2)
@@ -189,7 +203,7 @@ class KernelBranches(Branches):
             return 1, visible not in (block or [visible])
 
         blocks, first = [], 0
-        for block in split_batches(self.visible, count, most, 0):  # of rows that see the same
+        for block in split_batches(self.visible, count, most, 0):  # all rows of a block see the same tokens
             blocks.append([first, len(block), *block[0]])
             first += len(block)
         self._table = to_device(torch.tensor(blocks, dtype=torch.int32), self._device)
@@ -198,7 +212,7 @@ class KernelBranches(Branches):
 
 
 def build_branches(cache: Sequence[Tensor], visible: Sequence[Visible], heads: int, max_new_tokens: int) -> Branches:
-    """The replies' attention: on CUDA by the kernels, where they pass their trial."""
+    """Builds the attention of replies: on CUDA with the Triton kernels if they pass their trial, else with torch's."""
     _, kv_heads, _, width = cache[0].shape
     is_right = cache[0].is_cuda and find_kernel_fault(heads, kv_heads, width, cache[0].dtype) is None
     return (KernelBranches if is_right else Branches)(cache, visible, heads, max_new_tokens)
@@ -206,7 +220,7 @@ def build_branches(cache: Sequence[Tensor], visible: Sequence[Visible], heads: i
 
 @functools.cache
 def find_kernel_fault(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> str | None:
-    """The reason not to use the kernels, which is logged: they fail, or differ from torch's own attention."""
+    """Compares the Triton kernels with torch's attention; logs and returns the fault, or None if they agree."""
     rows = [Visible(start, length) for start, length in ((0, 1), (0, 650), (700, 33)) for _ in range(3)]
     generator = torch.Generator().manual_seed(0)
 
@@ -225,6 +239,6 @@ def find_kernel_fault(heads: int, kv_heads: int, width: int, dtype: torch.dtype)
         return [torch.cat(outputs)]
 
     fault = find_difference(lambda: attend(KernelBranches), attend(Branches), ["results"], dtype)
-    if fault is not None:  # torch's own attention is left
+    if fault is not None:  # torch's own attention is used
         logger.warning("sampling without Triton kernels, and slowly: %s", fault)
     return fault

