@@ -1,10 +1,10 @@
-"""The embedded default: two seeded shops and shoppers with personas; they need no download.
+"""The default source of sessions: two seeded shops and simulated shoppers with personas; no download is needed.
 
     catalogue ─► shop (which page follows an action) ─► pages
     visits (how likely each action of a shopper is, and why) ─► generate_sessions ─► Session
 
-`small` is what a tiny model can learn; `realistic/` is a shop with fixed prices, search, and shoppers who compare. The
-policy of the shoppers is known in both, so the best achievable accuracy is too: see `action_probabilities`.
+A tiny model can learn the small shop. `realistic/` is a shop with fixed prices, search, and shoppers who compare. The
+shoppers' policy is known in both shops, and so is the best achievable accuracy: see `action_probabilities`.
 """
 
 from replay_sessions.demo_shop.realistic import ShopVariant, UtilityName

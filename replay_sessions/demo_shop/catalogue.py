@@ -1,7 +1,7 @@
-"""The goods of the demo shops, the phrases of pages and shoppers (phrases.toml), the small shop's policy (policy.toml).
+"""Defines the goods of the demo shops, and loads the phrases (phrases.toml) and the small shop's policy (policy.toml).
 
-Two products that may stand on one page differ in brand *and* style: their element names then share at most five of
-seven words, ROUGE-L 0.71, so that a wrong product stays under the reward's threshold of 0.75 (Shop-R1, section 3).
+Two products of one page differ in brand *and* style: their element names then share at most five of seven words
+(ROUGE-L 0.71). So a wrong product stays under the reward's threshold of 0.75 (Shop-R1, section 3).
 """
 
 import tomllib
@@ -18,7 +18,7 @@ PHRASES, POLICY = (
 
 
 def personas(shop: str) -> tuple[Persona, ...]:
-    """Builds a kind of shopper for each combination of traits; the sentence of its persona is what a model reads."""
+    """Builds the persona of each combination of traits; a model reads its text."""
     traits: dict[str, dict[str, str]] = PHRASES[shop]["traits"]
     return tuple(
         Persona(
@@ -30,7 +30,7 @@ def personas(shop: str) -> tuple[Persona, ...]:
 
 
 def get_reason(shop: str, name: str) -> str:
-    """Returns why a shopper clicks on an element of that name."""
+    """Returns the reason for which a shopper clicks on an element, by the beginning of its name."""
     reasons: dict[str, str] = PHRASES[shop]["reasons"]
     return next((reason for start, reason in reasons.items() if name.startswith(start)), "I look around.")
 
@@ -44,7 +44,7 @@ NOUNS = list(DEPARTMENT_OF)
 
 
 class Product(NamedTuple):
-    """One article; element names call it "_".join(product), pages " ".join(product)."""
+    """One article: "_".join(product) in element names, " ".join(product) in texts."""
 
     brand: str
     style: str
@@ -52,7 +52,7 @@ class Product(NamedTuple):
 
 
 def draw_other_products(wanted: Product, count: int, random: Random) -> list[Product]:
-    """Draws `count` products of the same noun; no two of them, nor any and `wanted`, share a brand or a style."""
+    """Draws `count` products with the noun of `wanted`; all of them and `wanted` differ in brand and in style."""
     brands = random.sample([brand for brand in BRANDS if brand != wanted.brand], count)
     styles = random.sample([style for style in STYLES if style != wanted.style], count)
     return [Product(brand, style, wanted.noun) for brand, style in zip(brands, styles, strict=True)]

@@ -1,10 +1,10 @@
-"""The small demo shop: its pages, and which page follows an action.
+"""Simulates the small demo shop: its pages, and which page follows an action.
 
     DemoShop(random, wanted) ─► .page ─► shopper acts ─► .respond(action) ─► .page … until .outcome
 
-Pages are in the ShopCART observation format: simplified HTML whose elements carry hierarchical names. They hold about
-ten elements and leave out whatever the name of an element contains. The shop answers any action, also one that no
-shopper of ours would take: what leads nowhere leaves the page as it is.
+Pages are in the ShopCART observation format: simplified HTML with hierarchical element names. They hold about ten
+elements, and texts do not repeat what the name of an element says. The shop answers any action, even if no simulated
+shopper would take it: an action that leads nowhere leaves the page unchanged.
 """
 
 from html import escape
@@ -29,7 +29,7 @@ def home_page() -> str:
 
 
 def results_page(query: str, note: MatchNote, products: list[Product], brand: str, style: str) -> str:
-    """Writes search results: a heading that says how well they fit, refinements for brand and style, products, next."""
+    """Writes the search results: how well they match, refinements by brand and style, products, a link to more."""
     refinements = "".join(
         f'<li name="refinements.{kind}.{value}" role="checkbox">{kind}</li>'
         for kind, value in (("brand", brand), ("style", style))
@@ -40,7 +40,7 @@ def results_page(query: str, note: MatchNote, products: list[Product], brand: st
 
 
 def product_page(product: Product, price: PriceNote, chosen_size: str | None) -> str:
-    """Writes one product: price note, sizes, reviews, cart, buy, back."""
+    """Writes the page of one product: price note, sizes, and the links to reviews, cart, purchase and results."""
     body = (
         f"<h1>{' '.join(product)}</h1><p>{price}</p>{size_options(chosen_size)}"
         '<a name="product.reviews">reviews</a><button name="product.add_to_cart">add to cart</button>'
@@ -59,7 +59,7 @@ def size_options(chosen_size: str | None) -> str:
 
 
 def reviews_page(note: ReviewNote) -> str:
-    """Writes what others say of the product."""
+    """Writes the page with the product's reviews."""
     body = (
         f'<h1>{note}</h1><a name="reviews.next">more reviews</a><a name="reviews.back_to_product">back to product</a>'
     )
@@ -80,7 +80,7 @@ def _page(title: str, body: str) -> str:
 
 
 PRODUCTS_ON_A_PAGE = 5
-# How likely the wanted product is on the results page, by what led there.
+# The probability that the results hold the wanted product, by the action before.
 MATCH_AFTER_FULL_QUERY = 0.75
 MATCH_AFTER_REFINEMENT = 0.65
 MATCH_AFTER_OTHER = 0.5
@@ -93,9 +93,9 @@ class Shop:
 
     Attributes:
         search_input: The name of the search field.
-        page: The page shown now, as simplified HTML.
+        page: The current page, as simplified HTML.
         outcome: None while the visit lasts, then "purchase" or "terminate".
-        revenue_cents: Of the purchase, without shipping; None: goods have no price in this shop.
+        revenue_cents: Revenue of the purchase, without shipping. None if goods have no price in this shop.
     """
 
     search_input: ClassVar[str]
@@ -104,7 +104,7 @@ class Shop:
     revenue_cents: int | None = None
 
     def respond(self, action: Action) -> None:
-        """Takes one action: changes `page`, or sets `outcome` where the action ends the visit."""
+        """Applies an action: changes `page`, or sets `outcome` if the action ends the visit."""
         match action:
             case Terminate():
                 self.outcome = "terminate"
@@ -125,7 +125,7 @@ class Shop:
 
 
 class DemoShop(Shop):
-    """One visit to the small shop by someone who wants one product."""
+    """One visit to the small shop by a shopper who wants one product."""
 
     search_input = "search_input"
 

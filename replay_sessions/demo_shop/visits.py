@@ -1,21 +1,21 @@
-"""The shoppers of the demo shops and their visits: who comes, for what, to which shop, and how likely each action is.
+"""Simulates the shoppers of the demo shops and their visits, and computes the probability of each of their actions.
 
-A shopper's policy is a function of what an observation shows (persona, goal, page, history) and of nothing else, so
-the best achievable accuracy is known: for the small shop `policy.toml` is the policy itself, not a copy. Traits there:
+A shopper's policy depends only on what an observation shows (persona, goal, page, history), so the best achievable
+accuracy is known. The small shop's shoppers follow `policy.toml`, which has these traits:
 
     price    thrifty terminates when the price is high and pays through the cart; easy buys at once
     care     quick gives up when nothing fits; picky turns the page and chooses a size first; reviewer searches anew
              and reads reviews first
     search   exact types brand, style and noun; brief starts from a department and refines by brand
 
-The likeliest action has a probability of 0.64 to 0.84 and mostly follows from words the shopper has already given.
+The likeliest action has a probability of 0.64 to 0.84, and its words mostly stand in the observation already.
 
-A population is the seed of its shoppers; visit n of it is always of the same shopper with the same need. In the small
-shop one stream of random numbers serves the shopper and the shop. In the realistic one the shop draws nothing, and each
-choice has a stream of its own, so that the same visit to two variants of the shop differs only by what they show.
+A population is the seed of its shoppers: its visit n always has the same shopper and the same goal. In the small shop,
+shopper and shop share one stream of random numbers. The realistic shop draws nothing, and each choice has its own
+stream, so the same visit to two variants of the shop differs only by what the pages show.
 
-The store called "demo" holds sessions of the small shop, generated on first use and kept in the user's cache. The
-folder's name carries a hash of the shop's code and phrases, so another version of the shop makes another store.
+The store "demo" holds sessions of the small shop, which are generated on first use and kept in the user's cache. The
+name of its folder contains a hash of the shop's code and phrases, so each version of the shop has its own store.
 """
 
 import math
@@ -63,9 +63,9 @@ SESSIONS_PER_USER = 4
 DEMO_SESSIONS = 8000
 DEMO_SEED = 0
 SOURCE = "demo_shop"
-MAX_STEPS = 10  # then a shopper gives up
-UNLIKELY = 1e-9  # an action that no shopper takes, in the history of somebody else's visit
-# The wanted product's words on a page of results.
+MAX_STEPS = 10  # after this many steps a shopper terminates
+UNLIKELY = 1e-9  # for actions that the policy excludes: another agent's history may hold them
+# Brand, style and noun of the wanted product, as pages of results show them.
 SHOWN_ON_RESULTS = (r"refinements\.brand\.(\w+)", r"refinements\.style\.(\w+)", r"[a-z]_([a-z]+)\.view_product")
 
 SMALL_PERSONAS = personas("small")
@@ -83,7 +83,7 @@ class Goal(NamedTuple):
 
 
 def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str]], list[tuple[Action, float]]]:
-    """Returns what a shopper may do next: a function of the shopper's traits to actions with their probabilities.
+    """Returns a function from a shopper's traits to the possible next actions and their probabilities.
 
     Raises:
         ValueError: The goal or page is not one of the small demo shop.
@@ -104,7 +104,7 @@ def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str
 
 
 def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the one first-person sentence that the shopper would give for `action`."""
+    """Returns the shopper's rationale for `action`, one sentence in the first person."""
     view = _view_of(observation)
     noun = view.words["noun"]
     match action:
@@ -121,11 +121,11 @@ def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
 
 
 class _View(NamedTuple):
-    """The part of an observation that the policy sees.
+    """The part of an observation that the policy depends on.
 
     Attributes:
-        facts: What the rules ask for.
-        words: What stands in the actions of the rules.
+        facts: Values for the conditions of the rules.
+        words: Values for the placeholders in the actions of the rules.
     """
 
     facts: dict[str, str | bool]
@@ -168,7 +168,7 @@ def _parse_goal(text: str) -> Goal:
 
 
 def _parse_action(text: str) -> Action:
-    """Parses an action as policy.toml writes it.
+    """Parses an action in the notation of policy.toml.
 
     >>> _parse_action("type red kettle")
     TypeAndSubmit(name='search_input', text='red kettle', submitted=True)
@@ -183,14 +183,16 @@ class ShopVisit:
     """Visit `number` of a population.
 
     Args:
-        page_size: `small`: the small shop; `compact`: the realistic shop; `realistic`: the same with all that surrounds
-            the goods of a large one, 100 kB a page, which changes no choice.
+        population: Seed of the population.
+        page_size: `small`: the small shop; `compact`: the realistic shop; `realistic`: the same with everything else
+            that a large shop's pages hold, 100 kB a page, which changes no choice.
+        variant: Variant of the realistic shop.
 
     Attributes:
-        shop: As the visitor finds it.
+        shop: The shop at the beginning of the visit.
 
     Raises:
-        BadConfig: A variant of the small shop, which has none.
+        BadConfig: A variant is given for the small shop, which has none.
     """
 
     def __init__(
@@ -223,7 +225,7 @@ class ShopVisit:
 
 
 def draw_persona(random: Random, page_size: PageSize) -> Persona:
-    """Draws one of the twelve kinds of shopper that come to this shop, all equally likely."""
+    """Draws one of the shop's twelve personas, all equally likely."""
     return random.choice(SMALL_PERSONAS if page_size == "small" else realistic.PERSONAS)
 
 
@@ -234,7 +236,7 @@ def generate_sessions(
     variant: realistic.ShopVariant = realistic.CONTROL,
     utility: realistic.UtilityName = "own",
 ) -> Iterator[Session]:
-    """Yields `count` sessions of a demo shop's shoppers, four to a user; session i depends on i and these alone."""
+    """Yields `count` sessions of a demo shop, four per user; session i depends only on i and the other arguments."""
     for index in range(count):
         visit = ShopVisit(seed, index, page_size, variant)
         history: list[dict[str, Any]] = []
@@ -259,12 +261,12 @@ def generate_sessions(
 def action_probabilities(observation: Mapping[str, Any], utility: realistic.UtilityName = "own") -> dict[Action, float]:
     """Returns the shopper's policy: every possible next action and its probability, likeliest first; they sum to 1.
 
-    What is hidden is averaged over: a persona that is missing or from another shop over all kinds of shopper, the goal
-    over those that the pages leave open, each weighed by how likely it makes the history.
+    Averages over what the observation hides, weighted by the likelihood of the history: over all personas if the
+    persona is missing or from another shop, and over the goals that the pages are compatible with.
 
     Args:
-        observation: As the env gives it; `page`, `history`, `persona` and `goal` are read.
-        utility: By which the realistic shop's shoppers value an offer.
+        observation: Observation of the env; `page`, `history`, `persona` and `goal` are read.
+        utility: Utility by which the realistic shop's shoppers value an offer.
 
     Raises:
         ValueError: The goal or page is not one of a demo shop, or the goal is hidden and the pages do not tell it.
@@ -276,7 +278,7 @@ def action_probabilities(observation: Mapping[str, Any], utility: realistic.Util
     past = [
         ({**step, "history": observation["history"][:index]}, msgspec.json.decode(step["action"], type=Action))
         for index, step in enumerate(observation["history"])
-        if not is_known and step["page"]  # a page that is not shown tells nothing
+        if not is_known and step["page"]  # without its page, an action has no likelihood
     ]
     policies: list[tuple[dict[Action, float], float]] = []
     for goal in goals:
@@ -296,7 +298,7 @@ def action_probabilities(observation: Mapping[str, Any], utility: realistic.Util
 def _policy(
     observation: Mapping[str, Any], goal: str, utility: realistic.UtilityName
 ) -> Callable[[Mapping[str, str]], dict[Action, float]]:
-    """Returns the policy of shoppers with this goal: a function of their traits."""
+    """Returns the policy of shoppers with this goal, as a function of their traits."""
     seen = {**observation, "goal": goal}
     options_of = realistic.action_options(seen, utility) if _is_realistic(goal) else _small_options(seen)
 
@@ -309,7 +311,10 @@ def _policy(
 
 
 def _open_goals(observation: Mapping[str, Any]) -> list[str]:
-    """Returns the goal, or those that the small shop's pages leave open: results tell all but the size."""
+    """Returns the goals that an observation is compatible with.
+
+    If the goal is hidden, the small shop's results tell the product, and a click on a size tells the size.
+    """
     if observation["goal"]:
         return [observation["goal"]]
     history = observation["history"]
@@ -323,7 +328,7 @@ def _open_goals(observation: Mapping[str, Any]) -> list[str]:
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the one first-person sentence that the shopper would give for `action`."""
+    """Returns the shopper's rationale for `action`, one sentence in the first person."""
     goal = _open_goals(observation)[0]
     return (realistic.rationale_for if _is_realistic(goal) else _small_rationale)({**observation, "goal": goal}, action)
 
@@ -333,13 +338,13 @@ def _is_realistic(goal: str) -> bool:
 
 
 def demo_store_path() -> Path:
-    """Returns where the demo store lies; generates it when it is not there yet."""
+    """Returns the path of the demo store, which is generated if it does not exist."""
     path = cache_folder() / f"demo-{_shop_version()}"
     if not path.is_dir():
         try:
             write_demo_store(path, DEMO_SESSIONS, DEMO_SEED)
         except BadConfig:
-            if not path.is_dir():  # else another process was quicker, with the same sessions
+            if not path.is_dir():  # otherwise another process has just written the same sessions
                 raise
     return path
 
@@ -352,7 +357,12 @@ def write_demo_store(
     utility: realistic.UtilityName = "own",
     **writing: Any,
 ) -> None:
-    """Generates a store of the demo shop; `writing` is StoreWriter's: `splits`, `overwrite`."""
+    """Writes a store of generated sessions.
+
+    Args:
+        sessions: Number of sessions.
+        writing: Further arguments of StoreWriter: `splits`, `overwrite`.
+    """
     options = {"sessions": str(sessions), "seed": str(seed), "page_size": page_size}
     if utility != "own":
         options["utility"] = utility

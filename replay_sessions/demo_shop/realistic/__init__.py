@@ -1,11 +1,11 @@
-"""A demo shop that is a shop: a fixed catalogue, search that ranks what was typed, shoppers who weigh what they see.
+"""Simulates a demo shop with a fixed catalogue, ranked search, and shoppers who weigh what they see.
 
     articles ─► search ─► shop (which page follows an action) ─► pages
     goals ─► shopper (utility of what a page shows ─► how likely each action is) ─► sessions
 
-`RealisticShop` and `action_options` have the shape of the small shop's; `ShopVariant` changes one thing about all
-pages, such as prices or their order, and nothing about the shoppers. The shop itself draws nothing: two visits with the
-same choices differ only by the variant.
+`RealisticShop` and `action_options` have the same interface as in the small shop. `ShopVariant` changes all pages in
+one respect, such as the prices or the order, and leaves the shoppers as they are. The shop itself is deterministic: two
+visits with the same choices differ only by the variant.
 """
 
 from replay_sessions.demo_shop.realistic.articles import CONTROL, ShopVariant

@@ -1,11 +1,12 @@
-"""The goods and the search of the realistic shop: 30 articles of each of 24 kinds; and variants of the shop.
+"""Defines the goods of the realistic shop (30 articles of each of 24 kinds), its search, and its variants.
 
-Prices and numbers of reviews are log-normal around the kind's own, ratings follow the quality of the brand. Within a
-kind no two articles share a brand or a style, so that element names of different articles stay apart (catalogue.py).
+Prices are log-normal around the usual price of the kind, numbers of reviews are log-normal, and ratings follow the
+quality of the brand. No two articles of a kind share a brand or a style, so element names of different articles differ
+clearly (catalogue.py).
 
-A word of a query matches a word of a title where they are equal (1 point), or one letter apart and at least five long
-(0.8). Articles are ranked by their points, then by the order that the shop shows; where the query names a kind of
-article only those of that kind are shown. A query of which no word matches has no results.
+A word of a query matches a word of a title if both are equal (1 point), or if they differ by one letter and the word
+has at least five (0.8 points). Articles are ranked by their points, then by the shop's order. If the query names a kind
+of article, only articles of that kind are results. A query without a matching word has no results.
 """
 
 import math
@@ -21,16 +22,16 @@ Order = Literal["relevance", "price", "rating"]
 
 
 class ShopVariant(Config):
-    """The differences from the shop as it is; the defaults change nothing.
+    """The differences of a variant from the original shop; the defaults change nothing.
 
     Attributes:
-        price_factor: Times every price, rounded to whole cents.
-        order: Of search results that match equally well: the most bought first, the cheapest, or the best rated.
+        price_factor: Factor of every price; prices are rounded to whole cents.
+        order: Order of search results that match equally well: the most bought first, the cheapest, or the best rated.
         badges: Whether the most bought article of a kind has a badge.
         ratings: Whether stars and the number of reviews are shown, and reviews can be read.
-        checkout_page: One more page between the cart and the purchase.
-        shipping_cents: What is added in the cart; 0 is written as free shipping.
-        wording: Another wording of headings and buttons, with the same names and the same content (a placebo).
+        checkout_page: Whether one more page stands between the cart and the purchase.
+        shipping_cents: Shipping costs that are added in the cart; 0 is shown as free shipping.
+        wording: Wording of headings and buttons; both have the same names and the same content (a placebo).
     """
 
     price_factor: float = 1.0
@@ -60,8 +61,8 @@ class Article(NamedTuple):
     """One article.
 
     Attributes:
-        rating: Stars, 1.0 to 5.0.
-        bestseller: The most reviewed of its kind.
+        rating: Number of stars, from 1.0 to 5.0.
+        bestseller: Whether it has the most reviews of its kind.
     """
 
     product: Product
@@ -82,18 +83,18 @@ class Article(NamedTuple):
 
 @cache
 def articles() -> dict[str, Article]:
-    """Returns all articles by slug; the same in every shop."""
+    """Returns all articles by slug; every visit has the same."""
     random = Random("the realistic shop's catalogue")
     quality = {brand: random.gauss(4.1, 0.35) for brand in BRANDS}
     catalogue: dict[str, Article] = {}
     for noun in NOUNS:
         usual = compute_usual_price_cents(noun)
         brands, styles = random.sample(BRANDS, len(BRANDS)), random.sample(STYLES, len(STYLES))
-        # The order of the draws is part of the catalogue: another order is another shop.
+        # The catalogue depends on the order of the draws.
         kind = [
             Article(
                 Product(brand, style, noun),
-                # As shops write prices: on 99 or 49 cents.
+                # Prices end in 49 or 99 cents, as in real shops.
                 max(199, round(usual * math.exp(random.gauss(0, _PRICE_SPREAD)) / 50) * 50 - 1),
                 min(5.0, max(2.0, round(random.gauss(quality[brand], 0.25), 1))),
                 int(math.exp(random.gauss(5, 1.5))) + 1,
@@ -107,7 +108,7 @@ def articles() -> dict[str, Article]:
 
 
 def compute_usual_price_cents(noun: str) -> int:
-    """Returns the middle of a kind's prices, 15 to 250 dollars."""
+    """Returns the median of the price distribution of a kind, between $15 and $250."""
     quantile = Random(f"the usual price of a {noun}").random()
     return int(1500 * (250 / 15) ** quantile)
 
@@ -123,7 +124,7 @@ _WORDS = frozenset((*BRANDS, *STYLES, *NOUNS))
 
 @lru_cache(maxsize=4096)
 def find_articles(query: str, order: Order) -> tuple[Article, ...]:
-    """Returns all articles that match, best first."""
+    """Returns all articles that match a query, the best match first."""
     points: dict[str, float] = {}
     for typed in query.lower().split():
         if typed in _WORDS:
@@ -142,7 +143,7 @@ def find_articles(query: str, order: Order) -> tuple[Article, ...]:
 
 
 def misspell(word: str) -> str:
-    """Returns the word as a hasty shopper types it: without its third letter.
+    """Returns the word without its third letter, as a hasty shopper types it.
 
     >>> misspell("lantern"), misspell("tent")
     ('latern', 'tet')
@@ -151,7 +152,7 @@ def misspell(word: str) -> str:
 
 
 def _differs_by_a_letter(typed: str, word: str) -> bool:
-    """Returns True if one letter more, fewer or other turns one word into the other."""
+    """Returns True if the words differ by at most one inserted, deleted or replaced letter."""
     if abs(len(typed) - len(word)) > 1:
         return False
     same = 0

@@ -1,6 +1,6 @@
-"""A page of the realistic shop -> what a shopper sees on it: its kind, goods with price and stars, refinements, totals.
+"""Parses what a shopper sees on a page of the realistic shop: its kind, offers, refinements and totals.
 
-The shoppers decide by this alone, so the policy is a function of the observation.
+The shoppers decide only by this, so their policy is a function of the observation.
 """
 
 import re
@@ -20,8 +20,8 @@ class Offer(NamedTuple):
     """An article as a page shows it.
 
     Attributes:
-        name: Of its link; "" for the article that the page is about.
-        rating: None where the shop shows none.
+        name: Name of its link; "" for the article that the page is about.
+        rating: Number of stars; None if the shop shows no ratings.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Offer(NamedTuple):
 
 
 class View(NamedTuple):
-    """A page and what was done before it.
+    """A page and the actions before it.
 
     Attributes:
         offers: The search results of the page, in their order.
-        opened: Of a product or reviews page.
-        refinements: Name -> whether it is set.
-        past: The names of the elements acted on, "" for none, oldest first.
-        typed: What was typed so far.
+        opened: The article of a product or reviews page; None on other pages.
+        refinements: Names of refinements, and whether each is set.
+        past: Element names of the past actions, "" for actions without an element, oldest first.
+        typed: Texts typed so far.
     """
 
     kind: str
@@ -56,10 +56,10 @@ class View(NamedTuple):
 
 
 def read_view(observation: Mapping[str, Any]) -> View:
-    """Reads an observation.
+    """Parses the page and the history of an observation.
 
     Raises:
-        ValueError: Its page is none of this shop.
+        ValueError: The page is not one of this shop.
     """
     past = [msgspec.json.decode(step["action"]) for step in observation["history"]]
     return _page_view(observation["page"])._replace(

@@ -1,9 +1,9 @@
-"""The realistic shop: its pages, and which page follows an action. It draws nothing.
+"""Simulates the realistic shop: its pages, and which page follows an action. It is deterministic.
 
     RealisticShop(variant) ─► .page ─► shopper acts ─► .respond(action) ─► .page … until .outcome
 
-Pages show what surrounds the goods in a shop, and the goods with price, stars and stock. Prices and ratings are those
-of the catalogue under the variant, on every page the same. `read.py` reads them again.
+Pages show goods with price, stars and stock, within the usual header, navigation and footer of a shop. Prices and
+ratings come from the catalogue and the variant, and are the same on every page. `read.py` parses the pages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from replay_sessions.demo_shop.realistic.articles import CONTROL, Article, ShopV
 from replay_sessions.demo_shop.shop import Shop, size_options
 
 PAGE_ARTICLES = 8
-STRIP = 20  # goods of each kind, below a page that is surrounded
+STRIP = 20  # other goods of each kind below a page of a large shop
 
 
 class PageWriter(NamedTuple):
@@ -23,7 +23,7 @@ class PageWriter(NamedTuple):
 
     Attributes:
         is_surrounded: Whether hundreds of other goods stand below, as in a large shop.
-        cart: What is in it now; the shop changes it in place.
+        cart: Articles in the cart; the shop changes the list in place.
     """
 
     variant: ShopVariant
@@ -40,7 +40,7 @@ class PageWriter(NamedTuple):
         return f'<p class="total">Total: {_money(total + (self.variant.shipping_cents if self.cart else 0))}</p>'
 
     def price_cents(self, article: Article) -> int:
-        """Returns the price of an article."""
+        """Returns the price of an article under the variant."""
         return round(article.price_cents * self.variant.price_factor)
 
     def home(self) -> str:
@@ -48,7 +48,7 @@ class PageWriter(NamedTuple):
         return self._page("home", f"<h1>Welcome</h1>{_links('departments', DEPARTMENTS)}")
 
     def department(self, department: str) -> str:
-        """Writes a department's page, with its kinds of article."""
+        """Writes the page of a department, with its kinds of article."""
         links = _links("categories", DEPARTMENTS[department])
         return self._page("department", f"<h1>{department.title()}</h1>{links}")
 
@@ -58,9 +58,9 @@ class PageWriter(NamedTuple):
         """Writes a page of search results.
 
         Args:
-            results: All of them.
-            number: Of the page, from 0.
-            refinements: Name, label, and whether it is set.
+            results: All results, not only those of this page.
+            number: Number of the page, from 0.
+            refinements: Name and label of each refinement, and whether it is set.
         """
         on_page = results[number * PAGE_ARTICLES : (number + 1) * PAGE_ARTICLES]
         heading = f"{len(results)} {self._words['found']}" if results else self._words["nothing"]
@@ -91,7 +91,7 @@ class PageWriter(NamedTuple):
         return self._page("product", body)
 
     def reviews(self, article: Article) -> str:
-        """Writes the page of what others say of an article."""
+        """Writes the page with the reviews of an article."""
         review = "Does what it should." if article.rating >= 4 else "It came late and broke."
         body = (
             f"<h1>{article.title}</h1>{self._facts(article)}<p>{review}</p>"
@@ -100,7 +100,7 @@ class PageWriter(NamedTuple):
         return self._page("reviews", body)
 
     def cart_page(self) -> str:
-        """Writes the cart's page, with shipping and the total."""
+        """Writes the page of the cart, with shipping and the total."""
         words, shipping_cents = self._words, self.variant.shipping_cents
         rows = "".join(
             f'<div><span>{article.title}</span><span class="price">{_money(self.price_cents(article))}</span>'
@@ -116,7 +116,7 @@ class PageWriter(NamedTuple):
         return self._page("cart", body)
 
     def checkout(self) -> str:
-        """Writes one more page before the purchase."""
+        """Writes the page that some variants have between the cart and the purchase."""
         body = (
             f"<h1>Checkout</h1>{self._total}"
             f'<button name="checkout.place_order">{self._words["order"]}</button>'
@@ -131,7 +131,7 @@ class PageWriter(NamedTuple):
         )
 
     def _facts(self, article: Article) -> str:
-        """Writes badge, stars, price and stock."""
+        """Writes the badge, stars, price and stock of an article."""
         badge = '<span class="badge">Best seller</span>' if article.bestseller and self.variant.badges else ""
         stars = ""
         if self.variant.ratings:
@@ -148,7 +148,7 @@ class PageWriter(NamedTuple):
         return f"<html><head><title>{title}</title></head><body>{header}{body}{around}{_FOOTER}</body></html>"
 
     def _strips(self) -> Iterator[str]:
-        """Yields other goods: the most bought of some kinds."""
+        """Yields the most bought goods of each kind, as a section per kind."""
         for noun in NOUNS:
             best = sorted(kind_of(noun), key=lambda article: -article.reviews)[:STRIP]
             yield f"<aside><h2>Most bought: {noun}</h2>{self._cards(best, f'recommended_{noun}')}</aside>"
@@ -176,10 +176,10 @@ _STARS = "refinements.customer_reviews.4_stars_up"
 
 
 class RealisticShop(Shop):
-    """One visit.
+    """One visit to the realistic shop.
 
     Args:
-        is_surrounded: Whether each page has the hundreds of other goods, 100 kB, that surround those of a large shop.
+        is_surrounded: Whether each page also has hundreds of other goods, 100 kB, as in a large shop.
     """
 
     search_input = SEARCH_INPUT
@@ -197,7 +197,7 @@ class RealisticShop(Shop):
         self.page = self._pages.home()
 
     def __copy__(self) -> Self:
-        """Copies the visit for another tab: each is somewhere else, and the cart is the same."""
+        """Copies the visit for another tab. Tabs share the cart, and each has its own page and results."""
         tab = object.__new__(type(self))
         tab.__dict__ |= self.__dict__ | {"_refined": set(self._refined)}
         return tab
@@ -228,7 +228,7 @@ class RealisticShop(Shop):
         self._show_results(0)
 
     def _refinements(self) -> list[tuple[str, str, bool]]:
-        """Returns refinements by price, stars and most bought brands: name, label, and if it is set."""
+        """Returns refinements by price, stars and the most bought brands: name, label, and whether each is set."""
         if len(self._results) < 2:
             return []
         prices = sorted(map(self._pages.price_cents, self._results))
@@ -242,7 +242,7 @@ class RealisticShop(Shop):
         return [(name, label, name in self._refined) for name, label in labels.items()]
 
     def _fits(self, article: Article) -> bool:
-        """Returns True if an article fits all set refinements, of which several brands are alternatives."""
+        """Returns True if an article matches all set refinements; several brands are alternatives."""
         brands = {name.rsplit(".", 1)[1] for name in self._refined if name.startswith("refinements.brand.")}
         bands = [int(name.rsplit("_", 1)[1]) for name in self._refined if name.startswith("refinements.price.")]
         return (
@@ -291,7 +291,7 @@ class RealisticShop(Shop):
                 slug = name.removeprefix("cart.").removesuffix(".remove")
                 rest = [article for article in self._cart if article.slug != slug]
                 if len(rest) < len(self._cart):
-                    self._cart[:] = rest  # in place: the other tabs have the same cart
+                    self._cart[:] = rest  # in place, because the tabs of a visit share the cart
                     self.page = self._pages.cart_page()
 
     def _pay(self) -> None:

@@ -1,21 +1,21 @@
-"""The realistic shop's shoppers: what they want, the utility of what a page shows, and how likely each action is.
+"""Simulates the realistic shop's shoppers: their needs, the utility of each action, and its probability.
 
-Each action has a utility V, and an action's probability is exp(V) / Σ exp(V) over all that the page offers (multinomial
-logit). Of an offer, with price p, budget b of the article, rating r and rank k among the results (from 0):
+Each action has a utility V. Its probability is exp(V) / Σ exp(V) over all actions that the shopper considers on the
+page (multinomial logit). For an offer with price p, budget b, rating r and rank k among the results (from 0):
 
     U = 2·(wanted words in its title) - 3·[another kind] + 0.4·[best seller] - 4·[out of stock]
-        - price·(p/b + 3·max(0, p/b - 1)) + quality·(r - 4)                      r counts only where it is shown
+        - price·(p/b + 3·max(0, p/b - 1)) + quality·(r - 4)                      r counts only if it is shown
     V(look at it) = 1 + U - haste·k - 1.5·[looked at before]
     V(buy it)     = 1 + U,   in the cart: 1.5 - 3·price·(shipping/b) - 2·price·max(0, total/b - 1)
-    V(terminate)  = -1.8 + 0.15·(steps so far), more for hasty shoppers
+    V(terminate)  = -1.8 + 0.15·(steps so far), 1.6 times the second term for hasty shoppers; other pages: see the code
 
         thrifty  fair  generous           careful  easy-going            patient  hasty
 price   2.4      1.4   0.5       quality  2.0      0.5           haste   0.08     0.25
 
-All of it follows from the observation, so the best achievable accuracy is known. Other utilities: utilities.py.
+Everything follows from the observation, so the best achievable accuracy is known. Other utilities: utilities.py.
 
-What a visitor wants is one article, one of a kind within a budget, or two kinds within one budget. Budgets lie around
-the usual price of the kind, so that some cannot be met.
+A shopper needs a certain article, any article of a kind, or articles of two kinds, within a budget. Budgets lie around
+the usual price of the kind, so some needs cannot be met.
 """
 
 import math
@@ -37,8 +37,8 @@ class Need(NamedTuple):
 
     Attributes:
         nouns: The kinds of article, one or two.
-        wanted: The words that the article's title must have besides; empty where any of the kind will do.
-        budget_cents: For all of it together.
+        wanted: Further words that the title must have; empty if any article of the kind will do.
+        budget_cents: Budget for all articles together.
     """
 
     nouns: tuple[str, ...]
@@ -51,7 +51,7 @@ class Need(NamedTuple):
 
 
 def draw_need(random: Random) -> Need:
-    """Draws a need: half want one of a kind, three tenths a brand and style, two tenths two kinds."""
+    """Draws a need: 50% any article of a kind, 30% a certain brand and style, 20% articles of two kinds."""
     kind = random.random()
     if kind < 0.3:
         article = random.choice([*articles().values()])
@@ -66,7 +66,7 @@ def parse_need(goal: str) -> Need:
     """Parses the goal of a session.
 
     Raises:
-        ValueError: It is no goal of this shop.
+        ValueError: The goal is not one of this shop.
     """
     match = re.fullmatch(r"Find (?:a )?(.+) for at most \$(\d+)\.", goal)
     things = [thing.split() for thing in match[1].split(" and a ")] if match else []
@@ -79,7 +79,7 @@ def _dollars(cents: float) -> int:
     return 100 * max(5, round(cents / 100))
 
 
-MAX_STEPS = 20  # then a shopper gives up
+MAX_STEPS = 20  # after this many steps a shopper terminates
 
 PERSONAS = personas("realistic")
 
@@ -87,10 +87,10 @@ Option = tuple[Action, float]
 
 
 def action_options(observation: Mapping[str, Any], utility: UtilityName) -> Callable[[Mapping[str, str]], list[Option]]:
-    """Returns what a shopper may do next: a function of the shopper's traits to actions with their weights exp(V).
+    """Returns a function from a shopper's traits to the possible next actions and their weights exp(V).
 
     Args:
-        utility: By which offers are valued (utilities.py).
+        utility: Utility by which offers are valued (utilities.py).
 
     Raises:
         ValueError: The goal or page is not one of this shop.
@@ -105,7 +105,7 @@ def action_options(observation: Mapping[str, Any], utility: UtilityName) -> Call
 
 
 def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the one first-person sentence that the shopper would give for `action`."""
+    """Returns the shopper's rationale for `action`, one sentence in the first person."""
     view = read_view(observation)
     match action:
         case Terminate():
@@ -123,7 +123,7 @@ def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
 
 
 class _Mind(NamedTuple):
-    """One kind of shopper before one page."""
+    """The choices of one kind of shopper on one page."""
 
     traits: Mapping[str, str]
     need: Need
@@ -131,7 +131,7 @@ class _Mind(NamedTuple):
     taste: Taste
 
     def options(self) -> Iterator[Option]:
-        """Yields every action that is considered, with its utility."""
+        """Returns every action that the shopper considers, with its utility."""
         if len(self.view.past) >= MAX_STEPS:
             return iter([(Terminate(), 0.0)])
         on_page: Callable[[], Iterator[Option]] | None = getattr(self, f"_on_{self.view.kind}", None)
@@ -153,7 +153,7 @@ class _Mind(NamedTuple):
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The kinds that are not in the cart yet."""
+        """The needed kinds of article that are not in the cart yet."""
         opened, in_cart = "", []
         for name in self.view.past:
             if name.endswith(".view_product"):
@@ -178,7 +178,7 @@ class _Mind(NamedTuple):
         return value + 0.4 * offer.badge - 4.0 * (not offer.in_stock) + self.taste.value(offer)
 
     def _queries(self) -> Iterator[Option]:
-        """Yields what may be typed, better queries more often; hasty shoppers misspell."""
+        """Yields the queries that the shopper may type; full ones are the likeliest, and hasty shoppers misspell."""
         full = " ".join((*self.need.wanted, self.noun))
         for text, value in ((full, 1.8), (self.noun, 0.6), (misspell(self.noun), 0.2 if self.is_hasty else -1.8)):
             if text not in self.view.typed and not (text == self.noun and text == full and value < 1):
@@ -274,6 +274,6 @@ def _click(name: str) -> Click:
 
 
 def _band(name: str) -> int:
-    """Returns the dollars of a refinement by price."""
+    """Returns the upper limit of a refinement by price, in dollars; 0 for other names."""
     tail = name.rsplit("_", 1)[-1]
     return int(tail) if tail.isdigit() else 0

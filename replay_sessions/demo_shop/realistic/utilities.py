@@ -1,16 +1,16 @@
-"""The utilities by which shoppers of the realistic shop value an offer, in units of log-odds.
+"""Computes the utilities by which shoppers of the realistic shop value an offer, in units of log-odds.
 
 With the price p, the budget b of the article, the rating r and the rank k among the results (from 0):
 
-    own             what a model that reads the page can say: shopper.py has the formula
+    own             depends only on what pages show: shopper.py has the formula
     reference       - price·(p/b)² - price·(3·max(0, p/u - 1) - max(0, 1 - p/u))    u: the usual price of the kind
                     + quality·1[r >= 4.2] - quality·1[r < 3.8] + 1.2·[the shopper's favourite brand]
-                    the first FOLD results stand before all others, whatever their rank
+                    looking at one of the first FOLD results costs 0, at any other 10·haste
     hidden_quality  own + 3·log(p'/u)     p': the article's price before any variant
 
-`reference` has another form than `own`: kinks, thresholds, a fold, and a taste that no page tells. In `hidden_quality`
-dearer articles are better in a way that no page tells, as in a shop that sets its prices by what its goods are worth:
-the price is endogenous, and who regresses purchases on it finds that people mind prices less than they do.
+`reference` has another form than `own`: kinks, thresholds, a fold, and a taste that no page shows. In `hidden_quality`
+dearer articles are better in a way that no page shows, as in a shop that sets prices by the worth of its goods. The
+price is endogenous, so a regression of purchases on prices underestimates how much shoppers mind them.
 """
 
 import math
@@ -34,9 +34,10 @@ class Taste(NamedTuple):
     """A shopper's taste in one visit.
 
     Attributes:
-        traits: Of the persona.
-        goal: The text of the need; with the traits it decides the favourite brand.
-        budget_cents: Of one article.
+        utility: Name of the utility.
+        traits: Traits of the persona.
+        goal: Text of the need; with the traits it determines the favourite brand.
+        budget_cents: Budget per article.
     """
 
     utility: UtilityName
@@ -45,7 +46,7 @@ class Taste(NamedTuple):
     budget_cents: float
 
     def value(self, offer: Offer) -> float:
-        """Computes what price and stars, and what no page tells, add to an offer's utility."""
+        """Computes the part of an offer's utility that comes from price, stars and hidden tastes or quality."""
         price, quality = PRICE[self.traits["price"]], QUALITY[self.traits["quality"]]
         ratio = offer.price_cents / self.budget_cents
         if self.utility == "reference":
@@ -63,7 +64,7 @@ class Taste(NamedTuple):
         return value
 
     def effort(self, rank: int) -> float:
-        """Computes what it costs to look at the offer at a rank."""
+        """Computes the cost in utility of looking at the offer at a rank."""
         haste = HASTE[self.traits["patience"]]
         return haste * (10 if rank >= FOLD else 0) if self.utility == "reference" else haste * rank
 

@@ -1,9 +1,9 @@
-"""A demo shop's simplified page -> a web page that looks like a shop's.
+"""Turns a demo shop's simplified page into a web page that looks like a shop.
 
-What can be acted on becomes a link, or a form with a button or field, under an address of its own. Its name is taken
-apart into what makes the same name again when the web page is simplified: parts of the page with a class
-(`in-product`), cards with a title, the words on it, and for words that are not its name a class (`go-add_to_cart`).
-The recipe simplify/recipes/demo_shop.toml knows the classes.
+Each element becomes a link, or a form with a button or field, with its own URL. The markup encodes the element's name,
+so the simplifier derives the same name from the web page: parts of the page with a class (`in-product`), cards with a
+title, the element's text, and a class (`go-add_to_cart`) if the text differs from the name. The recipe
+simplify/recipes/demo_shop.toml maps the classes to names.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,19 +16,19 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from replay_sessions.elements import find_elements
 
-_CARD_ENDS = ("view_product", "remove")  # their names hold an article's between the part and the last word
+_CARD_ENDS = ("view_product", "remove")  # element names with these ends contain the name of an article
 _FLATTENED = frozenset({"aside", "main", "nav", "ul", "form"})
 _GROUPS = frozenset({"header", "footer", "section", "div"})
 _WORDS = {"brand": "Brand", "style": "Style", "price": "Price", "customer_reviews": "Customer reviews", "size": "Size"}
 
 
 def write_web_page(page: str, address: str, *, head: str = "", foot: str = "") -> str:
-    """Writes the web page.
+    """Writes the web page of a simplified page.
 
     Args:
-        page: As the shop shows it.
-        address: Under which it can be acted on: `ADDRESS/do/NAME`, `ADDRESS/search?q=TEXT`.
-        head, foot: HTML for the head, and for the end of the body.
+        page: Simplified page of a demo shop.
+        address: Prefix of the URLs of actions: `ADDRESS/do/NAME`, `ADDRESS/search?q=TEXT`.
+        head, foot: HTML for the head and for the end of the body.
     """
     tree = LexborHTMLParser(page)
     assert tree.body is not None
@@ -39,7 +39,7 @@ def write_web_page(page: str, address: str, *, head: str = "", foot: str = "") -
 
 
 def write_named_page(page: str) -> str:
-    """Writes the web page with the page's own names on what can be acted on, to be shown by `page_document`."""
+    """Writes the web page with the element names of the simplified page, for `page_document`."""
     tree = LexborHTMLParser(write_web_page(page, ""))
     fields = (element.name for element in find_elements(page) if element.accepts == "type")
     for node in tree.css("a[href], .acting button, .searching input"):
@@ -52,7 +52,7 @@ def write_named_page(page: str) -> str:
 
 
 def write_study_page(title: str, body: str, *, head: str = "", foot: str = "", kind: str = "study-page") -> str:
-    """Writes a page in the shop's style around a body."""
+    """Writes a page in the shop's style with the given body."""
     return (
         '<!DOCTYPE html><html lang="en" class="shop-r1-demo-shop"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width, initial-scale=1"><title>{escape(title)}</title><link rel="icon" href="data:,">'
@@ -62,7 +62,7 @@ def write_study_page(title: str, body: str, *, head: str = "", foot: str = "", k
 
 
 def _items(parent: LexborNode) -> Iterator[LexborNode]:
-    """Yields the elements of a part of a simplified page in its order; lists and the like only hold others."""
+    """Yields the nodes inside a part of a simplified page in order, and the content of lists and the like instead."""
     for node in parent.iter():
         if node.tag in _FLATTENED:
             yield from _items(node)
@@ -71,7 +71,7 @@ def _items(parent: LexborNode) -> Iterator[LexborNode]:
 
 
 def _name(node: LexborNode) -> list[str]:
-    """Returns the parts of the name of what can be acted on; [] of what cannot."""
+    """Returns the parts of an element's name; [] for nodes that are not elements."""
     name = "" if node.tag in _GROUPS else node.attributes.get("name") or ""
     return name.split(".") if name else []
 
@@ -85,7 +85,7 @@ def _is_of_article(name: Sequence[str]) -> bool:
 
 
 def _part_of(node: LexborNode) -> Sequence[str]:
-    """Returns the part of the page that an element's name begins with, without an article; [] for none."""
+    """Returns the part of the page that an element's name begins with, without an article; [] if the name has none."""
     if node.tag == "section":
         return next((part for inner in _items(node) if (part := _part_of(inner))), [])
     name = _name(node)
@@ -93,13 +93,13 @@ def _part_of(node: LexborNode) -> Sequence[str]:
 
 
 class _Dresser(NamedTuple):
-    """Writes the elements of one page of a kind."""
+    """Writes the nodes of one page of a kind, such as "product"."""
 
     address: str
     kind: str
 
     def write(self, nodes: Iterable[LexborNode]) -> Iterator[str]:
-        """Writes elements in their order; those of one part that follow one another stand together."""
+        """Yields the HTML of nodes in order; consecutive nodes of one part of the page share a container."""
         for part, run in groupby(nodes, _part_of):
             inside = "".join(map(self._item, run))
             if not part:
@@ -132,7 +132,7 @@ class _Dresser(NamedTuple):
         return f'{picture}<{node.tag} class="{escape(node.attributes.get("class") or "")}">{escape(text)}</{node.tag}> '
 
     def _card(self, nodes: Sequence[LexborNode]) -> str:
-        """Writes an article: its picture, its name and its facts; in the cart with a button."""
+        """Writes an article: picture, name and facts, and in the cart also a button."""
         action = next(node for node in nodes if _name(node))
         name = _name(action)
         words = name[-2].split("_")
@@ -153,7 +153,7 @@ class _Dresser(NamedTuple):
                 f'<form class="searching" role="search" action="{self.address}/search">{field}'
                 "<button>Search</button></form>"
             )
-        if text in name[:-1]:  # the small shop calls a box by what it is about
+        if text in name[:-1]:  # a checkbox of the small shop has the kind of refinement as its text
             text = last
         if node.tag == "button":
             return self._button(name, text)
@@ -176,6 +176,6 @@ def _capitalized(text: str) -> str:
 
 
 def _picture(words: Sequence[str]) -> str:
-    """Writes the picture of an article: its colour, and the first letter of its kind."""
+    """Writes the picture of an article: its colour and the first letter of its kind."""
     _, colour, noun = [*words, "", "", ""][:3]
     return f'<span class="picture tint-{escape(colour)}" data-letter="{escape(noun[:1])}"></span>'

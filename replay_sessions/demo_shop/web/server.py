@@ -1,13 +1,13 @@
-"""The shop over HTTP, with the collector beside it.
+"""Serves a demo shop over HTTP, together with the collector.
 
-    GET  /                        what it is about       POST /visits                  begins a visit
+    GET  /                        introduction           POST /visits                  begins a visit
     GET  /visit/ID/N              a page                 GET  /visit/ID/N/search?q=    searches
-    GET, POST /visit/ID/N/do/NAME    acts on something   GET  /visit/ID/over           the visitor leaves
+    GET, POST /visit/ID/N/do/NAME    acts on an element  GET  /visit/ID/over           the visitor leaves
     GET  /visit/ID/session        the visit as the env shows it
-    /TOKEN/…                      the collector's
+    /TOKEN/…                      the collector's routes
 
-Each page is shown under a number of its own and stays what it was, so a tab or the back button leads where it does in
-any shop: `Visit` has them all. The bar at the head belongs to the study and not to the shop: it is not recorded.
+Each page has its own number and never changes, so tabs and the back button work as in any shop: `Visit` keeps all
+pages. The bar at the top belongs to the study, not to the shop, and is not recorded.
 """
 
 import copy
@@ -46,9 +46,9 @@ class Visit:
     """One visit.
 
     Attributes:
-        id: That of the recorded session, too; nobody can guess it.
-        number: Which visit of the shop's population it is: whose task it has.
-        pages: The shop as it was on each page that was shown.
+        id: Random id of the visit and of its recorded session; it cannot be guessed.
+        number: Number of the visit in the shop's population; it determines persona and goal.
+        pages: The state of the shop on each page that was shown.
     """
 
     def __init__(self, number: int, visit: ShopVisit) -> None:
@@ -59,10 +59,10 @@ class Visit:
         self.pages: list[Shop] = [visit.shop]
 
     def act(self, page: int, action: Action) -> int:
-        """Does something on one of the pages; returns the number of the one that follows.
+        """Applies an action to one of the pages and returns the number of the page that follows.
 
         Raises:
-            BadConfig: The page has nothing of that name.
+            BadConfig: The page has no such element.
         """
         before = self.pages[page]
         if not isinstance(action, Terminate):
@@ -75,7 +75,7 @@ class Visit:
         return len(self.pages) - 1
 
     def search_field(self, page: int) -> str:
-        """Returns the name of the search field."""
+        """Returns the name of the search field of a page."""
         return next(element.name for element in find_elements(self.pages[page].page) if element.accepts == "type")
 
 
@@ -83,7 +83,7 @@ class Visits:
     """The visits to one shop.
 
     Args:
-        seed: Of the population whose tasks the visitors are given.
+        seed: Seed of the population from which the visitors get their tasks.
     """
 
     def __init__(self, seed: int, page_size: PageSize) -> None:
@@ -105,7 +105,7 @@ class Visits:
         """Returns a visit by its id.
 
         Raises:
-            HTTPException: There is none.
+            HTTPException: No visit has the id.
         """
         if visit := self._visits.get(visit_id):
             return visit
@@ -139,7 +139,7 @@ _BAR = """\
 
 
 def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, port: int) -> Server:
-    """Builds a server of the shop and its collector, on this machine alone."""
+    """Builds a server of the shop and its collector that only this machine can reach."""
     collector = Collector(journal, token, script=script)
     application = Starlette(
         routes=[*_Pages(visits, journal, token).routes, *collector.routes],
@@ -150,7 +150,7 @@ def shop_server(visits: Visits, journal: Journal, token: str, *, script: bytes, 
 
 
 class _Pages:
-    """The shop's pages."""
+    """The routes of the shop's pages."""
 
     def __init__(self, visits: Visits, journal: Journal, token: str) -> None:
         self._visits = visits
@@ -192,7 +192,7 @@ class _Pages:
         return _html(write_web_page(shop.page, address, head=self._script(visit), foot=bar))
 
     def _script(self, visit: Visit) -> str:
-        """Writes the recorder's tag, as a shop would have it in its pages."""
+        """Writes the recorder's `<script>` tag, as a real shop has it in its pages."""
         settings = {
             "session": visit.id,
             "goal": visit.goal,
@@ -207,7 +207,7 @@ class _Pages:
     async def _search(self, request: Request) -> Response:
         visit, number = self._page_of(request)
         text = request.query_params.get("q", "")[:_LONGEST_QUERY]
-        # The query is part of the address, as in any shop: by it the import knows that the text was submitted.
+        # As in real shops, the URL contains the query: the import infers from it that the text was submitted.
         query = "?" + urlencode({"q": text})
         return self._done(visit, number, TypeAndSubmit(name=visit.search_field(number), text=text), query)
 
@@ -228,7 +228,7 @@ class _Pages:
         return _html(write_study_page("Goodbye · Demo shop", over))
 
     def _session(self, request: Request) -> Response:
-        """Runs in a thread, because it reads a recording."""
+        """Shows the visit as the env does; not async, so that Starlette reads the recording in a thread."""
         visit = self._visit(request)
         session = imported_session(self._journal.path(visit.id))
         if session is None:
@@ -253,7 +253,7 @@ def _html(page: str) -> Response:
 
 
 def imported_session(recording: Path) -> Session | None:
-    """Imports the session of a recording; None where there is none yet."""
+    """Imports the session of a recording; returns None if the recording has none yet."""
     try:
         importer = RrwebImporter(recording, RrwebOptions(terminate_at_end=True))
         records = list(importer.read(recording.absolute(), importer.options))
