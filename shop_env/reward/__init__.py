@@ -1,7 +1,7 @@
-"""The reward: what a reply earns, term by term (Shop-R1, table 1; Customer-R1, section 4.3).
+"""The reward of a reply, term by term (Shop-R1, table 1; Customer-R1, section 4.3).
 
-score.py has each term of the table, adds them up, and names the papers' configurations; similarity.py compares texts,
-matching.py whole actions; click_types.py derives the kind of a click from its element's name.
+score.py computes and adds the terms and names the papers' configurations. similarity.py compares texts, and matching.py
+compares actions. click_types.py derives the kind of a click from its element's name.
 """
 
 from shop_env.reward.click_types import click_type_of

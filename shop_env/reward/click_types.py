@@ -1,11 +1,10 @@
-"""The 13 kinds of click of OPeRA, by the name of the clicked element.
+"""Derives OPeRA's 13 kinds of click from the name of the clicked element.
 
-A log may give the kind of each click (OPeRA does); where it does not, and for a predicted click that is not the logged
-one, the kind follows from the name: Customer-R1 weighs rewards by it (section 4.3) and reports fine type accuracy ("we
-first calculate the click subtype from the predicted target element", section 4.2). Its rules are unpublished. Ours
-(click_types.toml) were written beside 407 labelled clicks of 7 of OPeRA's test users, and the element names of OPeRA's
-published recorder. How often they agree with a log's own kinds is a metric of every run on a log that has them
-(`click_rule_agreement`).
+A log may give the kind of each click, as OPeRA does. If it does not, or if a predicted click is not the logged one, the
+kind follows from the name. Customer-R1 weighs rewards by the kind (section 4.3) and reports fine type accuracy ("we
+first calculate the click subtype from the predicted target element", section 4.2). Its rules are unpublished. We wrote
+ours (click_types.toml) from 407 labelled clicks of 7 of OPeRA's test users, and from the element names of OPeRA's
+published recorder. Every run on a log with kinds reports how often the rules agree with them (`click_rule_agreement`).
 """
 
 from functools import lru_cache
@@ -31,7 +30,7 @@ CLICK_TYPES = (
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule of click_types.toml: all conditions that it has must hold."""
+    """A rule of click_types.toml: it matches a name that fulfils all of its conditions."""
 
     type: str
     first: frozenset[str] = frozenset()
@@ -52,7 +51,7 @@ _RULES = msgspec.toml.decode((files("shop_env.reward") / "click_types.toml").rea
 
 @lru_cache(maxsize=65536)
 def click_type_of(name: str) -> str:
-    """Returns the kind of click that clicking the element called `name` is.
+    """Returns the kind of a click on the element called `name`.
 
     >>> click_type_of("4_stars_and_above.tiger_jbv_s18u_10_cup_rice_cooker_white.product_title")
     'product_link'

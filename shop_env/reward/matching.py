@@ -1,8 +1,8 @@
-"""Whether a reply's action equals the logged one.
+"""Compares a reply's action with the logged one.
 
-What was not logged cannot be scored. Logs lack names and texts now and then (OPeRA's null ids); they are stored as "",
-and such a field earns nothing, whatever is predicted for it: neither for being there nor for its similarity. An action
-with such a field is never matched exactly, and a click that cannot be compared is not a wrong one.
+A field that was not logged cannot be scored. Logs sometimes lack a name or text (OPeRA's null ids), which is stored as
+"". Such a field earns nothing for any prediction, neither for its presence nor for its similarity. An action with such
+a field has no exact match, and a click that cannot be compared does not count as wrong.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from replay_sessions.schema import Action, Click, reply_action
 
 
 def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
-    """The fields of a logged action that its log does not know.
+    """Returns the names of the fields that a logged action lacks.
 
     >>> unlogged_fields(Click(name="")), unlogged_fields(Click(name="cart"))
     (('name',), ())
@@ -21,9 +21,9 @@ def unlogged_fields(logged: Action | Mapping[str, str]) -> tuple[str, ...]:
 
 
 def exact_match(predicted: Action, logged: Action) -> bool:
-    """Returns whether every predicted field equals the logged one; `click_type` and `submitted` are not predicted.
+    """Returns whether every field of a reply's action equals the logged one; False if the log lacks a field.
 
-    An action with a field that was not logged has no exact match.
+    Replies contain neither `click_type` nor `submitted`, so these are not compared.
 
     >>> exact_match(Click(name="cart"), Click(name="cart", click_type="nav_bar"))
     True
@@ -32,7 +32,7 @@ def exact_match(predicted: Action, logged: Action) -> bool:
 
 
 def is_wrong_click(predicted: Action, logged: Action) -> bool:
-    """Returns whether `predicted` is a click, and not the logged one as far as the log shows."""
+    """Returns whether `predicted` is a click and the log shows that it is not the logged one."""
     if not isinstance(predicted, Click):
         return False
     return not isinstance(logged, Click) or predicted.name != logged.name != ""

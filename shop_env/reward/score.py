@@ -1,16 +1,15 @@
-"""What a reply earns: the one place where the terms of a reward are chosen and added.
+"""Computes the reward of a reply; the env, the trainer, the leaderboard and the adapters all call `score_reply`.
 
-Stands between a reply and everything that uses its reward: the env, the trainer, the leaderboard and the adapters for
-other trainers all call `score_reply`. Shop-R1, table 1 and equation 4:
+Shop-R1, table 1 and equation 4:
 
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
-Texts are compared by ROUGE-L (similarity.py); one below the threshold τ earns nothing ("only when that similarity
-exceeds a preset threshold"; reaching it is enough here, in floating point as `rouge_score` computes it: precision 1 and
-recall 3/5 give 0.7499999999999999).
+ROUGE-L (similarity.py) compares texts; a similarity below the threshold τ earns nothing. The paper says "only when that
+similarity exceeds a preset threshold"; here a similarity equal to τ earns too, in floating point as `rouge_score`
+computes it: precision 1 and recall 3/5 give 0.7499999999999999.
 
-A malformed reply earns 0 in all. Self-certainty comes from the policy's own probabilities (train.policy), so it is handed
-in; None means that it was not measured. An empty rationale has no token to measure, and earns 0 (`EMPTY_RATIONALE`).
+A malformed reply earns 0 in total. Self-certainty comes from the policy's probabilities (train.policy), so it is an
+argument; None means that it was not measured. An empty rationale has no token to measure and earns 0 (`EMPTY_RATIONALE`).
 
 The papers' rewards by name (`REWARD_PRESETS`):
 
@@ -26,12 +25,12 @@ The papers' rewards by name (`REWARD_PRESETS`):
 | `customer_r1` | exact match weighed by kind of action, a wrong click -1, format 1 | Customer-R1, section 4.3 |
 | `customer_r1_rl_only` | the same with a wrong click 0, for RL without SFT | Customer-R1, section 4.3 |
 
-`LOG_LIKELIHOOD` is GRPO's alone: the policy in training measures it (train/grpo/likelihood.py). In place of a preset,
-"module:function" or "file.py:function" is a function of the Reply and of the logged Action that returns a number, all
-that a readable reply earns (docs/your_reward.md).
+Only GRPO can use `LOG_LIKELIHOOD`, because the policy in training measures it (train/grpo/likelihood.py). Instead of a
+preset, "module:function" or "file.py:function" names a function of the Reply and the logged Action. It returns a number,
+the complete reward of a readable reply (docs/your_reward.md).
 
-Table 4's first row (no SFT) trains with `shop_r1`. Its row "binary" has a tick at "Reward Scale" and does not say what is
-scaled where nothing is long text: hence two presets.
+Table 4's first row (no SFT) trains with `shop_r1`. Its row "binary" has a tick at "Reward Scale", but does not say what
+is scaled in a reward without similarities of texts: hence two presets.
 """  # noqa: E501 - a table row is a line
 
 import math
@@ -57,29 +56,29 @@ class RewardConfig(Config):
     """The numbers of a reward; the defaults are Shop-R1's.
 
     Attributes:
-        kind: `hierarchical` is table 1 of Shop-R1; `binary` pays `exact_points` for an exact match and nothing else for
-            the action; `customer_r1` pays for an exact match by the kind of action; `log_likelihood` is that of the
-            logged action behind the reply's rationale, and nothing else; "module:function" is one's own.
-        format: For a readable reply. The whole reward of a malformed one is 0 whatever this is.
-        action_type: For the right type of action.
-        click_name_present: For a click that names something.
-        typing_name_present: For typing that names where.
-        typing_text_present: For typing that says what.
-        typing_name_similarity: Times ROUGE-L of the name typed into.
+        kind: `hierarchical` is table 1 of Shop-R1; `binary` gives the action `exact_points` for an exact match, else 0;
+            `customer_r1` gives an exact match points by the kind of action; `log_likelihood` is only the log-likelihood
+            of the logged action behind the reply's rationale; "module:function" is the user's function.
+        format: Points for a readable reply; a malformed reply always earns 0 in total.
+        action_type: Points for the right type of action.
+        click_name_present: Points for a click that names an element.
+        typing_name_present: Points for typing that names an element.
+        typing_text_present: Points for typing that has a text.
+        typing_name_similarity: Factor on ROUGE-L of the name of the element typed into.
         dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
-        threshold: τ, the similarity from which on similarities count.
-        similarity: `rouge_l`, or `rouge_score` for the package that it equals (slower).
+        threshold: τ, the smallest similarity that earns points.
+        similarity: `rouge_l`, or `rouge_score` for the package with the same values (slower).
         self_certainty: Which of three definitions the trainer measures (the paper's text, equation 3 and figure 1
             disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α, the weight of self-certainty.
-        exact_points: What `binary` pays for an exact match.
-        typing_points: What `customer_r1` pays for the same typing.
-        click_points: What `customer_r1` pays for the same click.
-        click_type_points: Customer-R1's weights of clicks that differ from `click_points`, by click subtype.
-        terminate_points: What `customer_r1` pays for terminating where the shopper did.
-        wrong_click: Customer-R1's reward for a predicted click that is not the logged one. With its format reward of 1
-            a readable wrong click earns 1 - 1 = 0, the same as a reply that cannot be read; a wrong reply of another
-            type earns 1. So the paper's numbers say (section 4.3).
+        exact_points: Points of `binary` for an exact match.
+        typing_points: Points of `customer_r1` for the same typing.
+        click_points: Points of `customer_r1` for the same click.
+        click_type_points: Customer-R1's points for clicks that differ from `click_points`, by kind of click.
+        terminate_points: Points of `customer_r1` for terminating when the shopper did.
+        wrong_click: Customer-R1's points for a predicted click that is not the logged one. With its format reward of 1
+            a readable wrong click earns 1 - 1 = 0, the same as a malformed reply; a wrong reply of another type
+            earns 1. The paper's numbers imply this (section 4.3).
     """
 
     kind: RewardKind | str = "hierarchical"
@@ -134,7 +133,13 @@ LOG_LIKELIHOOD = RewardConfig(kind="log_likelihood", format=0.0, self_certainty_
 
 
 def reward_preset(name: str | RewardConfig) -> RewardConfig:
-    """The reward of that name, or of the function `module:function` alone; a RewardConfig passes through.
+    """Returns the reward preset of that name, or the reward of a function; a RewardConfig passes through.
+
+    Args:
+        name: A key of REWARD_PRESETS, "module:function" or "file.py:function".
+
+    Raises:
+        BadConfig: No preset has that name.
 
     >>> reward_preset("no_dars").dars
     1.0
@@ -151,13 +156,13 @@ def reward_preset(name: str | RewardConfig) -> RewardConfig:
 
 
 class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
-    """The reward of each part of a reply, in points.
+    """The reward of a reply by its parts, in points.
 
     Attributes:
-        exact: For the exact match of the whole action (binary and Customer-R1 rewards).
+        exact: The points for an exact match of the action (binary and Customer-R1 rewards).
         wrong_click: Customer-R1's penalty, 0 or below.
-        own: What a function of one's own returned.
-        self_certainty: s(r) as measured, not yet multiplied by α; None where it was not measured.
+        own: The value of the user's function.
+        self_certainty: s(r) as measured, not multiplied by α; None if it was not measured.
         self_certainty_weight: α.
 
     >>> breakdown = RewardBreakdown(format=0.5, action_type=0.25, self_certainty=20.0, self_certainty_weight=0.005)
@@ -179,7 +184,7 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def without_certainty(self) -> float:
-        """The sum of all parts but self-certainty: what the reply's text alone earns."""
+        """The sum of all parts except self-certainty: the reward of the reply's text alone."""
         return (
             self.format
             + self.action_type
@@ -194,13 +199,13 @@ class RewardBreakdown(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def total(self) -> float:
-        """The sum of all parts, self-certainty times α among them where it was measured."""
+        """The sum of all parts, including α times self-certainty if it was measured."""
         if self.self_certainty is None:
             return self.without_certainty
         return self.without_certainty + self.self_certainty_weight * self.self_certainty
 
 
-# The parts of a breakdown that a reply's text earns, as people read them.
+# The parts of a breakdown except self-certainty, with their names for people.
 TERM_NAMES = {
     "format": "format",
     "action_type": "type of action",
@@ -214,8 +219,8 @@ TERM_NAMES = {
 }
 
 
-EMPTY_RATIONALE = 0.0  # the self-certainty of no rationale at all
-NOTHING = RewardBreakdown()  # what a malformed reply earns
+EMPTY_RATIONALE = 0.0  # the self-certainty of an empty rationale
+NOTHING = RewardBreakdown()  # the reward of a malformed reply
 
 
 def score_reply(
@@ -226,12 +231,12 @@ def score_reply(
     self_certainty: float | None = None,
     extraction: Extraction | None = None,
 ) -> RewardBreakdown:
-    """Returns the reward of `reply` where the shopper did `logged`.
+    """Computes the reward of a reply to the step with the action `logged`.
 
     Args:
-        self_certainty: s(r) of the reply's rationale under the policy that wrote it; None where not measured.
-        extraction: Of a text; a store's is `extraction_of(store, "strict")`. None: `strict_input` where the logged text
-            was not submitted, else `strict`.
+        self_certainty: s(r) of the reply's rationale under the policy that wrote it; None if it was not measured.
+        extraction: How to parse a `reply` that is a text; a store's is `extraction_of(store, "strict")`. None means
+            `strict_input` if `logged` is a text that was not submitted, else `strict`.
     """
     if extraction is None:
         extraction = "strict_input" if isinstance(logged, TypeAndSubmit) and not logged.submitted else "strict"
@@ -254,7 +259,7 @@ def score_reply(
 def score_action(
     predicted: Action, logged: Action, config: RewardConfig, self_certainty: float | None = None
 ) -> RewardBreakdown:
-    """Returns the reward of a readable reply with this action: Table 1 of Shop-R1, or a reward on exact matches."""
+    """Computes the reward of a readable reply with this action: table 1 of Shop-R1, or a reward for exact matches."""
     action_type = name_present = text_present = name_similarity = text_similarity = exact = wrong_click = 0.0
     if config.kind == "log_likelihood":
         raise BadConfig(
@@ -262,14 +267,15 @@ def score_action(
             "phases of GRPO alone (phases.NAME.reward), and score by another reward, such as shop_r1."
         )
     if config.kind != "hierarchical":
-        # Binary: one price for every exact match. Customer-R1, equation 2: w(a) by kind of action, a wrong click less.
+        # Binary: the same points for every exact match. Customer-R1, equation 2: w(a) by kind of action, and a penalty
+        # for a wrong click.
         if exact_match(predicted, logged):
             exact = config.exact_points if config.kind == "binary" else exact_weight(logged, config)
         elif config.kind == "customer_r1" and is_wrong_click(predicted, logged):
             wrong_click = config.wrong_click
     elif type(predicted) is type(logged):
         action_type = config.action_type
-        # No `match`, which takes a twentieth more time; a reward is computed for every reply.
+        # Not `match`, which is 5% slower; a reward is computed for every reply.
         if isinstance(predicted, Click):
             assert isinstance(logged, Click)
             name_present, name_similarity = click_terms(predicted, logged, config)
@@ -295,7 +301,7 @@ def score_action(
 
 
 def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[float, float]:
-    """A name at all, and DARS × its similarity."""
+    """Computes the terms of a click: points for a name, and DARS × the name's similarity."""
     if not logged.name:
         return 0.0, 0.0
     similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.threshold)
@@ -305,7 +311,7 @@ def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[
 def type_and_submit_terms(
     predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig
 ) -> tuple[float, float, float, float]:
-    """A name at all, a text at all, the name's similarity, and DARS × the text's similarity."""
+    """Computes the terms of typing: points for a name and a text, the name's similarity, and DARS × the text's."""
     similarity, threshold = SIMILARITIES[config.similarity], config.threshold
     return (
         config.typing_name_present if predicted.name and logged.name else 0.0,
@@ -316,12 +322,12 @@ def type_and_submit_terms(
 
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
-    """Returns the reward of replaying the log: the most an action can earn, self-certainty aside."""
+    """Returns the reward of the logged action itself: the largest possible without self-certainty."""
     return score_reply(Reply("", logged), logged, config)
 
 
 def describe_scale(config: RewardConfig) -> str:
-    """Returns the unit of a mean reward, and the most that an action can earn, for people.
+    """Describes for readers the unit of a mean reward and the largest reward of an action.
 
     >>> describe_scale(REWARD_PRESETS["shop_r1"])
     'mean points a step, of at most 1,001'
@@ -335,7 +341,7 @@ def describe_scale(config: RewardConfig) -> str:
 
 
 def exact_weight(logged: Action, config: RewardConfig) -> float:
-    """Customer-R1's w(a): what an exact match of `logged` is worth, clicks by their subtype."""
+    """Returns Customer-R1's w(a), the points for an exact match of `logged`; those of clicks depend on their kind."""
     match logged:
         case Click():
             return config.click_type_points.get(logged.click_type or click_type_of(logged.name), config.click_points)

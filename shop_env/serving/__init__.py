@@ -1,4 +1,4 @@
-"""The env for other people's tools: each interface is thin, and all of them hand out and score the same tasks.
+"""The env for other tools: thin interfaces that all serve and score the same tasks.
 
     SessionStore ─► tasks.py ─┬─► openenv/               a server for OpenEnv's clients (TRL and others)
                               ├─► verifiers_taskset.py   a taskset for verifiers
@@ -6,5 +6,5 @@
                               └─► __main__.py            JSON lines for everything else
 
 A replayed step is one single-turn task (tasks.py says why). Each interface needs its tool, which the extra of the same
-name brings, and is imported by nothing else here. docs/serving.md shows each of them in a few lines.
+name installs, and no other module imports it. docs/serving.md shows how to use each of them.
 """

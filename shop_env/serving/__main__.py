@@ -1,11 +1,11 @@
-"""Gives the env to other people's tools.
+"""Serves the env to other tools.
 
   shop-r1 serve openenv --store stores/mine --splits train
   shop-r1 serve tasks --split train --out tasks.jsonl
 
 `openenv` is a server for OpenEnv's clients: TRL, Unsloth, SkyRL, verifiers and
 others. A replayed step is one task of one turn. verifiers and Inspect also have
-modules of their own, which need no server: docs/serving.md.
+separate modules, which need no server: docs/serving.md.
 
 Exit codes: 0 done, 2 the call or its input was wrong, 130 stopped by Ctrl-C.
 """
@@ -34,21 +34,21 @@ COMMANDS = {
 
 
 class TaskFile(TaskOptions):
-    """Writes the steps of a split as single-turn tasks, a JSON object a line, for tools that read files.
+    """Writes the steps of a split as single-turn tasks, one JSON object a line, for tools that read files.
 
       shop-r1 serve tasks --split train --out tasks.jsonl
       shop-r1 serve tasks --store stores/mine --split train --answers \\
         --out train.jsonl
 
     Each line is a StepTask (shop_env/serving/tasks.py): `messages` is the prompt.
-    With --answers it also has `answer`, what the person did, with which
-    shop_env.serving.tasks.score_step gives the reward of a reply.
+    With --answers it also has `answer`, the logged action, from which
+    shop_env.serving.tasks.score_step computes the reward of a reply.
 
     Attributes:
         out: The file to write.
-        split: Which of the store's splits, or all.
-        answers: Write what the person did too. Keep such a file from whoever is to be measured with it.
-        overwrite: Replace a file that is there.
+        split: The split to write, or all.
+        answers: Also write the logged actions. Do not show such a file to a model that is evaluated on it.
+        overwrite: Replace an existing file.
     """
 
     out: str
@@ -69,7 +69,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _write_tasks(options: TaskFile) -> int:
-    """Writes all tasks of a split, whole or not at all."""
+    """Writes all tasks of a split to a file that appears only when it is complete."""
     out = Path(options.out)
     if out.exists() and not options.overwrite:
         raise BadConfig(f"'{out}' is there already: choose another --out, or add --overwrite")

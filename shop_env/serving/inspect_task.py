@@ -1,12 +1,12 @@
-"""The steps of a store as a task for Inspect (`inspect_ai`), each a sample of one turn.
+"""A task for Inspect (`inspect_ai`): each step of a store is a sample of one turn.
 
     inspect eval shop_env/serving/inspect_task.py --model openai/MODEL -T store=stores/mine -T split=test
 
-Two scores: `shop_reward`, which ShopR1-v0 pays, with its parts beside it, and `exact_match`. Their standard errors are
-clustered by person. A step whose log does not know all of its action is left unscored by `exact_match`; Inspect counts
-those. A sample's metadata holds the answer, so that a log can be scored again by itself (`inspect score`).
+The task has two scores: `shop_reward`, the reward of ShopR1-v0 with its parts in the metadata, and `exact_match`. Their
+standard errors are clustered by user. `exact_match` leaves a step unscored if the log lacks a field of its action;
+Inspect counts these steps. A sample's metadata holds the answer, so `inspect score` needs only the log.
 
-What is scored is the reply as Inspect has it: its providers may take thoughts (`<think>…</think>`) out of it before.
+The scored reply is Inspect's: its providers may remove thinking (`<think>…</think>`) first.
 """
 
 from typing import Any
@@ -41,17 +41,17 @@ def shop_r1(
     first_action: bool = False,
     inferred: bool = False,
 ) -> Task:
-    """Predicts what this person does next.
+    """Builds the task to predict a shopper's next action.
 
     Args:
         store: `demo` or the path of a session store.
-        split: Which of its splits, or all.
+        split: A split of the store, or all.
         reward: The reward preset.
-        extraction: `strict` takes the JSON object alone, `lenient` finds it among other words.
-        context: Fields of ContextConfig: how much of a session is shown, and whose persona.
-        prompt: Fields of PromptConfig: how it is put into words.
-        first_action: Ask for each session's first action too.
-        inferred: Ask for actions too that the log does not hold and the import inferred.
+        extraction: `strict` accepts only the JSON object, `lenient` finds it among other text.
+        context: Fields of ContextConfig: how much of a session is shown, and which persona.
+        prompt: Fields of PromptConfig: the instructions.
+        first_action: Whether each session's first action is a sample too.
+        inferred: Whether inferred actions, which the import added to the log, are samples too.
     """
     tasks = StepTasks(
         store,
@@ -85,7 +85,7 @@ def _sample(step: StepTask, answer: dict[str, Any]) -> Sample:
 
 @scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
 def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> Scorer:
-    """Scores a reply by its reward in ShopR1-v0."""
+    """Builds a scorer that gives a reply its reward in ShopR1-v0."""
     config = reward_preset(reward)
     check_choice("extraction", extraction, Extraction)
 
@@ -99,7 +99,7 @@ def shop_reward(reward: str = "shop_r1", extraction: Extraction = "strict") -> S
 
 @scorer(metrics=_METRICS)  # type: ignore[untyped-decorator]
 def exact_match(extraction: Extraction = "strict") -> Scorer:
-    """Returns 1 if the reply's whole action is the logged one, else 0."""
+    """Builds a scorer that gives 1 if the reply's action equals the logged one in every field, else 0."""
     config = reward_preset("binary")
     check_choice("extraction", extraction, Extraction)
 

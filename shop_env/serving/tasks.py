@@ -1,14 +1,14 @@
 """Logged sessions as single-turn tasks, one for each step.
 
-    SessionStore ─► StepTasks ─► StepTask (what a model is shown) ─► its reply ─► score_step ─► StepScore
+    SessionStore ─► StepTasks ─► StepTask (the prompt) ─► reply ─► score_step ─► StepScore
 
-Tools that train or evaluate in several turns put their model's own reply into the history. A replay needs the person's
-action there (teacher forcing, as in Shop-R1 and Customer-R1), for the next logged page follows from that one. So each
-step is a task of its own: its prompt holds the session so far as the person went through it, its answer is one reply.
+Tools that train or evaluate in several turns put the model's reply into the history. A replay needs the logged action
+there (teacher forcing, as in Shop-R1 and Customer-R1), because the next logged page follows from it. So each step is a
+separate task: its prompt holds the session so far as logged, and its answer is one reply.
 
 Rewards are those of ShopR1-v0, by the same functions (tests/shop_env/serving compares them to the last bit). A StepTask
-never holds the logged action of its own step; `StepTasks.answer` gives it to those who score somewhere else. That the
-task of the next step shows it in its history lies in the nature of a replay: who can ask for any task can look it up.
+never holds the logged action of its own step; `StepTasks.answer` returns it for scoring elsewhere. A client that can
+request any task can still look it up, because the task of the next step shows it in the history.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,11 +35,11 @@ _KEPT_CHARACTERS = 256_000_000
 
 
 class TaskKey(Config):
-    """Which step a task is.
+    """The step that a task is made of.
 
     Attributes:
         task_id: SESSION#STEP, the same in every split and under every context.
-        index: Its place in the split, counted from 0.
+        index: The number of the task in the split, counted from 0.
     """
 
     task_id: str
@@ -51,11 +51,11 @@ class TaskKey(Config):
 
 
 class StepTask(TaskKey):
-    """One logged step as a model is asked about it.
+    """One logged step as a task for a model.
 
     Attributes:
         messages: The prompt as chat messages; the reply comes next.
-        observation: The same in parts.
+        observation: The observation that the prompt shows.
     """
 
     messages: list[Message]
@@ -66,12 +66,12 @@ class StepScore(Record):
     """The score of a reply to a step.
 
     Attributes:
-        reward: The sum of the breakdown; nobody here measures self-certainty.
+        reward: The sum of the breakdown, without self-certainty, which is not measured here.
         reward_breakdown: The reward's parts by name (shop_env.reward.RewardBreakdown).
-        best_reward: What the logged action would have earned.
-        exact_match: Whether the whole action is the logged one; None where the log does not know all of its action.
-        logged_action: As the JSON object that a perfect reply carries.
-        problem, problem_detail: What is wrong with a reply that cannot be read (shop_env.replies); else None.
+        best_reward: The reward of the logged action.
+        exact_match: Whether the action equals the logged one in every field; None if the log lacks a field.
+        logged_action: The logged action as the JSON object that a perfect reply contains.
+        problem, problem_detail: What is wrong with a malformed reply (shop_env.replies); else None.
     """
 
     reward: float
@@ -84,7 +84,7 @@ class StepScore(Record):
 
 
 def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extraction: Extraction) -> StepScore:
-    """Scores a reply where the person did `answer`, which `StepTasks.answer` gave."""
+    """Scores a reply against `answer`, the logged action as `StepTasks.answer` returns it."""
     logged = msgspec.convert(answer, Action)
     read = parse_reply(reply, extraction)
     breakdown = score_reply(read, logged, reward)
@@ -101,16 +101,16 @@ def score_step(reply: str, answer: Mapping[str, Any], reward: RewardConfig, extr
 
 
 class StepTasks:
-    """The steps of a store as numbered tasks; may be asked by several threads.
+    """The steps of a store as numbered tasks; safe to use from several threads.
 
     Args:
         store: Path of a session store, "demo", or an opened SessionStore.
-        context: How much of a session is shown, and whose persona.
-        prompt: How it is put into words.
-        reward: What replies earn.
-        extraction: `strict` holds replies to the format; `lenient` finds the one JSON object in them.
-        first_action: Make tasks of the sessions' first actions too; as in the papers they are given, not asked for.
-        inferred: Make tasks of inferred actions too.
+        context: How much of a session is shown, and which persona; None means the defaults.
+        prompt: The options of the prompt; None means the defaults.
+        reward: The reward of replies; None means the defaults, those of Shop-R1.
+        extraction: `strict` accepts only the format; `lenient` finds the one JSON object in a reply.
+        first_action: Whether the sessions' first actions are tasks too; in the papers they are given.
+        inferred: Whether inferred actions are tasks too.
     """
 
     def __init__(
@@ -134,14 +134,18 @@ class StepTasks:
         self._personas = persona_texts(self.store, self.context)
         self._keys: dict[str, list[tuple[str, int]]] = {}
         self._episodes = EpisodeCache(_KEPT_CHARACTERS)
-        self._lock = Lock()  # neither stores nor caches are made for several threads
+        self._lock = Lock()  # neither stores nor caches are thread-safe
 
     def count(self, split: str) -> int:
         """Returns the number of tasks of a split."""
         return len(self._keys_of(split))
 
     def step_of(self, split: str, index: int) -> TaskKey:
-        """Session, user and step of a task, by the store's index alone: no session is read."""
+        """Returns session, user and step of a task from the store's index, without reading a session.
+
+        Raises:
+            BadConfig: The split has no task with this index.
+        """
         keys = self._keys_of(split)
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(keys):
             allowed = (
@@ -159,18 +163,18 @@ class StepTasks:
         )
 
     def task(self, split: str, index: int) -> StepTask:
-        """One task by its place in a split."""
+        """Builds the task with a number in a split."""
         key = self.step_of(split, index)
         observation = self._episode(key.session_id).observed.at(key.step_index)
         messages = render_prompt(observation, self.prompt, self.context.pages)
         return StepTask(**asdict(key), messages=messages, observation=observation)
 
     def tasks(self, split: str) -> Iterator[StepTask]:
-        """All tasks of a split, in the order of the store."""
+        """Yields all tasks of a split, in the order of the store."""
         return (self.task(split, index) for index in range(self.count(split)))
 
     def answer(self, split: str, index: int) -> dict[str, Any]:
-        """Returns the logged action as JSON values with all that the log knows of it; `score_step` takes it."""
+        """Returns the logged action with all of its fields as JSON values, for `score_step`."""
         key = self.step_of(split, index)
         answer: dict[str, Any] = msgspec.to_builtins(self._episode(key.session_id).actions[key.step_index])
         return answer
@@ -200,14 +204,14 @@ class StepTasks:
 
 
 class TaskOptions(Config):
-    """The steps that are asked about, and what of them is shown.
+    """The options of tasks: the steps, and the form of their prompts.
 
     Attributes:
         store: `demo` or the path of a session store.
-        first_action: Ask for each session's first action too.
-        inferred: Ask for actions too that the log does not hold and the import inferred.
-        context: What of a session is shown.
-        prompt: How it is put into words.
+        first_action: Make each session's first action a task too.
+        inferred: Make inferred actions, which the import added to the log, tasks too.
+        context: How much of a session is shown.
+        prompt: The instructions.
     """
 
     store: str = "demo"
@@ -217,7 +221,7 @@ class TaskOptions(Config):
     prompt: PromptConfig = PromptConfig()
 
     def build_tasks(self, **scoring: Any) -> StepTasks:
-        """Builds the tasks; `scoring`: the reward and the extraction."""
+        """Builds the tasks; `scoring` may hold the `reward` and the `extraction` of StepTasks."""
         return StepTasks(
             self.store,
             context=self.context,

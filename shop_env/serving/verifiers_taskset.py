@@ -1,6 +1,6 @@
-"""The steps of a store as a taskset for verifiers (`verifiers.v1`), each a task of one turn.
+"""A taskset for verifiers (`verifiers.v1`): each step of a store is a task of one turn.
 
-A file with these two lines, on the path, is what verifiers calls an installed taskset:
+To install the taskset, put a file with these two lines on Python's path:
 
     # shop_r1_steps.py
     from shop_env.serving.verifiers_taskset import ShopTaskset
@@ -8,8 +8,8 @@ A file with these two lines, on the path, is what verifiers calls an installed t
 
     vf-eval shop_r1_steps --env.taskset.store stores/mine --env.agent.harness.id null -m MODEL
 
-The answer travels with a task's data, so that a run's traces can be scored again without the store (`vf-replay`). What
-the model is shown is the prompt alone. A rollout without any reply of the model is an error and no reward of 0.
+A task's data include the answer, so that `vf-replay` can score a run's traces again without the store. The model sees
+only the prompt. A rollout without a reply of the model is an error, not a reward of 0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from shop_env.serving.tasks import StepScore, StepTasks, score_step
 
 
 class ShopStepData(vf.TaskData):  # type: ignore[misc]  # the package is not installed where types are checked
-    """A logged step; `answer` is what the person did, `extraction` how replies are read on its store."""
+    """A logged step; `answer` is the logged action, `extraction` how replies are parsed on its store."""
 
     session_id: str
     user_id: str
@@ -36,34 +36,34 @@ class ShopStepData(vf.TaskData):  # type: ignore[misc]  # the package is not ins
 
 
 class ShopStepConfig(vf.TaskConfig):  # type: ignore[misc]
-    """Options of scoring replies (`--env.taskset.task.*`)."""
+    """The options for scoring replies (`--env.taskset.task.*`)."""
 
     reward: str = "shop_r1"
     """The reward preset (shop_env/reward/score.py)."""
     extraction: Extraction = "strict"
-    """`strict` takes the JSON object alone, `lenient` finds it among other words."""
+    """`strict` accepts only the JSON object, `lenient` finds it among other text."""
 
 
 class ShopTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which steps are asked about, and what of them is shown (`--env.taskset.*`)."""
+    """The options of the taskset: its steps, and the form of their prompts (`--env.taskset.*`)."""
 
     store: str = "demo"
     """`demo` or the path of a session store."""
     split: Split | Literal["all"] = "test"
-    """Which of its splits."""
+    """A split of the store, or all."""
     context: dict[str, Any] = {}
-    """Fields of shop_env.ContextConfig: how much of a session is shown, and whose persona."""
+    """Fields of shop_env.ContextConfig: how much of a session is shown, and which persona."""
     prompt_style: Style = "full"
     """The style of the instructions (shop_env.prompts.PromptConfig)."""
     first_action: bool = False
-    """Ask for each session's first action too."""
+    """Make each session's first action a task too."""
     inferred: bool = False
-    """Ask for actions too that the log does not hold and the import inferred."""
+    """Make inferred actions, which the import added to the log, tasks too."""
     task: ShopStepConfig = ShopStepConfig()
 
 
 class ShopStep(vf.Task[ShopStepData, vf.State, ShopStepConfig]):  # type: ignore[misc]
-    """One step: the reward of ShopR1-v0, and its parts as metrics."""
+    """The task of one step, with the reward of ShopR1-v0 and its parts as metrics."""
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def shop_reward(self, trace: vf.Trace) -> float:
@@ -71,7 +71,7 @@ class ShopStep(vf.Task[ShopStepData, vf.State, ShopStepConfig]):  # type: ignore
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def parts(self, trace: vf.Trace) -> Mapping[str, float]:
-        """`exact_match` is absent where the log does not know all of its action, what nobody measured likewise."""
+        """Returns the parts of the reward that were measured, and `exact_match` unless the log lacks a field."""
         score = self._scored(trace)
         parts = {**score.reward_breakdown, "best_reward": score.best_reward, "exact_match": score.exact_match}
         parts["readable"] = score.problem is None
@@ -81,7 +81,7 @@ class ShopStep(vf.Task[ShopStepData, vf.State, ShopStepConfig]):  # type: ignore
         replies = trace.assistant_messages
         if not replies:
             raise vf.TaskError("the model gave no reply, so there is nothing to score")
-        # Not trace.last_reply, which is stripped of more than the white space that JSON allows around it.
+        # Not trace.last_reply: verifiers strips more from it than the white space that JSON allows.
         reply = replies[-1].content or ""
         return score_step(reply, self.data.answer, reward_preset(self.config.reward), self.data.extraction)
 
@@ -91,7 +91,7 @@ class ShopTaskset(vf.Taskset[ShopStep, ShopTasksetConfig]):  # type: ignore[misc
 
     def load(self) -> Iterator[ShopStep]:
         config = self.config
-        reward_preset(config.task.reward)  # told now if there is none of that name, not after a rollout
+        reward_preset(config.task.reward)  # raises now for an unknown name, not after a rollout
         tasks = StepTasks(
             config.store,
             context=context_of(config.context),

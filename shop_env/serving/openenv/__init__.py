@@ -1,6 +1,6 @@
-"""The env as a server for OpenEnv's clients, and so for what trains through them (TRL, Unsloth, SkyRL, verifiers, …).
+"""A server of the env for OpenEnv's clients, and so for trainers that use them (TRL, Unsloth, SkyRL, verifiers, …).
 
-    options.py ─► server.py ─► environments.py (one instance for each client, and what travels)
+    options.py ─► server.py ─► environments.py (the messages, and one instance for each client)
 
-Started by `shop-r1 serve openenv`; all but the command line needs the extra `openenv`.
+`shop-r1 serve openenv` starts it. All modules except options.py need the extra `openenv`.
 """

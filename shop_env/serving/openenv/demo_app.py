@@ -1,8 +1,8 @@
-"""The server with its defaults, on the demo shop, for programs that ask for an ASGI app by name (openenv.yaml):
+"""The server with its default options, on the demo store, for programs that import an ASGI app (openenv.yaml):
 
   uvicorn shop_env.serving.openenv.demo_app:app
 
-`shop-r1 serve openenv` takes options, and longer replies and slower clients than uvicorn by itself.
+`shop-r1 serve openenv` has options, and allows longer replies and slower clients than uvicorn's defaults.
 """
 
 from shop_env.serving.openenv.options import ServerOptions

@@ -1,12 +1,12 @@
-"""The env as OpenEnv asks for it: logged steps as tasks of one turn.
+"""The env with OpenEnv's interface: logged steps as tasks of one turn.
 
-What travels between a client and the server: a reply there; what is seen, and what it earned, back.
+A client sends replies; the server sends observations and rewards.
 
-Each client has an instance of its own, in a thread of its own; what they share (the store's tasks) is read only. An
-instance that the server has closed, because its client was idle for too long, answers nothing more.
+Each client has a separate instance in a separate thread; the instances share the store's tasks, which are read-only.
+The server closes an instance if its client is idle for too long; after that the instance raises BadConfig.
 
-What a client may give `reset` beyond OpenEnv's `seed` and `episode_id`: `split` and `index`, which task (index counts
-from 0 in the split); without an index the seed draws one, and without a seed chance does.
+Beside OpenEnv's `seed` and `episode_id`, `reset` accepts `split` and `index`, the number of a task in the split from 0.
+Without an index the task is drawn with the seed, and without a seed at random.
 """
 
 import random
@@ -27,14 +27,14 @@ _LISTED_TASKS = 10_000
 
 
 def _text(value: object) -> str:
-    """Any text: half a surrogate pair, which pydantic refuses, is a malformed reply like others and earns 0."""
+    """Accepts any text: pydantic would refuse half a surrogate pair, which here is a malformed reply and earns 0."""
     if not isinstance(value, str):
         raise PydanticCustomError("text_type", "a reply is a text, not {kind}", {"kind": type(value).__name__})
     return value
 
 
 class ShopAction(types.Action):  # type: ignore[misc]  # the package is not installed where types are checked
-    """A reply, as the model wrote it."""
+    """A reply as the model wrote it."""
 
     reply: Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})] = Field(
         description='The whole reply: {"rationale": "…", "action": {"type": "click", "name": "…"}}'
@@ -42,7 +42,7 @@ class ShopAction(types.Action):  # type: ignore[misc]  # the package is not inst
 
 
 class ShopObservation(types.Observation):  # type: ignore[misc]
-    """A page to answer, or what the answer was worth; `done` and `reward` are OpenEnv's own."""
+    """The result of `reset` (a page) or of `step` (the reply's reward); OpenEnv defines `done` and `reward`."""
 
     messages: list[dict[str, str]] = Field(default_factory=list, description="The prompt as chat messages")
     page: str = Field(default="", description="The current page, simplified HTML; empty when the episode is over")
@@ -55,7 +55,7 @@ class ShopObservation(types.Observation):  # type: ignore[misc]
 
 
 class ReplayedSteps(Environment[ShopAction, ShopObservation, types.State]):  # type: ignore[misc]
-    """Logged steps, each a task of one turn: `reset` shows one, `step` scores the reply and ends it."""
+    """An OpenEnv environment with logged steps as tasks: `reset` shows a step, `step` scores the reply and ends it."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -79,7 +79,7 @@ class ReplayedSteps(Environment[ShopAction, ShopObservation, types.State]):  # t
         self._closed = True
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ShopObservation:
-        """Shows a task; see the head of this module."""
+        """Starts a task and returns its prompt; the head of this module describes the arguments."""
         self._check_open()
         if unknown := sorted(set(options) - {"split", "index"}):
             raise BadConfig(f"unknown reset option {unknown[0]!r}. {did_you_mean(unknown[0], ('split', 'index'))}")
@@ -95,12 +95,12 @@ class ReplayedSteps(Environment[ShopAction, ShopObservation, types.State]):  # t
         task = self._tasks.task(split, index)
         self._state = types.State(episode_id=episode_id or str(uuid.uuid4()), step_count=0)
         self._current = split, index
-        # A tuple is no list to pydantic.
+        # pydantic does not accept a tuple as a list.
         observation = {**task.observation, "history": list(task.observation["history"])}
         return ShopObservation(messages=task.messages, **observation, info=self._spec(split, index))
 
     def step(self, action: ShopAction, timeout_s: float | None = None, **options: Any) -> ShopObservation:
-        """Scores the reply; what was logged, and nothing of the next page, comes with it."""
+        """Scores the reply; returns its reward and the logged action, but no next page."""
         self._check_open()
         if self._current is None:
             raise BadConfig(
@@ -127,7 +127,7 @@ class ReplayedSteps(Environment[ShopAction, ShopObservation, types.State]):  # t
         return self._tasks.count(self._check_split(split))
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """The first 10,000; `get_task_range` reaches all."""
+        """Lists the first 10,000 tasks; `get_task_range` lists any of them."""
         return self.get_task_range(split, 0, _LISTED_TASKS)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The options of the server, which need nothing of the extra `openenv`."""
+"""The options of the server; this module does not need the extra `openenv`."""
 
 import re
 
@@ -14,22 +14,23 @@ class ServerOptions(TaskOptions):
       shop-r1 serve openenv --store stores/mine --splits train \\
         --reward no_dars --context.persona none
 
-    Each client has a session of its own. A replayed step is a task of one turn:
+    Each client has a separate session. A replayed step is a task of one turn:
     reset(split=…, index=…) shows it, step({"reply": …}) scores it and ends it.
 
     The first line on standard output says where the server listens.
 
     Attributes:
-        splits: The splits that clients may ask for (also `all`); the first is theirs where they name none.
+        splits: The splits that clients may request (also `all`); the first is the default.
         reward: The reward preset.
-        extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
-            fences, behind <think>, or between other words.
-        host: The address to listen on. Whoever reaches it can read the store, unless there is a token.
-        hosts: Names by which clients reach it beside localhost and numeric addresses. Pages of other sites are refused.
-        token: The first part of every path (http://HOST:PORT/TOKEN); who does not know it gets nothing.
+        extraction: How an action is read from a reply: `strict` accepts only the JSON object, `lenient` finds it in
+            fences, behind <think>, or between other text.
+        host: The address to listen on. Without a token, everyone who reaches it can read the store.
+        hosts: Host names that clients use beside localhost and numeric addresses. Requests for other names, and from
+            pages of other sites, are refused.
+        token: The first part of every path (http://HOST:PORT/TOKEN); requests without it are refused.
         port: The port; 0 takes a free one.
-        max_sessions: How many clients may be connected at once.
-        idle_timeout_s: A client that asks nothing for so many seconds loses its session.
+        max_sessions: The largest number of connected clients.
+        idle_timeout_s: Seconds after which a client without requests loses its session.
     """
 
     splits: tuple[str, ...] = ("train", "validation", "test")

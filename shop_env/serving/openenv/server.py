@@ -1,7 +1,7 @@
-"""From the server's options to a running server: HTTP and WebSocket on one port, as OpenEnv lays them out.
+"""Builds and runs the server from its options: OpenEnv's HTTP and WebSocket interface on one port.
 
 A client's session lives as long as its WebSocket. It is freed when the socket closes, when the client's machine no
-longer answers pings, and when it has asked nothing for `idle_timeout_s`.
+longer answers pings, or when the client sends no request for `idle_timeout_s`.
 """
 
 import functools
@@ -23,11 +23,11 @@ from shop_env.serving.openenv.options import ServerOptions
 ENV_NAME = "shop_r1"  # in the paths of OpenEnv's task API: /shop_r1/splits
 
 _PING_EVERY_S = 20.0
-_MAX_MESSAGE_BYTES = 100 << 20  # what OpenEnv's client takes too; a longer reply closes the socket
+_MAX_MESSAGE_BYTES = 100 << 20  # the limit of OpenEnv's client; a longer reply closes the socket
 
 
 def build_app(options: ServerOptions) -> FastAPI:
-    """The ASGI app. A first page is made at once: what is wrong with the options is told before anybody connects."""
+    """Builds the ASGI app, and a first task, so that wrong options are reported before a client connects."""
     app = create_app(
         _environment(options),
         ShopAction,
@@ -38,7 +38,7 @@ def build_app(options: ServerOptions) -> FastAPI:
         ),
     )
     app.add_exception_handler(ShopR1Error, _bad_request)
-    # A call to OpenEnv's tool interface would hold a session until it is idle.
+    # A call to OpenEnv's tool interface would occupy a session until the idle timeout.
     app.router.routes = [route for route in app.routes if not getattr(route, "path", "").startswith("/mcp")]
     app.add_middleware(Guard, hosts=(options.host, *options.hosts), token=options.token)
     return app
@@ -53,19 +53,19 @@ def _environment(options: ServerOptions) -> Callable[[], ReplayedSteps]:
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
-    """Answers a wrong call over plain HTTP; over the WebSocket OpenEnv sends the message itself."""
+    """Returns the error of a wrong call over plain HTTP; over the WebSocket OpenEnv sends the message itself."""
     return JSONResponse({"detail": str(error)}, status_code=400)
 
 
 def serve(options: ServerOptions) -> int:
-    """Listens until Ctrl-C or SIGTERM; the first line on standard output says where."""
+    """Runs the server until Ctrl-C or SIGTERM; the first line on standard output is its address."""
     server = Server(
         build_app(options),
         options.host,
         options.port,
         ws_max_size=_MAX_MESSAGE_BYTES,
         ws_ping_interval=_PING_EVERY_S,
-        # A client that generates in its event loop answers no ping meanwhile; it is not gone for that.
+        # A client that generates in its event loop answers no pings meanwhile, but is still connected.
         ws_ping_timeout=options.idle_timeout_s,
     )
     address = server.address + (f"/{options.token}" if options.token else "")
