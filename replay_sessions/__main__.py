@@ -7,7 +7,7 @@
   shop-r1 erase 9f3c27 recordings stores/mine
   shop-r1 export hub stores/mine --out mine_for_the_hub
 
-Each command has a --help of its own.
+Each command has its own --help.
 """
 
 import sys
@@ -26,7 +26,7 @@ COMMANDS = {
     "shop": "Open the demo shop in a browser, and record visits.",
     "export": "Write a store in another form.",
 }
-_MODULES = {"import": "import_logs"}  # the others are called as their command
+_MODULES = {"import": "import_logs"}  # the modules of the other commands have the command's name
 
 
 def _run(words: Sequence[str]) -> int:

@@ -1,20 +1,20 @@
-"""A simplified page -> the named elements on it that a shopper can click or type into.
+"""Finds the named elements of a simplified page that a shopper can click or type into.
 
-In simplified HTML (Shop-R1, section 3.1) a `name` marks what can be acted on, and an action carries that name. Agents
-that choose among elements, and the audit that asks whether a logged name stands on its page, read pages through
-`find_elements`; the policy itself reads the page's text.
+In simplified HTML (Shop-R1, section 3.1) a `name` marks an element that can be acted on, and an action carries that
+name. Agents that choose among elements, and the audit that checks whether a logged name is on its page, read pages
+through `find_elements`; the policy itself reads the page's text.
 """
 
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-if TYPE_CHECKING:  # the page engine is loaded with the first page
+if TYPE_CHECKING:  # the page engine is imported when the first page is parsed
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 Accepts = Literal["click", "type"]
 
-# Named, but nothing a shopper could act on.
+# Named elements of these tags cannot be acted on.
 _NEVER = frozenset({"html", "head", "meta", "param", "map", "script", "style", "template", "slot"})
 _TYPED_ROLES = frozenset({"searchbox", "textbox"})
 _CLICKED_INPUTS = frozenset({"button", "checkbox", "color", "file", "image", "radio", "range", "reset", "submit"})
@@ -26,8 +26,8 @@ class Element(msgspec.Struct, frozen=True):
     """A named element as a shopper perceives it.
 
     Attributes:
-        name: What an action carries.
-        text: The visible text, or the label where there is no text; white space collapsed.
+        name: The name that an action carries.
+        text: The visible text, or the label if the element has no text; white space is collapsed.
         accepts: "type" for inputs that take text, "click" for everything else.
     """
 
@@ -39,10 +39,10 @@ class Element(msgspec.Struct, frozen=True):
 
 
 def find_elements(page: str) -> list[Element]:
-    """The named elements of a simplified page in document order; of several with one name, the first.
+    """Returns the named elements of a simplified page in document order.
 
-    A container whose name is a dotted prefix of a descendant's name (`refinements` around `refinements.color.red`)
-    only lends its name and is no element itself.
+    If several elements have the same name, the first is returned. A container whose name is a dotted prefix of a
+    descendant's name (`refinements` around `refinements.color.red`) is not returned, because it only lends its name.
 
     >>> page = '<div name="cart"><a name="cart.pay">Pay</a><input name="search" placeholder="Search"></div>'
     >>> for element in find_elements(page):
@@ -66,7 +66,7 @@ def find_elements(page: str) -> list[Element]:
 
 
 def page_names(page: str) -> set[str]:
-    """Every name on the page, containers' included; several times faster than `find_elements`.
+    """Returns all names on the page, including those of containers; several times faster than `find_elements`.
 
     >>> sorted(page_names('<ul name="menu"><a name="menu.cart">Cart</a></ul>'))
     ['menu', 'menu.cart']
@@ -81,14 +81,18 @@ def _parse(page: str) -> "LexborHTMLParser":
 
 
 def _scopes(named: "list[tuple[str, LexborNode]]") -> set[int]:
-    """The nodes that only lend their name to a descendant's. `named` is in document order."""
+    """Returns the ids of the nodes that only lend their name to a descendant.
+
+    Args:
+        named: The names and their nodes, in document order.
+    """
     continued: dict[str, LexborNode] = {}  # dotted prefix -> the nearest node after the current one that continues it
     scopes: set[int] = set()
     for name, node in reversed(named):
-        # A node's descendants follow it without a break, so the nearest continuation decides.
+        # A node's descendants follow it directly, so the nearest continuation decides.
         if name in continued and _is_inside(continued[name], node):
             scopes.add(node.mem_id)
-            continued[name] = node  # what contains this scope contains the continuation: deep nests stay linear
+            continued[name] = node  # an outer container also contains the continuation, so deep nests take linear time
         end = name.rfind(".")
         while end > 0:
             continued[name[:end]] = node
@@ -98,7 +102,7 @@ def _scopes(named: "list[tuple[str, LexborNode]]") -> set[int]:
 
 def _is_inside(node: "LexborNode", container: "LexborNode") -> bool:
     parent = node.parent
-    while parent is not None and parent.mem_id != container.mem_id:  # `==` would compare both written out as HTML
+    while parent is not None and parent.mem_id != container.mem_id:  # `==` would serialize both nodes as HTML
         parent = parent.parent
     return parent is not None
 
@@ -124,7 +128,7 @@ def _text(node: "LexborNode", tag: str, attributes: dict[str, str | None], label
 
 
 def _labels(document: "LexborHTMLParser") -> dict[str, str]:
-    """Texts of `<label for=…>` by the id they label."""
+    """Returns the texts of `<label for=…>` by the id of the labelled element."""
     return {
         target: _collapse(label.text(deep=True, separator=" "))
         for label in document.css("label[for]")

@@ -1,13 +1,14 @@
-"""The records that everything else is made of: Action, Step, Session, Persona.
+"""The records that all packages use: Action, Step, Session, Persona.
 
-A session is one shopper's visit: pages and the action taken on each (Shop-R1, section 3). Records are frozen; unknown
-fields are errors, so a misspelt key is found where it is read. Actions carry the papers' JSON (Shop-R1, appendix A):
+A session is one shopper's visit: pages and the action taken on each (Shop-R1, section 3). Records are frozen. Unknown
+fields are errors, so a misspelt key is reported when it is read. Actions have the papers' JSON form (Shop-R1,
+appendix A):
 
     {"type": "click", "name": "nav_bar.cart"}
     {"type": "type_and_submit", "name": "search_input", "text": "red kettle"}
     {"type": "terminate"}
 
-A text that is not known to be submitted is written as `input`, which is OPeRA's and Customer-R1's word.
+A typed text that is not known to be submitted has the type `input`, as in OPeRA and Customer-R1.
 """
 
 from collections.abc import Mapping
@@ -22,18 +23,18 @@ Split = Literal["train", "validation", "test"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A record of the store: frozen, and strict where it is read."""
+    """A record of the store, which is frozen and rejects unknown fields."""
 
 
 class Click(Record, frozen=True, kw_only=True, tag_field="type", tag="click"):
-    """A click on the element called `name`. `click_type` is the log's subtype (OPeRA); it is not predicted."""
+    """A click on the element called `name`. `click_type` is the log's subtype (OPeRA), which is not predicted."""
 
     name: str
     click_type: str | None = None
 
 
 class TypeAndSubmit(Record, frozen=True, kw_only=True, tag_field="type", tag="type_and_submit"):
-    """Text typed into the input called `name`. `submitted` is False where the log only knows that it was typed."""
+    """A text typed into the input called `name`. `submitted` is False if the log only shows that it was typed."""
 
     name: str
     text: str
@@ -41,19 +42,20 @@ class TypeAndSubmit(Record, frozen=True, kw_only=True, tag_field="type", tag="ty
 
 
 class Terminate(Record, frozen=True, kw_only=True, tag_field="type", tag="terminate"):
-    """The window closed without buying."""
+    """The shopper's decision to close the window without buying."""
 
 
 Action = Click | TypeAndSubmit | Terminate
 ActionType = Literal["click", "type_and_submit", "terminate"]
 ACTION_CLASSES: dict[ActionType, type[Action]] = {kind.__struct_config__.tag: kind for kind in get_args(Action)}
 ACTION_TYPES = tuple(ACTION_CLASSES)
-INPUT = "input"  # what OPeRA and Customer-R1 call a text that is typed and not known to be submitted
-Typing = Literal["type_and_submit", "input", "both"]  # which of the two words a log's typed texts need
+INPUT = "input"  # the type of typed texts that are not known to be submitted, in OPeRA and Customer-R1
+Typing = Literal["type_and_submit", "input", "both"]  # the types that the typed texts of a log need
 
 
 def action_type(action: Action) -> ActionType:
-    """
+    """Returns the type of an action as it is written in JSON.
+
     >>> action_type(Terminate())
     'terminate'
     """
@@ -62,7 +64,7 @@ def action_type(action: Action) -> ActionType:
 
 
 def reply_action(action: Action) -> dict[str, str]:
-    """The type and the predicted fields of an action, by which actions are compared.
+    """Returns the type and the predicted fields of an action, by which actions are compared.
 
     >>> reply_action(Click(name="nav_bar.cart", click_type="nav_bar"))
     {'type': 'click', 'name': 'nav_bar.cart'}
@@ -79,7 +81,7 @@ def reply_action(action: Action) -> dict[str, str]:
 
 
 def written_action(action: Action) -> dict[str, str]:
-    """The JSON object that a perfect reply carries under `action`.
+    """Returns the JSON object that a perfect reply carries under `action`.
 
     >>> written_action(TypeAndSubmit(name="search", text="kettle", submitted=False))
     {'type': 'input', 'name': 'search', 'text': 'kettle'}
@@ -88,7 +90,7 @@ def written_action(action: Action) -> dict[str, str]:
 
 
 def read_action(written: Mapping[str, str]) -> Action:
-    """The action that `written_action` wrote.
+    """Returns the action that `written_action` wrote as JSON.
 
     >>> read_action({"type": "input", "name": "search", "text": "kettle"})
     TypeAndSubmit(name='search', text='kettle', submitted=False)
@@ -99,7 +101,7 @@ def read_action(written: Mapping[str, str]) -> Action:
 
 
 def describe_action(action: Action) -> str:
-    """An action in a few words, for people.
+    """Describes an action in a few words for people.
 
     >>> describe_action(TypeAndSubmit(name="search_input", text="red kettle"))
     "type 'red kettle' into search_input"
@@ -116,15 +118,16 @@ def describe_action(action: Action) -> str:
 
 
 class Step(Record, frozen=True, kw_only=True):
-    """One page as simplified HTML, and the action the shopper took on it.
+    """A page as simplified HTML, and the action that the shopper took on it.
 
     Attributes:
-        rationale: Why, in the shopper's first person; None where the log has none.
-        rationale_source: What wrote the rationale, such as the name of a model (agents/rationales); None: the shopper.
-        gap: How many events are missing just before this step: those that were left out because they are no action of
-            this schema (or, in raw logs, not found on their page), and holes in the log's own step numbers, where it
-            has them.
-        is_inferred: The log does not hold the action: the pages before and after it tell what it must have been.
+        rationale: The reason for the action, in the shopper's first person; None if the log has none.
+        rationale_source: What wrote the rationale, such as the name of a model (agents/rationales). If None, the
+            shopper wrote it.
+        gap: Number of events that are missing directly before this step: events that were left out because they are
+            no action of this schema (or, in raw logs, were not found on their page), and holes in the log's own step
+            numbers, if it has any.
+        is_inferred: Whether the log lacks the action, so that it is inferred from the pages before and after it.
     """
 
     page: str
@@ -140,7 +143,7 @@ class Step(Record, frozen=True, kw_only=True):
         return f"Step({describe_action(self.action)}, page of {len(self.page):,} characters)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the action, and the page with the acted-on element marked."""
+        """Returns the action and the page, with the acted-on element marked, as HTML for notebooks."""
         from replay_sessions.simplify.page_view import page_frame  # noqa: PLC0415 - loads the page engine
 
         why = f" <i>{escape(self.rationale)}</i>" if self.rationale else ""
@@ -149,7 +152,12 @@ class Step(Record, frozen=True, kw_only=True):
 
 
 class Persona(Record, frozen=True, kw_only=True):
-    """A description of the shopper: `text` as a model reads it, `traits` to group shoppers by (name -> value)."""
+    """A description of the shopper.
+
+    Attributes:
+        text: The description that a model reads.
+        traits: Values by the name of the trait; reports group shoppers by them.
+    """
 
     text: str
     traits: dict[str, str] = {}
@@ -159,9 +167,9 @@ class Session(Record, frozen=True, kw_only=True):
     """One shopper's visit.
 
     Attributes:
-        goal: What the shopper set out to do, where the log knows it.
-        source: The importer or generator that wrote it.
-        official_split: The split its publisher put it in, where there is one.
+        goal: What the shopper wants to do, if the log has it.
+        source: Name of the importer or generator that wrote the session.
+        official_split: The split that the publisher of the data put the session in, if any.
     """
 
     session_id: str
@@ -183,7 +191,7 @@ class Session(Record, frozen=True, kw_only=True):
         return f"Session({self.session_id!r}, user {self.user_id!r}{goal}, {len(self.steps)} steps)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: who wants what, and the steps, each of which opens."""
+        """Returns the shopper, the goal and the steps, each of which can be unfolded, as HTML for notebooks."""
         persona = self.persona.text if self.persona else None
         who = " · ".join(filter(None, (self.session_id, self.goal, persona)))
         steps = (

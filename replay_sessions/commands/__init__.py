@@ -1,1 +1,1 @@
-"""The command line of replay_sessions: one module a command, and what all of the project's commands share."""
+"""The command line of replay_sessions: one module per command, and the code that its commands share."""

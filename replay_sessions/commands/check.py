@@ -1,8 +1,8 @@
 """Reads every session of a store and reports on it.
 
-Exit code 1 when there are faults: sessions that cannot be read, targets that are
-not on the page shown, pages shifted by a step, sessions that repeat another, users
-or near-duplicates on both sides of a split.
+Exit code 1 means that faults were found: sessions that cannot be read, targets that
+are not on the page shown, pages shifted by a step, sessions that repeat another,
+users or near-duplicates on both sides of a split.
 
   shop-r1 check stores/mine
   shop-r1 check stores/mine --json > report.json
@@ -30,13 +30,13 @@ from replay_sessions.store.manifest import format_counts
 
 
 class Check(Record):
-    """Checks a store.
+    """The options of `check`.
 
     Attributes:
         store: A store's folder, or 'demo'.
         json: Print the report as JSON.
-        repair: Write the store anew without the sessions at fault; rejected.jsonl lists them with reasons.
-        private: Print the account areas of so many sessions, spread over the store, to read by eye.
+        repair: Rewrite the store without the faulty sessions; rejected.jsonl lists them with reasons.
+        private: Print the account areas of this many sessions, spread over the store, to be read by eye.
     """
 
     store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
@@ -66,7 +66,7 @@ def _check(options: Check) -> int:
 
 
 def _account_areas(store: SessionStore, count: int) -> Iterator[str]:
-    """Yields what the pages of some sessions say of accounts and orders, each line once."""
+    """Yields the lines about accounts and orders on the pages of some sessions, each line once per session."""
     ids = store.session_ids()
     for session_id in ids[:: max(1, len(ids) // count)][:count]:
         lines = dict.fromkeys(line for step in store.session(session_id).steps for line in account_lines(step.page))
@@ -77,7 +77,7 @@ run = command(Check, _check, program="shop-r1 check")
 
 
 def print_report(report: AuditReport, console: Console) -> None:
-    """Prints the numbers, then warnings and faults, then the verdict."""
+    """Prints the numbers, the warnings, the faults and the verdict."""
     for name, fact in _facts(report):
         console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=not console.is_terminal)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):

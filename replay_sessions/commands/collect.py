@@ -1,14 +1,14 @@
-"""Collects what visitors of a shop do, as rrweb records it, once they have agreed.
+"""Collects what visitors of a shop do, as rrweb records it, after they have agreed.
 
   shop-r1 record --out recordings
   shop-r1 import rrweb recordings --terminate-at-end \\
     --out stores/mine
 
 It prints the line of HTML that the shop's pages need. Each session is a file
-of OUT, to which lines are only ever appended. What is acknowledged is on the
-disk: end it at any time, and the same command goes on, with the same token.
+in OUT that only grows. Acknowledged data is on the disk, so you can stop it at
+any time; the same command continues, with the same token.
 
-It listens on this machine alone. For visitors elsewhere put it behind the web
+It listens on this machine only. For visitors elsewhere, put it behind the web
 server that holds the shop's certificate; docs/own_shop.md shows how.
 """
 
@@ -23,12 +23,12 @@ from replay_sessions.recorder.rrweb_bundle import recorder_script
 
 
 class Collect(Record):
-    """Collects recordings.
+    """The options of `record`.
 
     Attributes:
-        out: The folder for the recordings, a file for each session.
-        host: The address to listen at; another than this machine's own lets others post without encryption.
-        port: Where to listen; 0: a free port.
+        out: The folder for the recordings, with a file for each session.
+        host: The address to listen on; any but this machine's own lets others post without encryption.
+        port: The port to listen on; 0 takes a free port.
     """
 
     out: Path

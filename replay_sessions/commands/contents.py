@@ -1,4 +1,4 @@
-"""Describes a store in a few lines, after it was made and at the head of `show`."""
+"""Describes a store in a few lines, after its creation and at the head of `show`."""
 
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
@@ -6,7 +6,7 @@ from replay_sessions.store.manifest import REJECTED_FILE, format_counts
 
 
 def print_contents(store: SessionStore) -> None:
-    """Prints what a store holds, in a few lines."""
+    """Prints the content of a store in a few lines."""
     manifest = store.manifest
     steps = f"{manifest.steps:,} steps ({format_counts(manifest.action_counts)})"
     print_results(f"{store.path}: {manifest.sessions:,} sessions of {manifest.users:,} users, {steps}")

@@ -1,12 +1,13 @@
-"""Erases what is held of a person or of a visit.
+"""Erases the data of a person or of a visit.
 
   shop-r1 erase 9f3c27 recordings stores/mine
   shop-r1 erase 9f3c27 stores/mine --customers customers.csv
 
 ID is a user's or a session's. Folders of recordings lose the files of its
-sessions, also while a collector writes there; stores are written anew without
-them. Give all of them in one call: recordings say which sessions are a user's.
-What was made of a store (reports, boards, checkpoints) is not looked into.
+sessions, even while a collector writes there. Stores are rewritten without the
+sessions. Give all folders in one call, because the recordings tell which
+sessions are a user's. Results made from a store (reports, boards, checkpoints)
+are not searched.
 """
 
 from pathlib import Path
@@ -31,12 +32,13 @@ from replay_sessions.store.work_folder import find_unfinished
 
 
 class Erase(Record):
-    """Erases sessions.
+    """The options of `erase`.
 
     Attributes:
-        id: Of a user or a session.
-        folders: Recordings and stores.
-        customers: The table of `import --customers`: what it holds of the user goes from all other sessions of stores.
+        id: ID of a user or a session.
+        folders: Folders of recordings, and stores.
+        customers: The table of `import --customers`; its values for the user are removed from all other sessions of
+            the stores.
     """
 
     id: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ID")]]
@@ -52,7 +54,7 @@ def _erase(options: Erase) -> int:
     ids = {options.id}
     count = 0
     customers = read_customers(options.customers) if options.customers else Customers(())
-    for folder in sorted(options.folders, key=_is_store):  # what recordings know of a user's sessions, stores need
+    for folder in sorted(options.folders, key=_is_store):  # recordings first: stores need the session ids from them
         erased = _erase_from_store(folder, ids, customers) if _is_store(folder) else _erase_recordings(folder, ids)
         print(f"{folder}: {pluralize(erased, 'session')} erased")
         count += erased
@@ -70,7 +72,7 @@ def _is_store(folder: Path) -> bool:
 
 
 def _erase_recordings(folder: Path, ids: set[str]) -> int:
-    """Removes the files of sessions, and adds their ids to those that are erased."""
+    """Deletes the files of matching sessions, and adds their session ids to `ids`."""
     count = 0
     for path in (*folder.rglob("*.jsonl"), *folder.rglob("*.jsonl.gz")):
         try:

@@ -19,12 +19,12 @@ from replay_sessions.store import SessionStore
 
 
 class _Export(Record):
-    """The options of every exporter.
+    """The options that all exporters share.
 
     Attributes:
         store: A store's folder, or 'demo'.
-        out: The folder that is written.
-        overwrite: Replace an earlier export that is there.
+        out: The folder to write.
+        overwrite: Replace an earlier export.
     """
 
     store: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE")]]
@@ -41,7 +41,7 @@ class HubExport(_Export):
         --private
 
     Attributes:
-        licence: The hub's word for the data's licence, such as cc-by-4.0; other leaves it to be stated.
+        licence: The hub's identifier of the data's licence, such as cc-by-4.0; "other" leaves it open.
     """
 
     licence: str = "other"
@@ -55,7 +55,7 @@ class MinariExport(_Export):
         "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
 
     Attributes:
-        split: Which sessions are written.
+        split: The split to write.
     """
 
     split: Split | Literal["all"] = "all"
@@ -75,7 +75,7 @@ def run(words: Sequence[str]) -> int:
         print(f"{out}: {len(store):,} sessions, {store.manifest.steps:,} rows; read its README.md before sharing it")
         print(f"  shop-r1 import hub {out} --split-by official --out STORE")
     else:
-        from replay_sessions.exporters.minari import export_for_minari  # noqa: PLC0415 - likewise
+        from replay_sessions.exporters.minari import export_for_minari  # noqa: PLC0415 - the same
 
         name = export_for_minari(store, out, store_name=options.store, split=options.split, overwrite=overwrite)
         print(f"{out}: the data set {name}\n  MINARI_DATASETS_PATH={out} minari show {name}")

@@ -1,9 +1,9 @@
-"""Makes sessions of the embedded demo shop.
+"""Generates sessions of the embedded demo shop.
 
   shop-r1 generate --sessions 300 --seed 0 --out stores/demo
   shop-r1 generate --sessions 9 --page-size realistic --out b
 
-The policy of its shoppers is known, so it is known how well they can be predicted.
+The policy of its shoppers is known, and with it the best possible prediction.
 """
 
 from replay_sessions.commands.contents import print_contents
@@ -16,12 +16,12 @@ from replay_sessions.store import SessionStore
 
 
 class Generate(NewStore):
-    """Makes sessions of the demo shop.
+    """The options of `generate`.
 
     Attributes:
-        sessions: How many sessions; four to a shopper.
-        seed: The same seed makes the same sessions.
-        page_size: small: the shop that a tiny model can learn, 10 elements a page; compact: one with fixed prices,
+        sessions: Number of sessions; each shopper has four.
+        seed: Random seed; the same seed generates the same sessions.
+        page_size: small: a shop that a tiny model can learn, 10 elements a page; compact: a shop with fixed prices,
             search and shoppers who compare, 60 elements; realistic: the same on pages of about 100 kB.
     """
 

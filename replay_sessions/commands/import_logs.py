@@ -1,12 +1,12 @@
 """Reads logs into a store.
 
-What cannot be read is rejected, counted and listed in the store.
+Records that cannot be read are rejected, counted and listed in the store.
 
   shop-r1 import jsonl logs.jsonl.gz --out STORE
   shop-r1 import jsonl log.jsonl --mapping my.toml --out STORE
   shop-r1 import raw visits --recipe my.toml --out STORE
 
-Each importer has a --help of its own.
+Each importer has its own --help.
 """
 
 from collections.abc import Sequence
@@ -39,15 +39,15 @@ OptionsT = TypeVar("OptionsT")
 
 
 class NewStore(Record):
-    """A new store.
+    """The options of a new store.
 
     Attributes:
-        out: The folder that becomes the store.
-        overwrite: Replace the store that is there.
-        split_by: What stays on one side of train, validation and test; official: as the publisher split; date: test
+        out: The folder to write the store to.
+        overwrite: Replace an existing store.
+        split_by: Unit that stays in one of train, validation and test; official: the publisher's splits; date: test
             begins on a day.
-        validation: The share for validation.
-        test: The share for test.
+        validation: Share for validation.
+        test: Share for test.
         test_from: With --split-by date: sessions that begin on this day or later are test.
     """
 
@@ -64,13 +64,13 @@ class NewStore(Record):
 
 
 class Import(NewStore, Generic[OptionsT]):
-    """Reads a source by one importer, whose own options are flags like all others.
+    """The options of `import`, which include the importer's own options.
 
     Attributes:
-        source: What to read.
-        workers: So many processes; None: one for each core, where reading takes longer than starting them.
-        engine: ray: the machines of a Ray cluster that share the folder of SOURCE.
-        customers: A table (CSV, parquet) of what the shop knows of its users: user_id, and any columns. Each value is
+        source: The file or folder to read.
+        workers: Number of processes; None: one per core if reading takes longer than starting them.
+        engine: ray: use the machines of a Ray cluster that share the folder of SOURCE.
+        customers: A table (CSV, parquet) of the shop's data about its users: user_id, and any columns. Each value is
             removed from the sessions of its user.
         ner: MODULE:FUNCTION that finds names in a line of a page; see replay_sessions.private_data.ner.
     """
@@ -92,7 +92,7 @@ def run(words: Sequence[str]) -> int:
     own = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
     name, rest = choose("importer", IMPORTERS | own, words, program=program, text=__doc__)
     importer = importer_class(name)
-    form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is known only now
+    form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is only known here
     text = f"{IMPORTERS.get(name) or getdoc(importer)}\n\n{importer.help()}"
     return _import(importer, parse_options(form, rest, program=f"{program} {name}", text=text))
 

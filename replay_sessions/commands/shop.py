@@ -1,12 +1,12 @@
-"""Opens the demo shop as real pages in a browser, and records who shops there and agrees.
+"""Opens the demo shop as real pages in a browser, and records visitors who agree.
 
   shop-r1 shop --out recordings
   shop-r1 shop --page-size small --out recordings
   shop-r1 import rrweb recordings --terminate-at-end \\
     --out stores/mine
 
-It prints the address to open. After a visit its last page leads to what a
-model sees of it. The pages are served to this machine alone.
+It prints the address to open. The last page of a visit links to the pages as a
+model sees them. The pages are only served to this machine.
 """
 
 from pathlib import Path
@@ -21,14 +21,14 @@ from replay_sessions.recorder.rrweb_bundle import recorder_script
 
 
 class Shop(Record):
-    """Opens the demo shop.
+    """The options of `shop`.
 
     Attributes:
-        out: The folder for the recordings, a file for each visit.
+        out: The folder for the recordings, with a file for each visit.
         page_size: `small`: pages of ten elements; `compact`: a shop with prices, search and a cart; `realistic`: the
             same on pages of about 100 kB.
-        seed: Of the shoppers whose tasks the visitors are given.
-        port: Where to listen on this machine; 0: a free port.
+        seed: Random seed of the shoppers whose tasks the visitors are given.
+        port: The port to listen on, on this machine; 0 takes a free port.
     """
 
     out: Path

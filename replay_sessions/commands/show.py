@@ -36,14 +36,14 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 class Show(Record):
-    """Looks at a store or a page.
+    """The options of `show`.
 
     Attributes:
         store_or_page: A store's folder, 'demo', or a file of HTML.
-        session: One session of the store, by its id.
-        step: One step of the session, counted from 0, with its page.
-        recipe: How to simplify a raw page of a known site, a name or a file; None: it is found by the site.
-        viewport: The window that a raw page's styles are read for.
+        session: ID of a session of the store.
+        step: Number of a step of the session, counted from 0, to show with its page.
+        recipe: Recipe for a raw page of a known site, a name or a file; None: it is chosen by the site.
+        viewport: Size of the window for which a raw page's styles are read.
     """
 
     store_or_page: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="STORE|PAGE")]]
@@ -76,7 +76,7 @@ def _show(options: Show) -> None:
 
 
 def _show_store(store: SessionStore) -> None:
-    """Prints what the store holds, and its first sessions."""
+    """Prints the content of a store and its first sessions."""
     print_contents(store)
     print(f"  fingerprint: {store.fingerprint}")
     table = Table("session", "user", "split", "steps", box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -89,7 +89,7 @@ def _show_store(store: SessionStore) -> None:
 
 
 def _show_session(session: Session) -> None:
-    """Prints a session's head and its actions."""
+    """Prints the head and the actions of a session."""
     facts = {
         "session": session.session_id,
         "user": session.user_id,
@@ -108,7 +108,7 @@ def _show_session(session: Session) -> None:
 
 
 def _show_step(step: Step, number: int) -> None:
-    """Prints a step's page with its elements, and the action taken on it."""
+    """Prints the page of a step with its elements, and the action taken on it."""
     _show_page(step.page)
     _console.rule(f"step {number}", style="dim")
     _console.print(escape(describe_action(step.action)), style="bold")
@@ -136,7 +136,7 @@ def _show_page(page: str) -> None:
 
 
 def _show_page_file(path: Path, options: Show) -> None:
-    """Shows a raw page from a file as it is simplified."""
+    """Simplifies a raw page from a file and prints it."""
     try:
         with open_unpacked(path) as file:
             raw = file.read(MAX_BYTES + 1)

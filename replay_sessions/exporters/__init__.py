@@ -1,4 +1,4 @@
-"""Stores in the forms of others: a folder for the Hugging Face hub (hub.py), a Minari data set (minari.py)."""
+"""Exporters of stores to other formats: a folder for the Hugging Face hub (hub.py), a Minari data set (minari.py)."""
 
 EXPORTERS = {
     "hub": "A folder of parquet files and a data set card, ready for the Hugging Face hub.",

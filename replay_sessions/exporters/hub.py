@@ -1,11 +1,11 @@
-"""Exporter `hub`: a store as a data set of the Hugging Face hub: parquet files by split, and a card that explains them.
+"""The exporter `hub`: writes a store as a data set of the Hugging Face hub (parquet files by split, and a card).
 
-    shop-r1 export hub stores/mine --out mine_for_the_hub       writes a local folder, to look at
+    shop-r1 export hub stores/mine --out mine_for_the_hub       writes a local folder, for review
     shop-r1 import hub mine_for_the_hub --split-by official --out stores/again
     hf upload-large-folder OWNER/NAME mine_for_the_hub --repo-type dataset --private
 
-One row a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show what a shopper saw and did.
-Nothing is uploaded.
+Each row is a step (importers/hub), so that the hub's viewer and `datasets.load_dataset` show the shopper's page and
+action. Nothing is uploaded.
 """
 
 from collections.abc import Iterator
@@ -26,22 +26,22 @@ from replay_sessions.store.manifest import format_counts
 from replay_sessions.store.splits import SPLITS
 from replay_sessions.store.work_folder import WorkFolder
 
-# Column -> its type and what it holds.
+# Column -> its type and its description.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     name: (pa.type_for_alias(alias), text)
     for name, (alias, text) in msgspec.toml.decode((files(__package__) / "hub_columns.toml").read_bytes()).items()
 }
-ABOUT_FILE = "shop_r1.json"  # marks a folder of these rows, and names the store that it was
+ABOUT_FILE = "shop_r1.json"  # identifies a folder of these rows, and names the exported store
 _ROW_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 _FILE_CHARACTERS = 100_000_000
 
 
 def export_for_hub(store: SessionStore, out: Path, *, overwrite: bool = False, licence: str = "other") -> None:
-    """Writes a folder for the hub, whole or not at all.
+    """Writes a folder for the hub, completely or not at all.
 
     Args:
-        overwrite: Replace an earlier export that is there.
-        licence: The hub's word for the data's licence.
+        overwrite: Whether to replace an earlier export.
+        licence: The hub's identifier of the data's licence.
     """
     with (
         WorkFolder(out, overwrite=overwrite, marker=ABOUT_FILE) as work,
@@ -62,9 +62,9 @@ def export_for_hub(store: SessionStore, out: Path, *, overwrite: bool = False, l
 
 
 def rows_of(session: Session) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a session, in order: one a step, with what belongs to the session repeated.
+    """Yields the rows of a session in order: one per step, each repeating the session's own fields.
 
-    Nothing of it is lost but its official split, which becomes the split that the store had put it in.
+    Only the official split is lost; it becomes the split of the store.
     """
     persona = session.persona
     about = {
@@ -79,7 +79,7 @@ def rows_of(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def _of_one_file(sessions: Iterator[Session]) -> Iterator[list[Session]]:
-    """Yields the sessions of each file."""
+    """Groups sessions into files."""
     group: list[Session] = []
     characters = 0
     for session in sessions:
@@ -96,7 +96,7 @@ def card(store: SessionStore, licence: str) -> str:
     """Returns the README.md of the folder.
 
     Args:
-        licence: The hub's word for it.
+        licence: The hub's identifier of the data's licence.
     """
     manifest = store.manifest
     splits = [split for split, sessions in manifest.split_sessions.items() if sessions]

@@ -1,12 +1,12 @@
-"""Exporter `minari`: a store as a Minari data set, the form in which offline RL passes its episodes around.
+"""The exporter `minari`: writes a store as a Minari data set, the format of offline RL for episodes.
 
     shop-r1 export minari stores/mine --out datasets
     MINARI_DATASETS_PATH=datasets python -c "import minari; print(minari.load_dataset('shopr1/mine/human-v0'))"
 
-One episode a session, one step a logged action, the first included. An action is the reply that a perfect agent would
-have given; rewards are those that ShopR1-v0 paid for it while the episode was recorded. An observation is page, goal,
-persona and step; the history is left out, because it is the episode so far. Minari looks at all files after each
-episode, so 1,000 sessions take a minute and 8,000 an hour (`--split` takes fewer). Each episode's metadata hold the
+Each session is an episode, and each logged action a step, including the first. An action is the reply that a perfect
+agent would give, and its reward is ShopR1-v0's reward during the recording of the episode. An observation is page,
+goal, persona and step. It has no history, because the history is the episode so far. Minari reads all files after each
+episode, so 1,000 sessions take a minute and 8,000 an hour (`--split` selects fewer). Each episode's metadata have the
 options that reset the recovered env to its session:
 
     env = dataset.recover_environment()
@@ -34,7 +34,7 @@ from replay_sessions.store import SessionStore
 from replay_sessions.store.work_folder import WorkFolder
 
 _PATH_VARIABLE = "MINARI_DATASETS_PATH"
-_MARKER = "shopr1/namespace_metadata.json"  # which Minari writes
+_MARKER = "shopr1/namespace_metadata.json"  # a file that Minari writes
 _KEYS = ("page", "goal", "persona", "step")
 
 
@@ -46,17 +46,17 @@ def export_for_minari(
     split: Split | Literal["all"] = "all",
     overwrite: bool = False,
 ) -> str:
-    """Writes a folder with one Minari data set, whole or not at all, and returns the data set's id.
+    """Writes a folder with one Minari data set, completely or not at all, and returns the data set's id.
 
     Args:
-        store_name: `demo` or the path by which the recovered env opens the store; it also names the data set.
-        overwrite: Replace an earlier export that is there.
+        store_name: `demo`, or the path by which the recovered env opens the store; it also names the data set.
+        overwrite: Whether to replace an earlier export.
     """
     with requires_extra("minari"):
         import minari.data_collector  # noqa: PLC0415 - an extra that may be missing
         import PIL  # noqa: F401, PLC0415 - Minari's parquet files need it, and its own extras do not bring it
     dataset_id = f"shopr1/{re.sub(r'[^a-zA-Z0-9]+', '_', Path(store_name).name)}/human-v0"
-    # Named, not imported: the env stands on the store and not the other way round. Gymnasium imports it.
+    # Named, not imported, because shop_env depends on this package. Gymnasium imports it.
     options: dict[str, Any] = {"store": store_name, "split": split, "skip_first_action": False, "inferred": True}
     env: Any = gymnasium.make("shop_env:ShopR1-v0", **options)
     session_ids = env.unwrapped.session_ids
@@ -80,14 +80,15 @@ def export_for_minari(
 
 @contextmanager
 def _datasets_path(folder: Path) -> Iterator[None]:
-    """Sets the folder of Minari's data sets, which it takes from the environment alone, and keeps its warnings off."""
+    """Sets the folder of Minari's data sets and silences Minari's warnings.
+
+    Minari only reads the folder from the environment.
+    """
     before = os.environ.get(_PATH_VARIABLE)
     os.environ[_PATH_VARIABLE] = str(folder)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # one for each thing that only a publisher can say of a data set
+            warnings.simplefilter("ignore", UserWarning)  # a warning for each field that only a publisher can fill in
             yield
     finally:
         del os.environ[_PATH_VARIABLE]
@@ -96,7 +97,10 @@ def _datasets_path(folder: Path) -> Iterator[None]:
 
 
 def _build_spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
-    """Builds spaces that Minari knows: Gymnasium's text space must know all characters and the longest text."""
+    """Builds the observation and action spaces.
+
+    Gymnasium's text space must know all characters and the longest text.
+    """
     characters, longest = {" "}, 1
     for session in store.sessions():
         texts = [session.goal or "", session.persona.text if session.persona else ""]
@@ -108,12 +112,12 @@ def _build_spaces(store: SessionStore) -> tuple[spaces.Dict, spaces.Text]:
 
 
 def _format_reply(step: Step) -> str:
-    """Formats the reply that repeats the log, as `shop_env.format_reply` does."""
+    """Formats the reply that repeats the logged action, as `shop_env.format_reply` does."""
     return json.dumps({"rationale": step.rationale or "", "action": written_action(step.action)}, ensure_ascii=False)
 
 
 def _replay(env: Any, session: Session) -> dict[str, Any]:
-    """Plays a session with its logged actions, and returns the fields of its EpisodeBuffer."""
+    """Steps the env through a session's logged actions and returns the fields of its EpisodeBuffer."""
     start = {"seed": 0, "options": {"session_id": session.session_id}}
     first, _ = env.reset(**start)
     actions = [_format_reply(step) for step in session.steps]

@@ -1,1 +1,1 @@
-"""What every package builds on: errors, the command line, durable files, locks, plug-ins, progress, provenance."""
+"""The foundation of all packages: errors, the command line, durable files, locks, plug-ins, progress, provenance."""

@@ -1,4 +1,4 @@
-"""The garbage collector, paused where many objects are created that nearly all live on."""
+"""Pauses the garbage collector while many long-lived objects are created."""
 
 import contextlib
 import gc
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def paused_collection() -> Iterator[None]:
-    """Keeps the garbage collector off; also a decorator.
+    """Keeps the garbage collector off; also usable as a decorator.
 
-    Looking through the objects over and over costs a tenth of the time and frees nothing. What runs so must leave no
-    circles of references behind, because nothing else frees those.
+    The repeated passes over all objects cost a tenth of the time and free nothing. Code that runs here must not create
+    reference cycles, because nothing else frees them.
 
-    Where threads share the switch, the one that turned it off turns it on again; the others then go on with
-    collections, which costs them time and nothing else.
+    If several threads share the switch, the thread that turned the collector off turns it on again. The other threads
+    then run with collections, which only costs them time.
     """
     if not gc.isenabled():
         yield

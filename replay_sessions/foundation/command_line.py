@@ -1,15 +1,15 @@
-"""From the words of a command line to a command's options, the same way for every command of the project.
+"""Parses the words of a command line into a command's options, in the same way for every command of the project.
 
-    words ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► its body ─► exit code
+    words ─► subcommand ─► tyro ─► the command's options, a frozen msgspec.Struct ─► body(options) ─► exit code
 
-The Struct is the whole declaration of a command: its fields are the flags, with their defaults, and its docstring
-explains them. Above them the help prints the docstring of the command's module. A module's `main` is one line:
+The Struct declares the whole command: its fields are the flags, with their defaults, and its docstring explains them.
+The help begins with the docstring of the command's module. A module's `main` is one line:
 
     main = command(Count, count, program="shop-r1 count")
 
-`--help` fits one screen: it lists the command's own flags in a line each (help_text.py). `--help-all` is tyro's help.
+`--help` fits one screen: it lists the command's own flags, one per line (help_text.py). `--help-all` is tyro's help.
 
-Exit codes: 0 done, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C or SIGTERM.
+Exit codes: 0 success, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C or SIGTERM.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ from replay_sessions.foundation.table import plain_text
 OptionsT = TypeVar("OptionsT")
 
 _MARKERS = (
-    tyro.conf.FlagCreatePairsOff,  # --overwrite alone, without --no-overwrite beside it
-    tyro.conf.AvoidSubcommands,  # an optional table of options is flags too
+    tyro.conf.FlagCreatePairsOff,  # only --overwrite, without --no-overwrite
+    tyro.conf.AvoidSubcommands,  # an optional nested Struct becomes flags, too
 )
 _HELP = {"-h", "--help", HELP_ALL}
 STOPPED = 130  # the exit code
@@ -51,16 +51,18 @@ def command(
     """Returns the `main` of a command, which parses the words after the program's name and runs `body`.
 
     Args:
-        options: See `parse_options`, as for `can_be_none`.
-        body: Runs the command; None, like 0, is success. The help prints the docstring of its module.
-        program: The command as the user calls it; None: `python -m` and the module of `body`.
+        options: Struct of the command's options; see `parse_options`.
+        body: Function that runs the command. Returning None means success, like 0. The help prints the docstring of
+            its module.
+        program: The command as the user calls it. If None, it is `python -m` and the module of `body`.
+        can_be_none: See `parse_options`.
 
     Returns:
-        A function from the words, those of the process by default, to the exit code.
+        A function that takes the words, by default those of the process, and returns the exit code.
     """
 
     module = sys.modules[body.__module__]
-    # A module that Python runs is called __main__, and only its specification has its own name.
+    # A module that Python runs is called __main__; only its specification has the real name.
     name = (module.__spec__.name if module.__spec__ else module.__name__).removesuffix(".__main__")
     called = program or f"python -m {name}"
 
@@ -72,7 +74,7 @@ def command(
 
 
 def program_of(run: Callable[[Sequence[str]], int | None]) -> Callable[..., int]:
-    """Returns the `main` of a program, which calls `run` with the words, those of the process by default."""
+    """Returns the `main` of a program, which calls `run` with its words, by default those of the process."""
 
     def main(arguments: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if arguments is None else arguments
@@ -85,23 +87,23 @@ def program_of(run: Callable[[Sequence[str]], int | None]) -> Callable[..., int]
 def run_command(body: Callable[[], int | None]) -> int:
     """Runs a command and returns its exit code.
 
-    A ShopR1Error, and what the system refuses (a closed folder, a full disk), is one line and 2; Ctrl-C, and SIGTERM as
-    a batch system sends it before it kills, one line and 130.
+    A ShopR1Error or an error of the operating system (a closed folder, a full disk) prints one line and returns 2.
+    Ctrl-C, or the SIGTERM that a batch system sends before it kills, prints one line and returns 130.
     """
     try:
         with handling(signal.default_int_handler, [signal.SIGTERM]):
             code = body() or 0
         sys.stdout.flush()
         return code
-    except SystemExit as end:  # --help, or a wrong call that tyro has explained
+    except SystemExit as end:  # from --help, or from a wrong call that tyro has explained
         return int(end.code or 0)
     except ShopR1Error as error:
-        sys.stderr.write(f"error: {plain_text(str(error))}\n")  # it may hold what an agent or a file says
+        sys.stderr.write(f"error: {plain_text(str(error))}\n")  # the message may contain text of an agent or a file
         return 2
     except KeyboardInterrupt as stop:
         sys.stderr.write(": ".join(["stopped", *map(str, stop.args)]) + "\n")
         return STOPPED
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
         return 0
     except OSError as error:
@@ -121,7 +123,7 @@ def _describe_refusal(error: OSError) -> str:
 
 
 def _drop_output() -> None:
-    """Discards buffered output: at its end Python would try to write it once more, and complain."""
+    """Discards buffered output, because Python would try to write it again at exit and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -132,14 +134,14 @@ def asks_for_help(words: Sequence[str]) -> bool:
 def choose(
     kind: str, entries: Mapping[str, object], words: Sequence[str], *, program: str, text: str | None
 ) -> tuple[str, list[str]]:
-    """Splits the words into a name and the words after it; prints the names where the user asks for help.
+    """Splits the words into a name and the words after it; prints the names if the user asks for help.
 
     Args:
-        kind: What the names are names of, such as "command".
-        entries: The summary of each name, or a function whose docstring that is.
+        kind: What the names stand for, such as "command".
+        entries: For each name, its summary or a function whose docstring is the summary.
 
     Raises:
-        BadConfig: There is no such name, or no name.
+        BadConfig: The name is unknown or missing.
     """
     name, *rest = words or [""]
     if name in entries:
@@ -161,19 +163,19 @@ def parse_options(
     default: OptionsT | None = None,
     can_be_none: bool = False,
 ) -> OptionsT:
-    """Returns the options of a command.
+    """Parses the words of a command line into the options of a command.
 
     Args:
-        options: A frozen Struct whose fields are the flags and whose docstring says what they mean.
-        words: What the user gave after the program's name.
+        options: A frozen Struct. Its fields are the flags, and its docstring explains them.
+        words: The words after the program's name.
         program: The command as the user calls it.
-        text: What the help prints before it lists the flags; None: the head of the Struct's docstring.
-        default: Values in place of the Struct's own defaults.
-        can_be_none: Flags whose default is a value may be given the word None.
+        text: Text that the help prints before the flags. If None, it is the head of the Struct's docstring.
+        default: Values that replace the Struct's own defaults.
+        can_be_none: Whether flags with a non-None default accept the word None.
 
     Raises:
-        BadConfig: The Struct refuses the values.
-        SystemExit: The call is wrong, and tyro has printed what is (code 2); or it asked for help (code 0).
+        BadConfig: The Struct rejects the values.
+        SystemExit: The call is wrong and tyro has explained it (code 2), or the user asked for help (code 0).
     """
     text = text or (getdoc(options) or "").partition("\n\nAttributes:")[0]
     if HELP_ALL in words:
@@ -192,7 +194,7 @@ def parse_options(
 
 
 def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:
-    """Returns the options that decide what further options there are, and the words that are none of them."""
+    """Returns the options that decide which further options exist, and the remaining words."""
     parsed: tuple[OptionsT, list[str]] = _call_tyro(
         options, words, program, config=(*_MARKERS, tyro.conf.DisallowNone), add_help=False, return_unknown_args=True
     )
@@ -205,7 +207,7 @@ def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: An
         with contextlib.redirect_stderr(box):
             return tyro.cli(options, prog=program, description="", args=words, **arguments)
     except SystemExit as end:
-        # tyro puts every ValueError of a Struct's own checks in a box; those name the flag and the remedy in one line.
+        # tyro boxes every ValueError of a Struct's own checks; ours already name the flag and the remedy in one line.
         if isinstance(end.__context__, ShopR1Error):
             raise end.__context__ from None
         sys.stderr.write(box.getvalue())
@@ -214,7 +216,7 @@ def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: An
 
 @contextlib.contextmanager
 def handling(handler: Handler, signals: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
-    """Calls `handler` for these signals while it lasts; outside the main thread none can be handled, and none is."""
+    """Calls `handler` for these signals inside the `with` block; outside the main thread it does nothing."""
     before: dict[signal.Signals, Any] = {}
     try:
         for number in signals:

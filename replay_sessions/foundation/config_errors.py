@@ -1,8 +1,8 @@
-"""What msgspec refuses in a user's configuration, in words that name the key and the one that was meant.
+"""Rewords msgspec's errors about a user's configuration so that they name the key and suggest the right one.
 
     "Object contains unknown field `step` - at `$.grpo`"  ─►  "unknown key 'grpo.step'. Did you mean 'steps'?"
 
-For the files that people write by hand: presets, field mappings, recipes, sweeps, changes of a page.
+Used for files that people write by hand: presets, field mappings, recipes, sweeps, changes of a page.
 """
 
 import re
@@ -24,11 +24,11 @@ _UNKNOWN_VALUE = re.compile(r"Invalid enum value '(.*)' - at `\$.*?(\w+)[^\w`]*`
 
 
 def what_is_wrong(error: Exception, kind: Any) -> str:
-    """Returns why `kind` could not be made of what was written.
+    """Returns why the written values cannot be converted to `kind`.
 
     Args:
-        error: What reading it raised; messages about unknown keys and values are reworded.
-        kind: The Struct that was expected.
+        error: The error that the conversion raised; messages about unknown keys and values are reworded.
+        kind: The expected Struct.
     """
     fields = list(_find(type_info(kind), Field))
     if match := _UNKNOWN_VALUE.fullmatch(str(error)):
@@ -37,7 +37,7 @@ def what_is_wrong(error: Exception, kind: Any) -> str:
         return f"{error}. {did_you_mean(match[1], values)}"
     if match := _UNKNOWN_KEY.fullmatch(str(error)):
         path = ".".join(filter(None, [match[2], match[1]]))
-        for field in reversed(fields):  # tables first that lie in others
+        for field in reversed(fields):  # a Struct inside another comes after it, so the innermost is checked first
             if match[1] in {inner.encode_name for inner in _find(field.type, Field)}:
                 return f"unknown key '{path}'. It belongs to '{field.encode_name}'."
         return f"unknown key '{path}'. {did_you_mean(match[1], {field.encode_name for field in fields})}"
@@ -45,7 +45,7 @@ def what_is_wrong(error: Exception, kind: Any) -> str:
 
 
 def _find(node: Any, kind: type[NodeT]) -> Iterator[NodeT]:
-    """Yields all parts of this kind of a description by msgspec.inspect."""
+    """Yields all parts of type `kind` in a type description of msgspec.inspect."""
     if isinstance(node, kind):
         yield node
     fields = getattr(node, "__struct_fields__", ())
@@ -54,10 +54,10 @@ def _find(node: Any, kind: type[NodeT]) -> Iterator[NodeT]:
 
 
 def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -> StructT:
-    """Builds the Struct from a user's keys and values.
+    """Builds a Struct from a user's keys and values.
 
     Raises:
-        BadConfig: That of the Struct's own checks, or what is wrong there.
+        BadConfig: A value is wrong; the error of the Struct's own checks is raised unchanged.
     """
     try:
         return msgspec.convert(fields, kind, dec_hook=lambda path, value: path(value))  # Path is the only other type
@@ -68,7 +68,7 @@ def convert_fields(fields: Mapping[str, Any], kind: type[StructT], where: str) -
 
 
 def keyword_signature(*kinds: type[msgspec.Struct], result: type) -> Signature:
-    """Builds the signature of a function whose keywords are the fields of Structs: what `help` and notebooks show."""
+    """Builds the signature of a function that takes the fields of Structs as keywords, for `help` and notebooks."""
     fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
     keywords = [
         Parameter(
@@ -83,18 +83,18 @@ def keyword_signature(*kinds: type[msgspec.Struct], result: type) -> Signature:
 
 
 def toml_names(folder: Traversable) -> list[str]:
-    """Returns the names of the TOML files that come with a package."""
+    """Returns the names of the TOML files in a folder of a package, without their suffix."""
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
 def load_toml(kind: type[StructT], word: str, name_or_file: str, folder: Traversable) -> StructT:
-    """Reads a TOML file: one of `folder` by its name, or a user's own by its path, which ends in .toml.
+    """Reads a TOML file: one of `folder` by its name, or a user's file by its path, which ends in .toml.
 
     Args:
-        word: What such a file is called, such as "mapping".
+        word: The word for such a file in error messages, such as "mapping".
 
     Raises:
-        BadConfig: There is none, or it does not hold what it should.
+        BadConfig: The file does not exist or has the wrong content.
     """
     is_file = name_or_file.endswith(".toml")
     if not is_file and name_or_file not in (names := toml_names(folder)):
@@ -105,5 +105,5 @@ def load_toml(kind: type[StructT], word: str, name_or_file: str, folder: Travers
         return msgspec.toml.decode(file.read_bytes(), type=kind)
     except OSError as error:
         raise BadConfig(f"cannot read the {word} '{file}': {error.strerror}") from error
-    except ValueError as error:  # what is no UTF-8, no TOML, or no Struct of this kind
+    except ValueError as error:  # the file is not UTF-8, not TOML, or not such a Struct
         raise BadConfig(f"{word} '{name_or_file}': {what_is_wrong(error, kind)}") from error

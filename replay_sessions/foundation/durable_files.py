@@ -1,4 +1,4 @@
-"""Files that are whole at every moment and outlive a power cut, and what the system refuses to write."""
+"""Writes files that are complete at every moment and survive a power cut, and words the system's refusals to write."""
 
 import gzip
 import os
@@ -12,29 +12,31 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, WriteFailed, first_line
 
-UNREADABLE = (OSError, EOFError, zlib.error)  # what reading a file raises that may be gzip'd
+UNREADABLE = (OSError, EOFError, zlib.error)  # the errors of reading a file that may be gzip'd
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def cache_folder() -> Path:
-    """$SHOP_R1_CACHE, else the project's folder in the user's cache."""
+    """Returns $SHOP_R1_CACHE if it is set, otherwise the project's folder in the user's cache."""
     if folder := os.environ.get("SHOP_R1_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shop_r1"
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """A file as bytes, unpacked where it is gzip'd; reading it may raise any of UNREADABLE."""
+    """Opens a file for reading bytes and decompresses it if it is gzip'd; reading it may raise any of UNREADABLE."""
     with path.open("rb") as file:
         is_packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]
 
 
 def read_regular(path: Path) -> bytes:
-    """The content of a file in a folder that may be a stranger's: reading a pipe would never end.
+    """Returns the content of a regular file.
+
+    In a folder that may come from a stranger, the path could be a pipe, and reading it would never end.
 
     Raises:
-        FileNotFoundError: There is no regular file.
+        FileNotFoundError: The path is not a regular file.
     """
     if not path.is_file():
         raise FileNotFoundError(path)
@@ -48,7 +50,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Waits until the names in a folder are on the disk, where the system can open a folder (Windows cannot)."""
+    """Waits until the names in a folder are on the disk, if the system can open a folder (Windows cannot)."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -59,7 +61,7 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Waits until a folder is on the disk with everything in it."""
+    """Waits until a folder and everything in it are on the disk."""
     for path, _, files in os.walk(folder, topdown=False):
         for name in files:
             sync_file(Path(path, name))
@@ -67,34 +69,34 @@ def sync_tree(folder: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes | str) -> None:
-    """Writes a file whole: at every moment, and after a power cut, it holds the old content or the new.
+    """Replaces a file at once: at every moment, and after a power cut, it holds the old content or the new.
 
     Raises:
-        WriteFailed: The system refused; the old content is there.
+        WriteFailed: The system refused; the old content is unchanged.
     """
     with replacing(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def replace_json(path: Path, value: object) -> None:
-    """Writes a file of indented JSON, of builtin values or Structs, as replace_file does."""
+    """Writes builtin values or Structs as a file of indented JSON, as `replace_file` does."""
     replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n")
 
 
 def write_results(folder: Path, name: str, record: object, markdown: str) -> None:
-    """Leaves NAME.json and, for people, NAME.md in a folder."""
+    """Writes NAME.json and, for people, NAME.md to a folder."""
     replace_json(folder / f"{name}.json", record)
     replace_file(folder / f"{name}.md", markdown)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """The file to write in place of `path`: it takes its name once it is whole and on the disk, or is gone.
+    """Yields the file to write in place of `path`, and renames it to `path` once it is complete and on the disk.
 
-    Its folder is made where there is none.
+    If the block fails, the file is deleted. The folder is created if it does not exist.
 
     Raises:
-        WriteFailed: The system refused; the old content is there.
+        WriteFailed: The system refused; the old content is unchanged.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -105,13 +107,13 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(partial, path)
             sync_folder(path.parent)
     finally:
-        with suppress(OSError):  # it is not there, or its folder is closed
+        with suppress(OSError):  # it does not exist, or its folder is closed
             partial.unlink()
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Tells a system's refusal to write, such as a full disk, as WriteFailed."""
+    """Turns the system's refusal to write, such as a full disk, into WriteFailed."""
     try:
         yield
     except ShopR1Error:
@@ -124,14 +126,14 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def remedy_for(path: object) -> str:
-    """Returns what to do about a place that the system refuses."""
+    """Returns advice about a path that the system refuses."""
     if str(path).startswith(str(cache_folder())):
         return "set SHOP_R1_CACHE to a folder that you can write to"
     return "check its path, permissions and free space, or choose another place"
 
 
 def check_name(path: Path) -> None:
-    """Raises BadConfig where a path is not UTF-8, as a name may be that came from another system."""
+    """Raises BadConfig if a path is not UTF-8, which can happen with names from another system."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:

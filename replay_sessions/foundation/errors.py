@@ -6,7 +6,7 @@
     ├── ImportFailed                             a source of logs that could not be read
     ├── UnknownAgent       (LookupError)         no agent of that name
     ├── AgentFailed                              an agent could not answer (time-out, server down); never a score of 0
-    │   └── PromptTooLong                        what it should read does not fit its model: a miss
+    │   └── PromptTooLong                        a prompt that does not fit the agent's model: a miss
     ├── DeviceFailed                             a GPU that failed or has too little memory: ends the evaluation
     ├── MissingExtra       (ImportError)         an optional dependency that is not installed
     ├── BadConfig          (ValueError)          an option, preset or flag that does not fit
@@ -14,8 +14,8 @@
     ├── CheckpointMismatch                       a checkpoint that belongs to something else
     └── TrainingDiverged                         a loss or gradient that is not finite
 
-Each message names the value, what was expected and the remedy. Commands turn a ShopR1Error into one line and exit
-code 2 (command_line.py); everything else is a bug and keeps its traceback.
+Each message names the value, the expected values and the remedy. Commands print a ShopR1Error as one line and exit
+with code 2 (command_line.py). Every other exception is a bug and keeps its traceback.
 """
 
 import difflib
@@ -26,7 +26,7 @@ _FEW_NAMES = 40
 
 
 class ShopR1Error(Exception):
-    """Every error that shop-r1 raises on purpose."""
+    """The base class of the errors that shop-r1 raises on purpose."""
 
 
 class StoreNotFound(ShopR1Error, FileNotFoundError):
@@ -50,11 +50,14 @@ class AgentFailed(ShopR1Error):
 
 
 class PromptTooLong(AgentFailed):
-    """A prompt does not fit the agent's model. No other run would change that, so it counts as a miss."""
+    """A prompt that does not fit the agent's model. It would fail in every run, so it counts as a miss."""
 
 
 class DeviceFailed(ShopR1Error):
-    """A GPU that failed or has too little memory; as error rows, the longest prompts would be missing from a figure."""
+    """A GPU that failed or has too little memory.
+
+    It ends the evaluation: as error rows, the longest prompts would be missing from the results.
+    """
 
 
 class MissingExtra(ShopR1Error, ImportError):
@@ -66,7 +69,7 @@ class BadConfig(ShopR1Error, ValueError):
 
 
 class WriteFailed(ShopR1Error, OSError):
-    """The system refused to write: a full disk, a limit on files."""
+    """The system's refusal to write because of a full disk or a limit on files."""
 
 
 class CheckpointMismatch(ShopR1Error):
@@ -78,19 +81,19 @@ class TrainingDiverged(ShopR1Error):
 
 
 def check_at_least(least: float, **values: float | None) -> None:
-    """Raises BadConfig where an option has a smaller value; None is no value.
+    """Raises BadConfig if an option's value is smaller than `least`; None is not checked.
 
     >>> check_at_least(1, max_workers=0)
     Traceback (most recent call last):
     replay_sessions.foundation.errors.BadConfig: --max-workers is 0, and at least 1 was expected
     """
     for name, value in values.items():
-        if value is not None and not value >= least:  # NaN is no value, either
+        if value is not None and not value >= least:  # the negation also catches NaN
             raise BadConfig(f"--{name.replace('_', '-')} is {value}, and at least {least} was expected")
 
 
 def check_choice(option: str, value: object, choices: object) -> None:
-    """Raises BadConfig where an option has none of the values of a Literal.
+    """Raises BadConfig if an option's value is not one of the values of a Literal.
 
     >>> from typing import Literal
     >>> check_choice("reward.kind", "sparse", Literal["hierarchical", "binary"])
@@ -102,12 +105,12 @@ def check_choice(option: str, value: object, choices: object) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; its type where it has none."""
+    """Returns the first line of an error's message, or the error's type if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A hint that names the nearest known word, or all of them where they are few.
+    """Returns a hint that names the nearest valid name, or all names if they are few.
 
     >>> did_you_mean("radnom", ["random", "majority"])
     "Did you mean 'random'?"

@@ -1,4 +1,4 @@
-"""ASGI middleware of servers that hold data: pages of other sites in a browser of this machine get nothing."""
+"""ASGI middleware for servers that hold data: it refuses requests from other sites' pages in a local browser."""
 
 import hmac
 import ipaddress
@@ -10,18 +10,19 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-MOST_BYTES = 4 << 20  # of a request's body
+MOST_BYTES = 4 << 20  # the limit of a request's body
 
 
 class Guard:
-    """Refuses requests by their Host, their Origin and, if there is one, a token.
+    """Refuses requests by their Host, their Origin and, if it is set, a token.
 
-    A browser sends the page's Origin with what can change or read something, and the name that it looked up as Host,
-    which an attacker's page can make lead here (DNS rebinding). Other programs send no Origin.
+    With every request that can change or read something, a browser sends the page's Origin. It also sends the name that
+    it looked up as Host; an attacker's page can make that name lead here (DNS rebinding). Other programs send no
+    Origin.
 
     Args:
-        hosts: The names by which the server may be reached beside localhost and numeric addresses.
-        token: The first part of every path, if there is one: without it nothing is served.
+        hosts: Names by which the server may be reached, besides localhost and numeric addresses.
+        token: The first part of every allowed path. If None, paths are not checked.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str] = (), token: str | None = None) -> None:
@@ -42,12 +43,12 @@ class Guard:
             limited = _limited(receive) if scope["type"] == "http" else receive
             await self._app({**scope, "path": path, "raw_path": path.encode()}, limited, send)
         elif scope["type"] == "websocket":
-            await WebSocketClose(1008)(scope, receive, send)  # before it is accepted: 403
+            await WebSocketClose(1008)(scope, receive, send)  # closed before it is accepted, so the client gets 403
         else:
             await PlainTextResponse("not for you", status, {"connection": "close"})(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> int:
-        """Returns the status of a request that is refused because of its origin or length; 0 where it is not."""
+        """Returns the HTTP status of a refusal because of host, origin or length; 0 if the request is allowed."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -61,7 +62,7 @@ class Guard:
 
 
 def _limited(receive: Receive) -> Receive:
-    """A request that turns out too long ends as if its client had gone."""
+    """Wraps `receive` so that a request that becomes too long ends as if its client had disconnected."""
     room = MOST_BYTES
 
     async def take() -> Message:

@@ -1,7 +1,7 @@
-"""The text of `--help`: prose that is wrapped, and the flags of a command on one screen.
+"""Formats the text of `--help`: wrapped prose, and the flags of a command on one screen.
 
-The flags are those of the command's Struct of options, with the first sentence that its docstring has for each; a field
-that is a table of its own is named once, as `--table.*`.
+The flags are the fields of the command's Struct of options, each with the first sentence of its docstring entry. A
+field that is a nested Struct is listed once, as `--table.*`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,12 @@ import msgspec
 import tyro
 
 HELP_ALL = "--help-all"
-HELP_WIDTH = 80  # tyro's own
+HELP_WIDTH = 80  # as in tyro's help
 _LONG_DEFAULT = 16
 
 
 def wrap(text: str | None) -> str:
-    """Wraps prose; a paragraph with indented lines, such as examples, stays as it is."""
+    """Wraps prose; a paragraph with indented lines, such as examples, is unchanged."""
     paragraphs = (text or "").strip("\n").split("\n\n")
     wrapped = (each if "\n " in f"\n{each}" else fill(each, HELP_WIDTH) for each in paragraphs)
     return "".join(f"{each}\n\n" for each in wrapped)
@@ -40,7 +40,7 @@ def format_choices(summaries: Mapping[str, str]) -> str:
 
 
 def format_short_help(options: Any, *, program: str, text: str, default: Any) -> str:
-    """Formats the head of `text`, its first examples, the usage, and the options' own flags in a line each."""
+    """Formats the head of `text`, its first examples, the usage, and the options' own flags, one per line."""
     first, *others = text.strip("\n").split("\n\n")
     examples = [other for other in others if other.startswith("  ")][:1]
     flags = list(_list_flags(options, default))
@@ -59,7 +59,7 @@ def format_short_help(options: Any, *, program: str, text: str, default: Any) ->
 
 
 def field_meanings(kind: type) -> dict[str, str]:
-    """Returns what the docstrings of a Struct and its bases say of its fields."""
+    """Returns the descriptions of a Struct's fields from the docstrings of the Struct and its bases."""
     docs = [docstring_parser.parse(getdoc(base) or "") for base in reversed(kind.__mro__)]
     return {
         name: " ".join((meaning.description or "").split())
@@ -70,7 +70,7 @@ def field_meanings(kind: type) -> dict[str, str]:
 
 
 def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yields each flag with its meaning and default; those of a nameless table as if they were the options' own."""
+    """Yields each flag with its meaning and default; fields of a nameless nested Struct count as the options' own."""
     meanings = field_meanings(get_origin(options) or options)
     for field in msgspec.structs.fields(options):
         own = field.default if field.default_factory is msgspec.NODEFAULT else None
@@ -90,7 +90,7 @@ def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _format_line(flag: str, meaning: str, value: Any) -> str:
-    """Formats a flag, the first sentence of its meaning, and its default, which --help-all has where it is long."""
+    """Formats a flag, the first sentence of its meaning, and its default; --help-all shows long defaults."""
     default = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     if value is msgspec.NODEFAULT:
         default = " (required)"

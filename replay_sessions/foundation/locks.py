@@ -1,4 +1,4 @@
-"""Folders that belong to one process at a time. A lock dies with its process, also under `kill -9`."""
+"""Locks folders for one process at a time. A lock ends with its process, also after `kill -9`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,16 +9,16 @@ from filelock import FileLock, Timeout
 from replay_sessions.foundation.durable_files import writing
 from replay_sessions.foundation.errors import BadConfig
 
-TRAINING_LOCK = ".training.lock"  # of the training itself: who starts it may hold the folder for it meanwhile
+TRAINING_LOCK = ".training.lock"  # held by the training itself; its launcher may meanwhile hold the folder's other lock
 
 
 @contextmanager
 def working_alone_in(folder: Path, file: str = ".lock") -> Iterator[None]:
-    """Makes a folder if need be, and keeps other processes out of it that ask for the same.
+    """Creates a folder if it does not exist, and locks out other processes that ask for the same lock.
 
     Raises:
-        BadConfig: Another process is at work there.
-        WriteFailed: The folder cannot be made or written to.
+        BadConfig: Another process holds the lock.
+        WriteFailed: The folder cannot be created or written to.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The packages of this project, and a check that Python finds these and no other of the same name."""
+"""The packages of this project, and a check that Python finds these and not others of the same name."""
 
 from base64 import urlsafe_b64encode
 from hashlib import sha256
@@ -14,16 +14,17 @@ ROOT = Path(__file__).parents[2]
 
 
 class ForeignPackage(ShopR1Error, ImportError):
-    """Another project's package has the name of one of ours."""
+    """A package of another project that has the name of one of ours."""
 
 
 def check_packages() -> None:
-    """Looks up the packages of this project, without importing them: they must lie beside this one, as installed.
+    """Checks that Python finds the packages of this project, without importing them.
 
-    A user's own `train.py` can hide one of them, and `openai-agents` installs an `agents` over ours.
+    They must lie beside this package, as installed. A user's own `train.py` can hide one of them, and `openai-agents`
+    installs an `agents` over ours.
 
     Raises:
-        ForeignPackage: One of them is another project's.
+        ForeignPackage: Python finds another project's package.
     """
     try:
         recorded = {str(file): file.hash for file in metadata.files(DISTRIBUTION) or ()}
@@ -43,5 +44,5 @@ def check_packages() -> None:
 
 
 def _digest(file: Path) -> str:
-    """As a wheel records it."""
+    """Returns the digest of a file in the form that a wheel records."""
     return urlsafe_b64encode(sha256(file.read_bytes()).digest()).rstrip(b"=").decode()

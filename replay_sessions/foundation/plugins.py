@@ -1,6 +1,6 @@
-"""Plug-ins: classes and functions that are named as text, `module:Name`, and imported only when they are asked for.
+"""Loads plug-ins: classes and functions that are named as text, `module:Name`, and imported only when they are used.
 
-So a registry can name what needs an extra package, or what would otherwise import the registry.
+A registry can thus name classes that need an extra package, or that would otherwise import the registry.
 """
 
 import importlib
@@ -26,20 +26,21 @@ _NOT_THE_USERS = (*(f"{ROOT / package}{os.sep}" for package in OUR_PACKAGES), "<
 
 
 class NoSuchName(AttributeError):
-    """A module without an attribute of that name; the message suggests the nearest."""
+    """A module without an attribute of the given name; the message suggests the nearest name."""
 
 
 def load_own(target: str, *, importable: bool = False) -> Any:
-    """Loads a user's `module:Name` or `file.py:Name`; the current folder counts.
+    """Loads a user's `module:Name` or `file.py:Name`; modules in the current folder can be loaded, too.
 
     Args:
-        importable: A file is imported by its name from its folder, so that other processes can unpickle what it makes.
+        importable: Whether a file is imported by its name from its folder, so that other processes can unpickle its
+            objects.
 
     Raises:
-        FileNotFoundError, ImportError, NoSuchName: There is no such file, module or name.
+        FileNotFoundError, ImportError, NoSuchName: The file, module or name does not exist.
     """
     module, _, name = target.rpartition(":")
-    file, folder = Path(module), Path.cwd()  # an installed command starts without the current folder
+    file, folder = Path(module), Path.cwd()  # an installed command starts without the current folder in sys.path
     if module.endswith(".py") and not importable:
         loaded = load_file(file)
     else:
@@ -53,13 +54,13 @@ def load_own(target: str, *, importable: bool = False) -> Any:
 
 
 def import_from(folder: Path) -> None:
-    """Modules of a folder can be imported from here on, behind all that are installed."""
+    """Appends a folder to `sys.path`, so that its modules can be imported after all installed ones."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
 
 def check_trusted(names: Iterable[str], trust: Collection[str], file: str) -> None:
-    """Raises BadConfig where a file, which may be a stranger's, names code or a model that the caller does not."""
+    """Raises BadConfig if a file, possibly a stranger's, names code or a model that is not in `trust`."""
     if untrusted := [name for name in dict.fromkeys(names) if name not in trust]:
         raise BadConfig(
             f"{file} names what would be loaded and run: if you trust whoever made it, add --trust "
@@ -69,9 +70,9 @@ def check_trusted(names: Iterable[str], trust: Collection[str], file: str) -> No
 
 @cache
 def load_measure(option: str, target: str) -> Callable[..., float | None]:
-    """A user's function that gives a number, or None where there is nothing to measure.
+    """Loads a user's function that returns a number, or None if there is nothing to measure.
 
-    Whatever is wrong with it is a BadConfig that names the option, the function, and the file and line.
+    Every failure raises BadConfig, which names the option, the function, and the file and line.
     """
     try:
         function = load_own(target)
@@ -92,7 +93,7 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
 
 
 def error_with_line(error: BaseException, place: str = "") -> str:
-    """An exception, and the innermost line that it came from outside this project; without one, `place`."""
+    """Formats an exception with the innermost line outside this project that raised it; `place` is the fallback."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
     place = lines[-1] if lines else place
@@ -101,11 +102,11 @@ def error_with_line(error: BaseException, place: str = "") -> str:
 
 
 def load_file(file: Path) -> ModuleType:
-    """A file as a module of its own; the files beside it can be imported by it.
+    """Loads a file as a separate module, which can import the files beside it.
 
     Raises:
-        FileNotFoundError: There is none.
-        ImportError: Something that it imports is missing.
+        FileNotFoundError: The file does not exist.
+        ImportError: A module that it imports is missing.
     """
     if not file.is_file():
         raise FileNotFoundError(f"no file '{file}'")
@@ -116,7 +117,7 @@ def load_file(file: Path) -> ModuleType:
     assert specification is not None and specification.loader is not None  # a .py file always has a loader
     module = importlib.util.module_from_spec(specification)
     import_from(file.resolve().parent)
-    sys.modules[name] = module  # pickling, dataclasses and msgspec look a class's module up here
+    sys.modules[name] = module  # pickling, dataclasses and msgspec look up a class's module here
     try:
         specification.loader.exec_module(module)
     except BaseException:
@@ -127,10 +128,10 @@ def load_file(file: Path) -> ModuleType:
 
 @contextmanager
 def requires_extra(extra: str) -> Iterator[None]:
-    """Around imports that need the packages of an extra of this project.
+    """Turns a failed import of an extra's package inside the `with` block into MissingExtra.
 
     Raises:
-        MissingExtra: One of them is not installed.
+        MissingExtra: A package of the extra is not installed.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""How far a long task is: rich's progress bar on a terminal's error stream or in a notebook, elsewhere nothing."""
+"""Shows the progress of a long task with rich, on a terminal's error stream or in a notebook; elsewhere, nothing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ProgressLines(Progress):
-    """A line for each task, and below it the field `details` of one that goes on."""
+    """A progress display with a line for each task and, below an unfinished task, its field `details`."""
 
     def __init__(self, *, transient: bool = False) -> None:
         console = Console(stderr=True)
@@ -36,11 +36,11 @@ class ProgressLines(Progress):
 
 @contextmanager
 def progress_bar(title: str | None, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields `advance(amount)`.
+    """Shows a progress bar and yields its function `advance(amount)`.
 
     Args:
-        title: The name of the task; None: nothing is shown.
-        total: None where it is not known.
+        title: The name of the task. If None, no bar is shown.
+        total: The amount of the whole task. None means unknown.
     """
     if title is None:
         yield lambda amount: None
@@ -51,7 +51,11 @@ def progress_bar(title: str | None, total: int | None) -> Iterator[Callable[[int
 
 
 def track(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """Yields items under a progress bar; `total`: their number, where `items` has no length."""
+    """Yields items under a progress bar.
+
+    Args:
+        total: Number of items, if `items` has no length.
+    """
     with progress_bar(title, len(items) if isinstance(items, Sized) else total) as advance:
         for item in items:
             yield item

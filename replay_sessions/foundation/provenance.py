@@ -1,7 +1,7 @@
-"""What produced a result: commit, package versions, machine, store, configuration.
+"""Records what produced a result: commit, package versions, machine, store, configuration.
 
-Every run leaves this beside its figures (`run.json` of a training run, `results.json` of the leaderboard), so that a
-figure can be traced to what produced it. No host name, user name or environment variable is recorded.
+Every run writes this record beside its results (`run.json` of a training run, `results.json` of the leaderboard), so
+that a number can be traced to its code and data. No host name, user name or environment variable is recorded.
 """
 
 import datetime
@@ -36,7 +36,7 @@ PACKAGES = (
     "trl",
     "vllm",
 )
-# Where code lives: a result file or a run folder written into the checkout does not make the code "dirty".
+# Paths with code: a result file or run folder written into the checkout does not make the code "dirty".
 CODE_PATHS = (*OUR_PACKAGES, "pyproject.toml", ":(exclude)benchmarks/results")
 
 
@@ -47,12 +47,12 @@ class Describable(Protocol):
 
 
 def provenance(config: dict[str, Any], *, store: Describable | None = None, seed: int | None = None) -> dict[str, Any]:
-    """Everything that is needed to say where a figure came from, as plain JSON values.
+    """Returns the origin of a result as plain JSON values.
 
     Args:
         config: The resolved configuration of the run, as JSON values.
-        store: The session store that was read, if any.
-        seed: The seed the run started from, if any.
+        store: The session store that the run read, if any.
+        seed: The seed of the run, if any.
     """
     return {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -67,10 +67,10 @@ def provenance(config: dict[str, Any], *, store: Describable | None = None, seed
 
 
 def _source() -> dict[str, Any]:
-    """The commit this code was checked out at; None where it was installed as a package or git is absent."""
+    """Returns the commit of this checkout; None values if the package is installed or git is absent."""
     root = Path(__file__).resolve().parents[2]
     top = _git(root, "rev-parse", "--show-toplevel")
-    if top is None or Path(top).resolve() != root:  # an installed package inside somebody else's repository
+    if top is None or Path(top).resolve() != root:  # the package is installed inside another repository
         return {"commit": None, "dirty": None}
     status = _git(root, "status", "--porcelain", "--", *CODE_PATHS)
     return {"commit": _git(root, "rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
@@ -101,7 +101,7 @@ def _machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
     }
-    torch = sys.modules.get("torch")  # only where something else has loaded it: the foundation needs no torch
+    torch = sys.modules.get("torch")  # only if other code has loaded it, because the foundation does not need torch
     if torch is not None:
         machine["torch_threads"] = torch.get_num_threads()
         if torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""Serves an application over HTTP on this machine with uvicorn, in a thread of its own, until a signal ends it."""
+"""Serves an application over HTTP on this machine with uvicorn, in a separate thread, until a signal ends it."""
 
 import socket
 import threading
@@ -11,15 +11,15 @@ from replay_sessions.foundation.command_line import STOPPED
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 
-_GRACE_S = 5  # for requests that are being answered when it ends
+_GRACE_S = 5  # for requests that are in progress when the server stops
 
 
 class Server:
-    """Serves in a thread of its own while it is open, as a context manager.
+    """An HTTP server that runs in a separate thread while its context manager is open.
 
     Args:
-        port: 0 takes a free one.
-        settings: Further ones of uvicorn.Config.
+        port: The port to listen on; 0 takes a free one.
+        settings: Further arguments of uvicorn.Config.
 
     Attributes:
         address: The URL to open in a browser, without a path.
@@ -43,7 +43,7 @@ class Server:
         config = uvicorn.Config(
             application,
             log_level="warning",
-            access_log=False,  # it would hold tokens
+            access_log=False,  # it would contain tokens
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
             **settings,
@@ -63,22 +63,25 @@ class Server:
         self._socket.close()
 
     def wait(self) -> None:
-        """Waits until it ends by itself, which it does not unless it fails."""
+        """Waits until the server thread ends, which only happens if the server fails."""
         self._thread.join()
 
 
 def serve(server: Server, greeting: str, summary: Callable[[], str]) -> int:
-    """Serves until a signal ends it, which is no failure: the exit code is 130.
+    """Serves until a signal ends it, which is no failure.
 
     Args:
-        greeting: Printed once it listens.
-        summary: Returns one line about what was done.
+        greeting: Text to print once the server listens.
+        summary: Function that returns one line about the work done.
+
+    Returns:
+        The exit code: 130 after a signal, 1 if the server failed.
     """
     try:
         with server:
             print(greeting, flush=True)  # noqa: T201 - the output of a command
             server.wait()
     except KeyboardInterrupt:
-        print(f"stopped: {summary()}", flush=True)  # noqa: T201 - likewise
+        print(f"stopped: {summary()}", flush=True)  # noqa: T201 - the same
         return STOPPED
     return 1

@@ -1,10 +1,10 @@
-"""A table: built once, written for the terminal and as Markdown and CSV.
+"""Builds a table once and formats it for the terminal, as Markdown and as CSV.
 
     Table(columns, rows, title, notes) ─► console.print(table) | .markdown() | .csv()
 
-Cells hold values, not text: a column's unit says how they are shown, so that a share reads `27.6 [17.4, 37.8]` and a
-difference `+5.2 [3.9, 6.4]` in every output, while CSV keeps all digits. Labels come from users: each output escapes
-what it would take for markup.
+Cells hold values, not text. The unit of a column decides how its values are formatted: a share reads
+`27.6 [17.4, 37.8]` and a difference `+5.2 [3.9, 6.4]` in every output, while CSV keeps all digits. Labels come from
+users, so each output escapes its own markup characters.
 """
 
 import csv
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 Unit = Literal["text", "count", "percent", "difference", "points", "signed", "percent2", "ratio", "nats", "bits", "p"]
 MISSING = "–"
-HEADING_WIDTH = 6  # a longer heading of numbers is broken into lines
-MAX_WORD_WIDTH = 24  # a column of text on a narrow terminal breaks only words that are longer
+HEADING_WIDTH = 6  # a longer heading of a numeric column is broken into lines
+MAX_WORD_WIDTH = 24  # on a narrow terminal, a text column only breaks longer words
 
-# `percent`, `percent2` (two digits, as papers print) and `difference` hold shares and are shown times 100; `difference`
-# and `signed` always have a sign.
+# `percent`, `percent2` (two digits, as papers print) and `difference` hold shares, which are multiplied by 100.
+# `difference` and `signed` always have a sign.
 _FORMATS = {"count": "z,.0f", "points": "z.1f", "percent": "z.1f", "difference": "z.1f", "bits": "z.3f", "p": ".2g"}
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A value and the ends of its 95% interval; None where there is no interval."""
+    """A value and the ends of its 95% interval, which are None if it has no interval."""
 
     value: float
     low: float | None = None
@@ -49,8 +49,8 @@ class Column(msgspec.Struct, frozen=True):
     """A column of a table.
 
     Attributes:
-        unit: How its numbers are shown; text is aligned left, everything else right.
-        name: Its heading in CSV; "": the heading.
+        unit: Format of the column's values; text is aligned left, all other units right.
+        name: Heading of the column in CSV. If empty, `heading` is used.
     """
 
     heading: str
@@ -59,7 +59,12 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def columns(*texts: str, **numbers: Iterable[str]) -> list[Column]:
-    """Columns of text, then of numbers: the headings by their unit."""
+    """Builds columns of text and, after them, columns of numbers.
+
+    Args:
+        texts: Headings of the text columns.
+        numbers: For each unit, the headings of its columns.
+    """
     by_unit = cast(dict[Unit, Iterable[str]], numbers)
     return [*map(Column, texts), *(Column(heading, unit) for unit, headings in by_unit.items() for heading in headings)]
 
@@ -68,10 +73,10 @@ class Table(Record):
     """Rows of cells under columns. Print it with `console.print(table)`.
 
     Attributes:
-        title: Above the table on a terminal; Markdown leaves headings to the document.
+        title: Text above the table on a terminal; Markdown leaves headings to the document.
         notes: Sentences below the table.
-        name: The stem of its files.
-        dim: Indices of rows that are references, shown dim on a terminal.
+        name: Stem of the table's file names.
+        dim: Indices of reference rows, which are dim on a terminal.
     """
 
     columns: Sequence[Column]
@@ -82,12 +87,12 @@ class Table(Record):
     dim: Sequence[int] = ()
 
     def texts(self) -> list[list[str]]:
-        """Every cell as it is shown, row by row."""
+        """Returns every cell as formatted text, row by row."""
         units = [column.unit for column in self.columns]
         return [[format_cell(cell, unit) for cell, unit in zip(row, units, strict=True)] for row in self.rows]
 
     def markdown(self) -> str:
-        """GitHub-flavoured Markdown: one line per row, then the notes."""
+        """Formats the table as GitHub-flavoured Markdown: one line per row, then the notes."""
         rule = "|".join("---" if column.unit == "text" else "--:" for column in self.columns)
         rows = [[column.heading for column in self.columns], *self.texts()]
         lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
@@ -95,7 +100,10 @@ class Table(Record):
         return "\n".join([*lines, *(f"\n{_markdown(note)}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
-        """A line of names, then unrounded values (shares as shares); an estimate takes three columns."""
+        """Formats the table as CSV: a line of names, then unrounded values (shares as shares).
+
+        An estimate takes three columns.
+        """
         columns: list[tuple[float | str | None, ...]] = []
         for index, column in enumerate(self.columns):
             name, cells = column.name or column.heading, [row[index] for row in self.rows]
@@ -110,14 +118,17 @@ class Table(Record):
         return out.getvalue()
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with the columns and values of `csv`."""
+        """Returns a pandas.DataFrame with the columns and values of `csv`."""
         with requires_extra("notebook"):
             import pandas  # noqa: PLC0415 - an extra that may be missing
         return pandas.read_csv(io.StringIO(self.csv()), keep_default_na=False, na_values=[""])
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """As wide as the terminal; where that is too narrow, in blocks of columns that each begin with the first."""
-        from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - start-up time: metrics use Estimate, and print nothing
+        """Renders the table as wide as the terminal.
+
+        If the terminal is too narrow, the columns are split into blocks that each begin with the first column.
+        """
+        from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - start-up time: metrics use Estimate and print nothing
         from rich.table import Table as Grid  # noqa: PLC0415 - the same
         from rich.text import Text  # noqa: PLC0415 - the same
 
@@ -139,7 +150,7 @@ class Table(Record):
                     no_wrap=not is_text[index],
                 )
             for row in range(len(self.rows)):
-                # Text, not str: a label may hold what rich takes for markup or for an emoji.
+                # Text, not str, because rich would interpret markup or emoji codes in a label.
                 cells = (Text(texts[index][row + 1]) for index in block)
                 grid.add_row(*cells, style="dim" if row in self.dim else None)
             yield grid
@@ -148,14 +159,14 @@ class Table(Record):
 
 
 def _needed_width(texts: Sequence[str], is_text: bool) -> int:
-    """Returns the width that a column keeps on a narrow terminal: that of its lines, of text that of its words."""
+    """Returns the width that a column keeps on a narrow terminal: that of its longest line, or word if it is text."""
     if not is_text:
         return max(len(line) for text in texts for line in text.split("\n"))
     return min(MAX_WORD_WIDTH, max((len(word) for text in texts for word in text.split()), default=0))
 
 
 def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Yields the columns that fit beside one another; each further block begins with the first column again."""
+    """Yields blocks of columns that fit beside each other; each block begins with the first column."""
     block = [0]
     for index in range(1, len(widths)):
         if len(block) > 1 and sum(widths[other] + 2 for other in block) + widths[index] > room:
@@ -166,7 +177,7 @@ def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _break_lines(column: Column, cells: Iterable[str]) -> list[str]:
-    """Returns heading and cells for a terminal: intervals stand below their number, which saves half the width."""
+    """Returns the heading and cells for a terminal; intervals go below their number, which saves half the width."""
     heading, texts = plain_text(column.heading.replace("_", " ")), list(map(plain_text, cells))
     if column.unit == "text":
         return [heading, *texts]
@@ -176,7 +187,7 @@ def _break_lines(column: Column, cells: Iterable[str]) -> list[str]:
 
 
 def print_results(*parts: Table | str) -> None:
-    """Prints tables and lines to standard output; where that is a pipe, which has no width, 120 columns wide."""
+    """Prints tables and lines to standard output; to a pipe, which has no width, at least 120 columns wide."""
     from rich.console import Console  # noqa: PLC0415 - start-up time, as above
     from rich.text import Text  # noqa: PLC0415 - the same
 
@@ -188,7 +199,7 @@ def print_results(*parts: Table | str) -> None:
             console.print(part)
         else:
             for line in map(_printable, part.split("\n")):
-                if console.is_terminal and "shop-r1 " not in line:  # a command stays in one piece, to be copied
+                if console.is_terminal and "shop-r1 " not in line:  # a command stays on one line, to be copied
                     indent = " " * (len(line) - len(line.lstrip()))
                     line = fill(
                         line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -197,7 +208,7 @@ def print_results(*parts: Table | str) -> None:
 
 
 def format_cell(cell: Cell, unit: Unit) -> str:
-    """A cell as people read it.
+    """Formats a cell for people.
 
     >>> format_cell(Estimate(0.276, 0.174, 0.378), "percent"), format_cell(-0.015, "difference")
     ('27.6 [17.4, 37.8]', '−1.5')
@@ -215,7 +226,7 @@ def format_cell(cell: Cell, unit: Unit) -> str:
 
 
 def plain_text(text: str) -> str:
-    r"""The text on one line, without characters that move a terminal's cursor.
+    r"""Returns the text on one line, without characters that move a terminal's cursor.
 
     >>> plain_text("two\nlines \x1b[31m")
     'two lines �[31m'
@@ -228,12 +239,12 @@ def _printable(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """`](` would be a link."""
+    """Escapes a text for Markdown; `](` would begin a link."""
     text = re.sub(r"[\\|]|(?<=\])\(", r"\\\g<0>", text)
     return plain_text(text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def _csv(cell: float | str | None) -> float | str | None:
-    """A label that a spreadsheet would take for a formula is quoted."""
+    """Returns the cell for CSV; a label that a spreadsheet would read as a formula is quoted."""
     text = plain_text(cell) if isinstance(cell, str) else cell
     return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text

@@ -1,7 +1,8 @@
-"""Points in time as logs write them: ISO 8601 (with or without zone), or numbers since some start.
+"""Parses points in time as logs write them: ISO 8601 (with or without zone), or numbers since some start.
 
-Where only their order counts, numbers need no unit; a log that mixes both, or leaves some out, is kept in the order of
-the file where it says nothing. As dates (`iso_time`), numbers are since 1970, and their size gives their unit.
+If only the order counts, numbers need no unit. In a log that mixes both forms or lacks some times, events without a
+readable time keep the order of the file. As dates (`iso_time`), numbers count from 1970, and their size gives their
+unit.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,12 +10,12 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 Event = TypeVar("Event")
-_UNITS = (1, 1e3, 1e6, 1e9)  # numbers in a second
-_FIRST = 1e8  # seconds: in 1973; a hundred times that is in 2286
+_UNITS = (1, 1e3, 1e6, 1e9)  # units per second
+_FIRST = 1e8  # seconds; the year 1973, and 100 times this value is the year 2286
 
 
 def seconds(time: str | float | None) -> float | None:
-    """A point in time as a number that orders it among others of the same log; None where it cannot be read.
+    """Returns a point in time as a number that orders it within its log, or None if it cannot be read.
 
     >>> seconds("2025-04-14T21:52:57.792Z") == seconds("2025-04-14 23:52:57.792+02:00")
     True
@@ -27,7 +28,7 @@ def seconds(time: str | float | None) -> float | None:
         return None
     try:
         number = float(time)
-        return number if abs(number) < float("inf") else None  # "nan" and "inf" order nothing
+        return number if abs(number) < float("inf") else None  # "nan" and "inf" have no place in an order
     except ValueError:
         pass
     try:
@@ -38,9 +39,9 @@ def seconds(time: str | float | None) -> float | None:
 
 
 def iso_time(time: str | None) -> str | None:
-    """Returns a point in time as ISO 8601 in UTC; as it stands where it cannot be read, or is none of a calendar.
+    """Returns a point in time as ISO 8601 in UTC, or the text unchanged if it cannot be read or is not a date.
 
-    Numbers are seconds, milliseconds, microseconds or nanoseconds: from 1973 to 2286 their sizes do not overlap.
+    Numbers are seconds, milliseconds, microseconds or nanoseconds; from 1973 to 2286 their ranges do not overlap.
 
     >>> iso_time("2025-04-14T21:52:57Z") == iso_time("1744667577") == iso_time("1744667577000000")
     True
@@ -59,7 +60,9 @@ def iso_time(time: str | None) -> str | None:
 
 
 def in_time_order(events: Sequence[Event], time_of: Callable[[Event], str | float | None]) -> list[Event]:
-    """The events by time; equal times keep their order, and an event without one stays behind the one before it.
+    """Sorts events by time.
+
+    Equal times keep their order, and an event without a time stays behind the event before it.
 
     >>> in_time_order(["2 b", "1 a", "? c", "1 d"], lambda event: event.split()[0])
     ['1 a', '? c', '1 d', '2 b']

@@ -1,10 +1,10 @@
-"""A page's request -> a batch: some events of one tab of one session, and their place in its order.
+"""Parses a page's request into a batch: some events of one tab of one session, and their position in its order.
 
     {"session_id": "5d…", "user_id": "a1…", "window_id": "9c…", "number": 3, "events": [{"type": 3, …}, …]}
 
-`number` counts the batches of a tab within a session from 0, without holes: by it a batch that is posted again is
-known, and what never came is missed (importers/rrweb/packings.py). The events are rrweb's, and nothing is read of them
-but that they are some. Ids may have any form: one that cannot name a file, or is no line of text, is hashed.
+`number` counts the batches of a tab within a session from 0, without holes. It identifies a batch that is posted again
+and reveals a batch that never came (importers/rrweb/packings.py). The events are rrweb's; only their types and times
+are checked. Ids may have any form: an id that is no valid file name, or not a line of text, is hashed.
 """
 
 import re
@@ -17,9 +17,9 @@ from msgspec import Meta, Raw
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import replace_lone_surrogates
 
-_FILE_NAME = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")  # also where a file system ignores case
+_FILE_NAME = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")  # also valid if a file system ignores case
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
-_LATEST_MS = 8.64e15  # the last moment that a browser's Date can hold
+_LATEST_MS = 8.64e15  # the last moment that a browser's Date can represent
 
 
 class _Posted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,14 +36,15 @@ class _Event(msgspec.Struct):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """A batch that fits.
+    """A valid batch.
 
     Attributes:
-        file_name: Of the session's file, without its ending: small letters, digits, `-` and `_` alone.
-        key: Which batch of its session it is: its window, and its number there.
-        head: The first line of a session's file, which says whose session it is as an event that the importer reads.
-        line: What is written of it.
-        digest: Of its events, to distinguish a repeated batch from another of the same number.
+        file_name: Name of the session's file, without its ending: only small letters, digits, `-` and `_`.
+        key: The window of the batch and its number in the window, which identify the batch in its session.
+        head: The first line of a session's file. It has the ids of session and user as an event that the importer
+            reads.
+        line: The line to write for the batch.
+        digest: Digest of the events, which distinguishes a repeated batch from another batch of the same number.
     """
 
     file_name: str
@@ -54,13 +55,13 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def read_batch(body: bytes) -> Batch:
-    """Reads the batch in a request.
+    """Parses the batch in a request.
 
     Raises:
-        BadSession: It is none, and why.
+        BadSession: The request holds no valid batch; the message says why.
     """
     try:
-        body.decode()  # what stands in the events is not looked at below
+        body.decode()  # rejects invalid UTF-8 in the events, which are not decoded below
         body = replace_lone_surrogates(body)
         posted = msgspec.json.decode(body, type=_Posted)
         events = msgspec.json.decode(posted.events, type=list[_Event])
@@ -83,7 +84,7 @@ def read_batch(body: bytes) -> Batch:
 
 
 def get_file_name(session_id: str) -> str:
-    """Returns the name of a session's file, without its ending.
+    """Returns the name of a session's file without its ending.
 
     >>> get_file_name("s-17"), get_file_name("ORD-7F3A")
     ('s-17', '8c68064c2d78c95ee2393dca02e445e8')
@@ -96,7 +97,7 @@ def _fitting(value: str, form: re.Pattern[str]) -> str:
 
 
 def read_ids(line: bytes) -> tuple[str, str]:
-    """Returns the ids of session and user in the first line of a session's file; ("", "") where it is none."""
+    """Returns the ids of session and user from the first line of a session's file, or ("", "") if it has none."""
     try:
         payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
         return str(payload["session_id"]), str(payload["user_id"])

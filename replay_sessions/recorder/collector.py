@@ -1,16 +1,16 @@
-"""The collector over HTTP: who may post, how much, and what is answered.
+"""The collector over HTTP, which decides who may post and how much.
 
     POST /TOKEN/batches      a batch (batches.py)          200 {"new": true}, once it is on the disk
     GET  /TOKEN/recorder.js  rrweb's recorder and the snippet
 
-Statuses of a refusal, each with {"error": …}: 400 no batch, 403 a wrong token, 408 too slow, 409 the number of another
-batch, 413 too long, 503 too much at once, 507 the disk is full. After 408, 5xx, or no answer, a batch may be posted
+A refusal is {"error": …} with a status: 400 no batch, 403 a wrong token, 408 too slow, 409 another batch has the
+number, 413 too long, 503 too much at once, 507 the disk is full. After 408, 5xx, or no answer, a batch may be posted
 again; it is never written twice.
 
-The token stands in the path, since a page that is closed can still send a beacon, and a beacon has no headers of its
-own. Every page with the snippet holds it: it keeps others from filling the disk, and is no secret from shoppers. So
-nothing can be read with it but the recorder. Any page may read the answers (`Access-Control-Allow-Origin`), which tell
-nothing, because a shop and its collector may have different origins.
+The token is in the path because a closing page can only send a beacon, and a beacon cannot have custom headers. Every
+page with the snippet contains the token, so it is no secret from shoppers. It keeps others from filling the disk, and
+only the recorder can be read with it. A shop and its collector may have different origins, so any page may read the
+answers (`Access-Control-Allow-Origin`), which contain no data.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ MOST_BATCH_BYTES = 16 << 20
 _SLOWEST_S = 60  # for a whole request
 _MOST_AT_ONCE_BYTES = 256 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_CACHE_CONTROL = "private, max-age=3600, stale-if-error=604800"  # pages go on recording while the collector is away
+_CACHE_CONTROL = "private, max-age=3600, stale-if-error=604800"  # pages keep recording while the collector is down
 _HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Cache-Control": "no-store",
@@ -51,12 +51,12 @@ _STATUS: dict[type[Exception], int] = {BadSession: 400, OtherEvents: 409, Sessio
 
 
 class Collector:
-    """Takes batches into a journal.
+    """Appends posted batches to a journal.
 
     Args:
-        token: What each request must carry.
-        most_bytes: The longest request.
-        script: The recorder, as pages load it.
+        token: The token that each request must have.
+        most_bytes: The longest accepted request.
+        script: The recorder that pages load.
     """
 
     def __init__(self, journal: Journal, token: str, *, script: bytes, most_bytes: int = MOST_BATCH_BYTES) -> None:
@@ -65,7 +65,7 @@ class Collector:
         self._most_bytes = most_bytes
         self._script = script
         self._refused: Counter[int] = Counter()  # requests, by status
-        self._held_bytes = 0  # of requests that are being taken
+        self._held_bytes = 0  # of requests in progress
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -75,7 +75,7 @@ class Collector:
         ]
 
     def _checked(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Returns the endpoint that asks for the token first."""
+        """Wraps an endpoint so that it checks the token first."""
 
         async def endpoint(request: Request) -> Response:
             if not hmac.compare_digest(request.path_params["token"].encode(), self._token):
@@ -107,7 +107,7 @@ class Collector:
         except TimeoutError as error:
             raise HTTPException(408, f"it took longer than {_SLOWEST_S} seconds: post it again") from error
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client has gone
         except (BadSession, OtherEvents, SessionFull) as error:
             raise HTTPException(_STATUS[type(error)], str(error)) from error
         except WriteFailed as error:
@@ -120,20 +120,20 @@ class Collector:
         return JSONResponse({"new": is_new}, headers=_HEADERS)
 
     async def refusal(self, request: Request, error: Exception) -> Response:
-        """Answers a request that is refused, or that leads nowhere."""
+        """Answers a request that is refused or has no route."""
         assert isinstance(error, HTTPException)
         self._refused[error.status_code] += 1
         count = self._refused[error.status_code]
-        if not count & (count - 1):  # at 1, 2, 4, 8 …: a log that anybody can fill is of no use
+        if not count & (count - 1):  # only at 1, 2, 4, 8 …, because anybody can cause these lines
             logger.warning("refused (%d), %d times so far: %s", error.status_code, count, error.detail)
         answer = json.dumps({"error": error.detail}).encode()
-        # The rest of the request is not read.
+        # The connection is closed because the rest of the request is not read.
         return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")
 
 
 def collector_server(
     journal: Journal, token: str, *, script: bytes, host: str, port: int, most_bytes: int = MOST_BATCH_BYTES
 ) -> Server:
-    """Builds a server that does nothing but collect."""
+    """Builds a server that only collects."""
     collector = Collector(journal, token, script=script, most_bytes=most_bytes)
     return Server(Starlette(routes=collector.routes, exception_handlers={HTTPException: collector.refusal}), host, port)

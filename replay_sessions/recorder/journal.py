@@ -1,8 +1,8 @@
-"""Batches of many sessions at once -> their files, on the disk before they are acknowledged.
+"""Writes the batches of many sessions to their files, on the disk before they are acknowledged.
 
     append(batch) ─► a thread ─► one write, one fsync ─► Future is set
 
-A session is written by one thread at a time. Several sessions wait for the disk together: a file system syncs many
+One thread at a time writes to a session. Several sessions wait for the disk together, because a file system syncs many
 files in nearly the time of one.
 """
 
@@ -21,30 +21,32 @@ from replay_sessions.recorder.batches import Batch
 from replay_sessions.recorder.session_file import SessionFile
 
 ENDING = ".jsonl"
-_THREADS = 32  # they wait for the disk
+_THREADS = 32  # they mostly wait for the disk
 _MAX_OPEN_SESSIONS = 4_096
 _PRIVATE = 0o700
 _TOKEN_FILE = ".token"
 
 
 class Journal:
-    """A folder of sessions, of one process alone; a context manager, whose end waits for what was appended.
+    """A folder of session files that one process writes to.
+
+    As a context manager, it waits at its end until all appended batches are written.
 
     Attributes:
-        taken: How many batches were written.
+        taken: Number of batches written.
 
     Raises:
         BadConfig: Another process writes there.
-        WriteFailed: The folder cannot be made.
+        WriteFailed: The folder cannot be created.
     """
 
     def __init__(self, folder: Path, *, most_session_bytes: int = LONGEST_SESSION_BYTES) -> None:
         self.folder = folder
         self.taken = 0
-        # Read again should a session go on that has made way; its size tells a file that others have written to.
+        # A session that has left the cache is read again. SessionFile notices foreign writes by the file's size.
         self._file = lru_cache(_MAX_OPEN_SESSIONS)(lambda name: SessionFile(self.path(name), most_session_bytes))
         self._guard = threading.Lock()
-        self._locks = [threading.Lock() for _ in range(_THREADS)]  # each of many sessions
+        self._locks = [threading.Lock() for _ in range(_THREADS)]  # each for many sessions
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="journal")
         with writing(folder):
             folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -63,7 +65,10 @@ class Journal:
         return self.folder / f"{file_name}{ENDING}"
 
     def token(self) -> str:
-        """Returns the token of the folder, drawn once: pages with the snippet go on working when it is opened again."""
+        """Returns the token of the folder.
+
+        It is drawn once, so that pages with the snippet still work after a restart.
+        """
         path = self.folder / _TOKEN_FILE
         if path.is_file():
             return path.read_text(encoding="ascii").strip()
@@ -73,16 +78,16 @@ class Journal:
         return token
 
     def summary(self) -> str:
-        """Returns one line about what was written."""
+        """Returns one line about the batches written."""
         count = f"{self.taken:,} batch{'' if self.taken == 1 else 'es'} taken"
         return f"{count}, all on the disk in {self.folder}; the same command goes on"
 
     def append(self, batch: Batch) -> "Future[bool]":
-        """Writes a batch.
+        """Writes a batch in a thread.
 
         Returns:
-            Done once it is on the disk: True where it is new, False where it had come before. Its exception is
-            WriteFailed, or says why it cannot be taken.
+            A future that is done once the batch is on the disk: True if the batch is new, False if it was written
+            before. Its exception is WriteFailed, or an error that says why the batch is rejected.
         """
         return self._pool.submit(self._write, batch)
 

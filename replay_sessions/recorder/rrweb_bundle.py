@@ -1,7 +1,7 @@
-"""rrweb's own recorder, one script of 77 kB: fetched by npm at first use and kept in the user's cache.
+"""rrweb's own recorder, a script of 77 kB, which npm fetches at first use into the user's cache.
 
-It is other people's work (the npm package @rrweb/record, MIT licence) and no part of this project. Which one is said
-here, with the digest of the package, so that everybody records with the same.
+It is the npm package @rrweb/record (MIT licence) and no part of this project. The version and the digest of the package
+are fixed here, so that everybody records with the same script.
 """
 
 import hashlib
@@ -21,26 +21,26 @@ PACKAGE = "@rrweb/record@2.1.6"
 _SHA512 = "dHOrWa97l3C+BBsUd+zgLtErTZavzudJunu1HN2bV6WhTBLGk7z8BY1fWw0QerYK7qJJyrBE9D6XHcISVdVGQQ=="
 _FILE = "package/umd/record.min.js"
 _LONGEST_S = 300
-_OURS = ("recorder.js", "questions.js")  # ids, masks, queue, sending; consent, why, persona
+_OURS = ("recorder.js", "questions.js")  # ids, masks, queue, sending; consent, questions, persona
 
 
 def recorder_path() -> Path:
-    """Returns where the script lies, or will lie: under $SHOP_R1_CACHE, else in the user's cache folder."""
+    """Returns the path of the script, which may not exist yet: under $SHOP_R1_CACHE, or in the user's cache folder."""
     return cache_folder() / f"{PACKAGE.replace('/', '-').lstrip('@')}.js"
 
 
 def recorder_script() -> bytes:
-    """Returns what the pages of a shop load: rrweb's recorder, which is fetched the first time, then our scripts."""
+    """Returns the script that a shop's pages load: rrweb's recorder, fetched at first use, and our scripts."""
     ours = [(files("replay_sessions.recorder.snippet") / name).read_bytes() for name in _OURS]
     return b"\n;\n".join([fetch_recorder(), *ours])
 
 
 def fetch_recorder() -> bytes:
-    """Returns rrweb's recorder, which is fetched the first time.
+    """Returns rrweb's recorder, which is fetched at first use.
 
     Raises:
-        MissingExtra: It is not there, and neither is npm.
-        ImportFailed: npm brought nothing, or something else.
+        MissingExtra: Neither the recorder nor npm is installed.
+        ImportFailed: npm failed, or brought another package.
     """
     path = recorder_path()
     if path.is_file():
@@ -65,10 +65,10 @@ def fetch_recorder() -> bytes:
 
 
 def _unpacked(package: bytes) -> bytes:
-    """Returns the script in the package.
+    """Returns the script from the package.
 
     Raises:
-        ImportFailed: It is not the package that was meant.
+        ImportFailed: The digest of the package is wrong.
     """
     if hashlib.sha512(package).digest() != b64decode(_SHA512):
         raise ImportFailed(
@@ -76,5 +76,5 @@ def _unpacked(package: bytes) -> bytes:
         )
     with tarfile.open(fileobj=io.BytesIO(package)) as files:
         script = files.extractfile(_FILE)
-        assert script is not None  # the digest says what is in the package
+        assert script is not None  # guaranteed by the digest
         return script.read()

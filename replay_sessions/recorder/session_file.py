@@ -1,9 +1,10 @@
-"""The file of one session: lines that are only ever appended, each a batch, none of them twice.
+"""The append-only file of one session; each line is a batch, and no batch is written twice.
 
-    {"window_id": "9c…", "data": [who it is]}
+    {"window_id": "9c…", "data": [ids of session and user]}
     {"window_id": "9c…", "number": 0, "data": [event, …]}
 
-A kill may cut off the last line. It was not acknowledged then, so it is taken away when the file is opened again.
+A kill may cut off the last line. Such a batch was not acknowledged, so the line is removed when the file is opened
+again.
 """
 
 import contextlib
@@ -18,17 +19,17 @@ from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.recorder.batches import Batch, compute_digest
 
-_PRIVATE = 0o600  # what people did is nobody else's
+_PRIVATE = 0o600  # only the owner may read recordings of people
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _UNREAD = -1
 
 
 class OtherEvents(ShopR1Error):
-    """A batch of a number that another batch has."""
+    """A batch with the number of another batch but other events."""
 
 
 class SessionFull(ShopR1Error):
-    """A session that would grow longer than an import reads."""
+    """A session that would become longer than an import can read."""
 
 
 class _Line(msgspec.Struct):
@@ -38,10 +39,11 @@ class _Line(msgspec.Struct):
 
 
 class SessionFile:
-    """Appends to one file; not for two threads at once.
+    """An append-only session file; not thread-safe.
 
     Args:
-        most_bytes: How long the file may grow.
+        path: The file.
+        most_bytes: The largest size of the file.
     """
 
     def __init__(self, path: Path, most_bytes: int) -> None:
@@ -54,12 +56,12 @@ class SessionFile:
         """Writes a batch and waits until it is on the disk.
 
         Returns:
-            Whether it is new.
+            Whether the batch is new.
 
         Raises:
-            OtherEvents: Its number is that of another batch.
-            SessionFull: The session is as long as it may be.
-            WriteFailed: The system refused; what was written of it is taken away.
+            OtherEvents: Another batch has its number.
+            SessionFull: The session has reached its limit.
+            WriteFailed: The system refused; a part that was written is removed.
         """
         with writing(self._path), self._opened() as file:
             digest = self._digests.get(batch.key)
@@ -77,34 +79,34 @@ class SessionFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """Opens the file and reads its batches."""
+        """Opens the file, and reads its batches if it has changed since the last call."""
         file = os.open(self._path, _FLAGS, _PRIVATE)
         try:
-            if os.fstat(file).st_size != self._size:  # not read yet, or somebody has moved it away
+            if os.fstat(file).st_size != self._size:  # not read yet, or changed by another program
                 self._read(file)
             yield file
         finally:
             os.close(file)
 
     def _read(self, file: int) -> None:
-        """Reads which batches are in the file, and cuts off an incomplete last line."""
+        """Reads the keys and digests of the file's batches, and cuts off an incomplete last line."""
         with open(file, "rb", closefd=False) as lines:
             content = lines.read()
         end = content.rfind(b"\n") + 1
         if end < len(content):
             os.ftruncate(file, end)
-        os.fsync(file)  # a batch that is here is acknowledged when it comes again
+        os.fsync(file)  # a batch in the file is acknowledged when it is posted again
         sync_folder(self._path.parent)
         self._digests = {}
         for text in content[:end].split(b"\n"):
-            with contextlib.suppress(ValueError):  # somebody else's line; the import will report it
+            with contextlib.suppress(ValueError):  # a line of another program; the import will report it
                 line = msgspec.json.decode(text, type=_Line)
                 if line.number is not None:
                     self._digests[line.window_id, line.number] = compute_digest(bytes(line.data))
         self._size = end
 
     def _write(self, file: int, content: bytes) -> None:
-        """Writes all of it, or nothing."""
+        """Writes all of the content, or nothing."""
         before = self._size
         try:
             rest = memoryview(content)
@@ -114,7 +116,7 @@ class SessionFile:
             if not before:
                 sync_folder(self._path.parent)
         except OSError:
-            self._size = _UNREAD  # what became of it is looked up, next time
+            self._size = _UNREAD  # the next call reads the file again
             with contextlib.suppress(OSError):
                 os.ftruncate(file, before)
             raise

@@ -1,4 +1,4 @@
-"""Stores: sessions on disk, written whole or not at all, read by id, by split or as a stream."""
+"""Stores of sessions on disk, written completely or not at all, and read by id, by split or as a stream."""
 
 from replay_sessions.store.reader import SessionStore
 from replay_sessions.store.writer import StoreWriter

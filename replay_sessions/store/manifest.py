@@ -1,11 +1,11 @@
-"""The manifest and the index of a store: all that is on disk apart from the pages.
+"""The manifest and the index of a store, which hold everything except the sessions themselves.
 
-    STORE/manifest.json            what the store holds and where it came from; written last
-    STORE/index.parquet            one row per session: ids, split, length, where its row group lies
+    STORE/manifest.json            content and origin of the store; written last
+    STORE/index.parquet            one row per session: ids, split, length, and the position of its row group
     STORE/shards/1f0c….parquet     sessions, one row group each (shards.py); the name is the digest of the file
-    STORE/rejected.jsonl           what could not be taken in, and why; only where there was any
+    STORE/rejected.jsonl           the records that could not be imported, with reasons; only if there are any
 
-`reader.py` reads them, `writer.py` writes them; docs/store_format.md is for those who read them with other tools.
+`reader.py` reads these files and `writer.py` writes them. docs/store_format.md describes them for other tools.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,17 +26,18 @@ MANIFEST_FILE = "manifest.json"
 INDEX_FILE = "index.parquet"
 REJECTED_FILE = "rejected.jsonl"
 SHARD_FOLDER = "shards"
-MOST_UNPACKED_BYTES, MOST_TIMES_PACKED = 1 << 30, 1000  # beyond both, a parquet file is made to fill the memory
+MOST_UNPACKED_BYTES, MOST_TIMES_PACKED = 1 << 30, 1000  # a parquet file beyond both is made to fill the memory
 REMEDY = "copy the whole store again or write it anew"
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}\\Z")]
 
 
 class Shard(Config):
-    """A file of sessions, named by its content: two stores share a file name only where the content is equal.
+    """A file of sessions, named by its content: two stores share a file name only if the content is equal.
 
     Attributes:
-        digest: Of the whole file (BLAKE2b, 32 hex digits); anything else is refused, such as a path out of the store.
-        size_bytes: Tells a truncated copy before anything is read.
+        digest: Digest of the whole file (BLAKE2b, 32 hex digits). Any other value is rejected, such as a path that
+            leads out of the store.
+        size_bytes: Size of the file, which reveals a truncated copy before the file is read.
     """
 
     digest: Digest
@@ -44,12 +45,17 @@ class Shard(Config):
 
     @property
     def file(self) -> str:
-        """Where it lies in the store's folder."""
+        """The path of the file relative to the store's folder."""
         return f"{SHARD_FOLDER}/{self.digest}.parquet"
 
 
 class Rejected(Config):
-    """A record that could not be taken in: where it stood and why."""
+    """A record that could not be imported.
+
+    Attributes:
+        where: Position of the record in its source.
+        reason: Reason for the rejection.
+    """
 
     where: str
     reason: str
@@ -59,14 +65,14 @@ class Manifest(Config):
     """The contents and the origin of a store.
 
     Attributes:
-        fingerprint: Hash over every session's content and split, whatever the order and the shards.
-        source: What wrote the store: an importer's or a generator's name.
-        unsubmitted: How many of its typed texts are not known to be submitted (OPeRA's `input`).
-        options: How it was written (mapping, seed, page offset ...), as text.
-        rejected: How many records could not be taken in; `rejected.jsonl` lists them.
-        left_out_steps: Logged events that are no action of the schema, by their type, the most frequent first.
-        trimmed_texts: How many typed texts lost the blanks at their ends.
-        warnings: What the importer found doubtful.
+        fingerprint: Hash over the content and split of all sessions; independent of their order and of the shards.
+        source: Name of the importer or generator that wrote the store.
+        unsubmitted: Number of typed texts that are not known to be submitted (OPeRA's `input`).
+        options: Options of the import or generation (mapping, seed, page offset ...), as text.
+        rejected: Number of records that could not be imported; `rejected.jsonl` lists them.
+        left_out_steps: Numbers of logged events that are no action of the schema, by type, the most frequent first.
+        trimmed_texts: Number of typed texts that lost the blanks at their ends.
+        warnings: Doubts of the importer about the data.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -88,17 +94,17 @@ class Manifest(Config):
 
     @property
     def typing(self) -> Typing:
-        """The words for typing that prompts, replies and the strict parser of this store use."""
+        """The types of typed texts that prompts, replies and the strict parser of this store use."""
         if not self.unsubmitted:
             return "type_and_submit"
         return "input" if self.unsubmitted == self.action_counts["type_and_submit"] else "both"
 
 
 class IndexRow(msgspec.Struct, frozen=True):
-    """Where a session lies, and what choosing sessions and steps needs to know of it.
+    """The position of a session, and the values by which sessions and steps are selected.
 
     Attributes:
-        inferred: Which of its steps the import inferred, counted from 0.
+        inferred: Indices of the steps that the import inferred, counted from 0.
     """
 
     session_id: str
@@ -113,7 +119,8 @@ class IndexRow(msgspec.Struct, frozen=True):
 
 
 def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:
-    """
+    """Formats counts for people.
+
     >>> format_counts({"click": 1200, "terminate": 30})
     '1,200 click, 30 terminate'
     """
@@ -134,7 +141,7 @@ def write_index(folder: Path, rows: list[IndexRow]) -> None:
 
 
 def check_unpacked(file: pq.ParquetFile, path: Path) -> None:
-    """Raises pa.ArrowInvalid where a file of other people would unpack to gigabytes."""
+    """Raises pa.ArrowInvalid if a file, possibly a stranger's, would unpack to gigabytes."""
     groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
     unpacked = sum(group.total_byte_size for group in groups)
     if unpacked > max(MOST_UNPACKED_BYTES, MOST_TIMES_PACKED * path.stat().st_size):
@@ -142,13 +149,13 @@ def check_unpacked(file: pq.ParquetFile, path: Path) -> None:
 
 
 def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
-    """Reads the index, in storage order.
+    """Reads the index of a store, in storage order.
 
     Raises:
-        BadSession: It cannot be read or does not belong to the manifest.
+        BadSession: The index cannot be read or does not belong to the manifest.
     """
     try:
-        # Not `read_table`: it is for data sets of many files, and where pandas is installed it imports that.
+        # `read_table` is for data sets of many files, and imports pandas if it is installed.
         with pq.ParquetFile(folder / INDEX_FILE, page_checksum_verification=True) as file:
             check_unpacked(file, folder / INDEX_FILE)
             rows = msgspec.convert(file.read().to_pylist(), list[IndexRow])
@@ -163,7 +170,7 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
 
 
 class _Version(msgspec.Struct):
-    """Of a manifest of any version."""
+    """The schema version of a manifest, which every version of the format has."""
 
     schema_version: int
 
@@ -172,8 +179,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads the manifest of a store.
 
     Raises:
-        StoreNotFound: There is none.
-        BadSession: It cannot be read, or another version of the schema wrote it.
+        StoreNotFound: The folder has no manifest.
+        BadSession: The manifest cannot be read or has another schema version.
     """
     try:
         content = (folder / MANIFEST_FILE).read_bytes()

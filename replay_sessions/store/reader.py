@@ -1,14 +1,14 @@
-"""A store of sessions, read by id, by split or as a stream.
+"""Reads a store of sessions by id, by split or as a stream.
 
     store = SessionStore.open("demo")            # the embedded demo shop, generated on first use
     store = SessionStore.open("stores/mine")     # a folder that StoreWriter or an importer wrote
     for session in store.sessions("train"): ...
-    store[0], store["visit-17"]                  # by number or id; len(store), and `for session in store` too
+    store[0], store["visit-17"]                  # by number or id; len(store) and `for session in store` work, too
     store.to_pandas()                            # a row for each step
 
-Opening reads the manifest and the index; pages are read one session (or a few megabytes of them) at a time, and each
-session is compared with its digest in the index, from which the fingerprint is computed. Reading a store that was
-replaced while open raises an error or keeps to the former one.
+Opening a store reads the manifest and the index. Pages are read one session (or a few megabytes of sessions) at a time.
+Each session is compared with its digest in the index, from which the fingerprint is computed. If a store is replaced
+while it is open, reading raises an error or continues with the old store.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,18 +38,18 @@ from replay_sessions.store.splits import SPLITS
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
-# Stores that are opened by a name instead of a path -> what gives their path, imported on use: it needs this module.
+# Stores that are opened by a name -> the function that returns their path, imported on use because it imports this one.
 BUILT_IN_STORES = {"demo": "replay_sessions.demo_shop.visits:demo_store_path"}
 
 
 class SessionStore:
-    """Reads a store; make one with `SessionStore.open`.
+    """A reader of a store; create it with `SessionStore.open`.
 
     Attributes:
         path: The store's folder.
-        manifest: What it holds and where it came from.
-        fingerprint: Hash over every session's content and split.
-        typing: The words for typing in its log: `type_and_submit`, `input` (OPeRA), or both.
+        manifest: Content and origin of the store.
+        fingerprint: Hash over the content and split of all sessions.
+        typing: The types of typed texts in its log: `type_and_submit`, `input` (OPeRA), or both.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,19 +68,19 @@ class SessionStore:
         """Opens a store by its path or by a name in BUILT_IN_STORES, such as "demo".
 
         Raises:
-            StoreNotFound: No store there.
-            BadSession: It is damaged or of another schema version.
-            BadConfig: Its name is no text.
+            StoreNotFound: The path has no store.
+            BadSession: The store is damaged or has another schema version.
+            BadConfig: The path is not valid text.
         """
         path = cls.find(path_or_name)
         return cls(resolve_name(BUILT_IN_STORES[str(path_or_name)])() if path is None else path)
 
     @staticmethod
     def find(path_or_name: str | Path) -> Path | None:
-        """Returns where a store lies; None for one in BUILT_IN_STORES, which may have to be made.
+        """Returns the path of a store, or None for a name in BUILT_IN_STORES, whose store may not exist yet.
 
         Raises:
-            StoreNotFound, BadConfig: As `open`.
+            StoreNotFound, BadConfig: As in `open`.
         """
         if str(path_or_name) in BUILT_IN_STORES:
             return None
@@ -109,15 +109,15 @@ class SessionStore:
         return f"SessionStore('{self.path}', {len(self)} sessions)"
 
     def __reduce__(self) -> tuple[Callable[[Path, str], Self], tuple[Path, str]]:
-        # Open files do not travel to other processes.
+        # Open files cannot be pickled.
         return type(self).reopen, (self.path, self.fingerprint)
 
     @classmethod
     def reopen(cls, path: Path, fingerprint: str) -> Self:
-        """Opens a store again that was open elsewhere.
+        """Opens a store again, for example in another process, and checks that it is the same store.
 
         Raises:
-            BadSession: Another store stands there now.
+            BadSession: The folder now holds another store.
         """
         store = cls(path)
         if store.fingerprint != fingerprint:
@@ -125,7 +125,7 @@ class SessionStore:
         return store
 
     def describe(self) -> dict[str, Any]:
-        """Returns the values that identify the store, as JSON."""
+        """Returns the values that identify the store, as JSON values."""
         return {
             "name": self.path.name,
             "fingerprint": self.fingerprint,
@@ -146,14 +146,14 @@ class SessionStore:
         return self._row(session_id).steps
 
     def inferred_steps(self, session_id: str) -> tuple[int, ...]:
-        """Returns which steps of a session the import inferred, counted from 0."""
+        """Returns the indices of the steps that the import inferred, counted from 0."""
         return self._row(session_id).inferred
 
     def session(self, session_id: str) -> Session:
         """Reads one session.
 
         Raises:
-            BadSession: It cannot be read, or is not what was written.
+            BadSession: The session cannot be read or has changed since it was written.
         """
         return next(self._read([self._row(session_id)]))
 
@@ -171,10 +171,10 @@ class SessionStore:
             yield from self._read(batch)
 
     def check_content(self) -> None:
-        """Reads every session, so that what is printed with the fingerprint is what it was computed from.
+        """Reads every session and compares it with its digest, so that the fingerprint is known to be right.
 
         Raises:
-            BadSession: A session is not what was written.
+            BadSession: A session has changed since it was written.
         """
         for _ in self.sessions():
             pass
@@ -192,7 +192,7 @@ class SessionStore:
         return pandas.DataFrame(rows).drop(columns="action", errors="ignore")
 
     def index(self) -> list[IndexRow]:
-        """Returns the row of each session, in storage order, without reading any session."""
+        """Returns the index row of each session, in storage order, without reading any session."""
         return list(self._rows.values())
 
     def _select(self, split: Split | Literal["all"]) -> list[IndexRow]:
@@ -210,7 +210,7 @@ class SessionStore:
             raise StoreNotFound(f"no session {session_id!r} in store '{self.path}'. {hint}") from None
 
     def _read(self, rows: list[IndexRow]) -> Iterator[Session]:
-        """Reads sessions of one shard, and checks that they are those that the index promised."""
+        """Reads sessions of one shard and checks that they are the sessions of the index rows."""
         sessions = self._shard(rows[0].shard).read([row.row_group for row in rows])
         for row, (session, digest) in zip(rows, sessions, strict=True):
             inferred = tuple(index for index, step in enumerate(session.steps) if step.is_inferred)
@@ -230,7 +230,7 @@ class SessionStore:
 
 
 class ShardReader:
-    """Reads sessions of one shard by row group; pages' checksums are verified."""
+    """A reader of one shard, which reads sessions by row group and verifies the checksums of parquet pages."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -240,7 +240,7 @@ class ShardReader:
             raise self._damaged(error) from error
 
     def read(self, row_groups: list[int]) -> Iterator[tuple[Session, bytes]]:
-        """Yields sessions with the digest of their content."""
+        """Yields the sessions with the digests of their content."""
         try:
             for number in row_groups:
                 self._check_unpacked(number)
@@ -255,7 +255,10 @@ class ShardReader:
             raise self._damaged(error) from error
 
     def _check_unpacked(self, number: int) -> None:
-        """A file of kilobytes may unpack to gigabytes, and with a dictionary to more than it says."""
+        """Raises ValueError if a session is too large.
+
+        A file of kilobytes may unpack to gigabytes, and with a dictionary even to more than its metadata says.
+        """
         group = self._parquet.metadata.row_group(number)
         columns = [group.column(index) for index in range(group.num_columns)]
         if group.total_byte_size > MOST_SESSION_BYTES or any(column.has_dictionary_page for column in columns):

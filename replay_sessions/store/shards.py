@@ -1,8 +1,8 @@
-"""A shard: a parquet file of sessions, one row group each, so that any one of them is read alone.
+"""Writes shards: parquet files with one row group per session, so that each session can be read alone.
 
-Columns: `session_id`, `session` (the session as JSON, its pages left empty), `pages` (list of text). Everything but the
-pages is small, and JSON through msgspec checks each field strictly when it is read; the pages, nearly all of the bytes,
-stand together so that neighbouring pages, which are nearly equal, compress against each other. `reader.py` reads them.
+Columns: `session_id`, `session` (the session as JSON, with empty pages), `pages` (list of text). JSON is used for
+everything except the pages, because it is small and msgspec checks each field strictly. The pages make up nearly all
+bytes; they are stored together because neighbouring pages are nearly equal and compress well. `reader.py` reads them.
 """
 
 import hashlib
@@ -20,19 +20,20 @@ from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Shard
 
 _SCHEMA = pa.schema({"session_id": pa.string(), "session": pa.string(), "pages": pa.list_(pa.string())})
-# One page of the file holds a whole session: zstd finds repetitions only inside it.
+# One page of the file holds a whole session, because zstd only finds repetitions inside a page.
 _FILE_PAGE_BYTES = 32 << 20
 MOST_SESSION_BYTES = 1 << 30  # unpacked
 
 
 class ShardWriter:
-    """Writes one shard into a folder, under a passing name until it is finished.
+    """Writes one shard into a folder, under a temporary name until it is finished.
 
     Attributes:
-        sessions, characters: How many it has so far, and how many characters their pages have.
+        sessions: Number of sessions written so far.
+        characters: Number of characters of their pages.
 
     Raises:
-        WriteFailed: The system refused to write, now or later.
+        WriteFailed: The system refused to write, here or in a later call.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +55,7 @@ class ShardWriter:
             )
 
     def write(self, session: Session) -> None:
-        """Adds a session as a row group of its own."""
+        """Adds a session as a separate row group."""
         record, pages = _split_pages(session)
         columns = {"session_id": [session.session_id], "session": [record.decode()], "pages": [pages]}
         with writing(self._path):
@@ -63,7 +64,7 @@ class ShardWriter:
         self.characters += sum(map(len, pages))
 
     def finish(self) -> Shard:
-        """Ends the file and gives it the name that follows from its content."""
+        """Closes the file and renames it to the digest of its content."""
         with writing(self._path):
             self._parquet.close()
             self._file.close()
@@ -72,25 +73,25 @@ class ShardWriter:
         return shard
 
     def discard(self) -> None:
-        """Closes the file, whatever became of it."""
-        self._parquet.is_open = False  # or it would be ended, which a full disk refuses, when the object goes
+        """Closes the file without finishing it."""
+        self._parquet.is_open = False  # otherwise the destructor would finish the file, which fails on a full disk
         with suppress(OSError):
             self._file.close()
 
 
 def _file_digest(path: Path) -> str:
-    """Returns 32 hex digits that change with any byte of a file."""
+    """Returns the digest of a file as 32 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def compute_session_digest(session: Session) -> bytes:
-    """Returns 16 bytes that change with any content of the session."""
+    """Returns the digest of a session's content (16 bytes)."""
     return compute_digest(*_split_pages(session))
 
 
 def compute_digest(record: bytes, pages: list[str]) -> bytes:
-    """Returns the digest of a session as a shard holds it: its JSON without pages, and its pages."""
+    """Returns the digest of a session in the form of a shard: its JSON without pages, and its pages."""
     digest = blake2b(record, digest_size=16)
     for page in pages:
         encoded = page.encode()

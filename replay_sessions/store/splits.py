@@ -1,8 +1,8 @@
 """Assigns each session to train, validation or test.
 
-A session's split comes from a stable hash that depends on the user's (or session's) id and the salt alone, or from its
-date: not on order, process, platform or the other sessions. So a store that grows keeps everyone where they were, and
-parallel imports need not agree on anything.
+A session's split depends either on a stable hash of the user's (or session's) id and the salt, or on the session's
+date. It does not depend on order, process, platform or the other sessions. A store that grows thus keeps every session
+in its split, and parallel imports need no coordination.
 """
 
 from datetime import date
@@ -18,15 +18,16 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class SplitPlan(Config):
-    """A plan by which sessions are split.
+    """A plan for splitting sessions.
 
     Attributes:
-        by: "user" keeps all of a person's sessions on one side; "official" keeps what the publisher chose; "date" puts
-            sessions that begin on `test_from` or later into test, whoever's they are.
-        validation: Share of users (or sessions) for validation, by "date" of the users before; not used by "official".
+        by: "user" puts all sessions of a user into one split. "official" keeps the publisher's splits. "date" puts
+            sessions that begin on `test_from` or later into test, regardless of the user.
+        validation: Share of users (or sessions) for validation, with "date" of the users before `test_from`; not used
+            by "official".
         test: Share of users (or sessions) for test; not used by "official" and "date".
-        salt: Another salt gives another draw.
-        test_from: The first day of test; only by "date".
+        salt: Text that is hashed with the id; another salt gives another draw.
+        test_from: The first day of test; only used by "date".
     """
 
     by: SplitBy = "user"
@@ -51,7 +52,7 @@ def assign_split(session: Session, plan: SplitPlan) -> Split:
     """Returns the split of a session under a plan.
 
     Raises:
-        BadSession: The plan is "official" and the session names no split, or "date" and it has no date.
+        BadSession: The plan is "official" and the session has no official split, or it is "date" and it has no date.
     """
     if plan.by == "official":
         if session.official_split is None:

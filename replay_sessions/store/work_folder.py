@@ -1,11 +1,11 @@
-"""A folder written whole or not at all: a temporary folder beside the target takes its name at the end.
+"""Writes a folder completely or not at all: a temporary folder beside the target is renamed to the target at the end.
 
-    TARGET                    the old folder, until the new one is whole and on the disk
-    .TARGET.writing-ab12cd34  removed at the end; a killed process leaves it, and the target as it was
-      new                     the folder to be
-      former                  the old folder, when it has made way
+    TARGET                    the old folder, until the new one is complete and on the disk
+    .TARGET.writing-ab12cd34  deleted at the end; after a kill it remains, and the target is unchanged
+      new                     the new folder
+      former                  the old folder, after it was moved away
 
-A folder that is there is replaced by two renames. After a kill between them the old one is whole, as `former`.
+An existing folder is replaced by two renames. After a kill between them, the old folder is intact, as `former`.
 """
 
 import os
@@ -21,15 +21,15 @@ from replay_sessions.store.manifest import MANIFEST_FILE
 
 
 class WorkFolder:
-    """A hidden folder beside `target`; `commit` gives the target's name to its folder `new`.
+    """A hidden folder beside `target`; `commit` renames its subfolder `new` to the target.
 
     Args:
-        target: The folder to be; where it is a link, the folder that it leads to.
-        overwrite: Replace a folder of this kind that is there.
-        marker: The file by which a folder of this kind is recognized; any other folder is never replaced.
+        target: The folder to write. If it is a link, the folder that the link leads to.
+        overwrite: Whether an existing folder of this kind may be replaced.
+        marker: The file that identifies a folder of this kind; any other folder is never replaced.
 
     Raises:
-        BadConfig: What is there may not be replaced.
+        BadConfig: The target exists and must not be replaced.
         WriteFailed: The system refused to write beside the target.
     """
 
@@ -44,11 +44,11 @@ class WorkFolder:
         with writing(self.target):
             self.target.parent.mkdir(parents=True, exist_ok=True)
             self.path = Path(tempfile.mkdtemp(prefix=f".{self.target.name}.writing-", dir=self.target.parent))
-            self.new.mkdir()  # not the temporary folder itself, which only its owner may read
+            self.new.mkdir()  # not the temporary folder itself, because only its owner may read it
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.target.exists() or not self._former.exists():  # else the only copy of the old folder is in there
+        if self.target.exists() or not self._former.exists():  # otherwise it has the only copy of the old folder
             shutil.rmtree(self.path, ignore_errors=True)
 
     @property
@@ -60,17 +60,17 @@ class WorkFolder:
         return self.path / "former"
 
     def commit(self) -> None:
-        """Brings the new folder to the disk and gives it the target's name.
+        """Writes the new folder to the disk and renames it to the target.
 
         Raises:
-            BadConfig: Another writer was quicker, and what it wrote may not be replaced.
-            WriteFailed: The system refused; what was there is as it was.
+            BadConfig: Another process has written the target meanwhile, and it must not be replaced.
+            WriteFailed: The system refused; the target is unchanged.
         """
         check_target(self.target, overwrite=self._overwrite, marker=self._marker)
         with writing(self.target):
             sync_tree(self.new)
             with suppress(OSError):
-                self.target.rmdir()  # an empty folder may be in the way
+                self.target.rmdir()  # an empty folder does not count as existing
             if self._overwrite and self.target.exists():
                 os.rename(self.target, self._former)
             try:
@@ -83,13 +83,13 @@ class WorkFolder:
 
 
 def find_unfinished(target: Path) -> list[Path]:
-    """Returns the temporary folders of a target, of processes at work or killed."""
+    """Returns the temporary folders of a target, left by running or killed processes."""
     target = target.resolve()
     return [path for path in target.parent.glob(".*") if path.name.startswith(f".{target.name}.writing-")]
 
 
 def check_target(path: Path, *, overwrite: bool, marker: str = MANIFEST_FILE) -> None:
-    """Raises BadConfig when a folder of the kind of `marker` (a session store) may not be written to `path`."""
+    """Raises BadConfig if a folder with the file `marker` (a session store) must not be written to `path`."""
     check_name(path)
     kind = "session store" if marker == MANIFEST_FILE else f"folder with a {marker}"
     if os.path.ismount(path):

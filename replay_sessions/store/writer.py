@@ -1,11 +1,11 @@
-"""Sessions -> a store on disk, all of it or nothing.
+"""Writes sessions to a store on disk, completely or not at all.
 
     with StoreWriter("stores/mine", source="my_logs") as writer:
         for session in sessions:
             writer.write(session)
 
-Everything goes to a hidden folder beside the target, which takes its place at the end (work_folder.py); an exception
-removes it.
+All files go to a hidden folder beside the target, which replaces the target at the end (work_folder.py). An exception
+deletes it.
 """
 
 import re
@@ -34,25 +34,25 @@ from replay_sessions.store.shards import ShardWriter, compute_session_digest
 from replay_sessions.store.splits import SPLITS, SplitPlan, assign_split
 from replay_sessions.store.work_folder import WorkFolder
 
-# A shard's footer grows with its sessions and is read before the first of them.
+# A shard's footer grows with its number of sessions and is read before the first session.
 _SHARD_SESSIONS = 256
 _SHARD_CHARACTERS = 256 << 20
 _LONGEST_SESSION_CHARACTERS = 512 << 20  # Arrow counts a row group's text in 31 bits, and a character may take 4 bytes
 
 
 class StoreWriter:
-    """Writes a store; see the module.
+    """A writer of a store, used as a context manager; see the module.
 
     Args:
         path: The store's folder; its parents are created.
-        source: What the sessions come from (manifest).
-        splits: How sessions are split.
-        overwrite: Replace a store that is there; anything but a store is never replaced.
-        options: How the sessions were generated or read (manifest).
+        source: Name of the importer or generator of the sessions, for the manifest.
+        splits: Plan for splitting the sessions. If None, the default SplitPlan.
+        overwrite: Whether an existing store may be replaced; anything else is never replaced.
+        options: Options of the import or generation, for the manifest.
 
     Attributes:
-        rejected: How many records were rejected so far.
-        warnings: What is doubtful about the sessions (manifest).
+        rejected: Number of records rejected so far.
+        warnings: Doubts about the data, for the manifest.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class StoreWriter:
         self.warnings: list[str] = []
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
-        self._shards: list[Shard] = []  # those that are finished
+        self._shards: list[Shard] = []  # the finished shards
         self._rows: dict[str, IndexRow] = {}
         self._action_counts: Counter[str] = Counter()
         self._unsubmitted = 0
@@ -90,15 +90,16 @@ class StoreWriter:
                 self._write_manifest()
                 self._work.commit()
         finally:
-            if self._shard is not None:  # it was not to be finished, or could not
+            if self._shard is not None:  # after an exception, or if the shard could not be finished
                 self._shard.discard()
             self._work.__exit__()
 
     def write(self, session: Session) -> None:
-        """Adds a session.
+        """Adds a session to the store.
 
         Raises:
-            BadSession: Its id was written before, its text is no Unicode (lone surrogates), or it is too long.
+            BadSession: The id was written before, a text is not valid Unicode (lone surrogates), or the session is too
+                long.
         """
         if session.session_id in self._rows:
             raise BadSession(f"session {session.session_id!r} is there already: ids must differ")
@@ -115,18 +116,20 @@ class StoreWriter:
         self._unsubmitted += sum(not getattr(step.action, "submitted", True) for step in session.steps)
 
     def reject(self, where: str, reason: str) -> None:
-        """Records that something at `where` was not taken in."""
+        """Records that a record at the position `where` was not imported."""
         self._add_rejected(msgspec.json.encode(Rejected(where=where, reason=reason)) + b"\n")
 
     def leave_out(self, action_type: str, count: int = 1) -> None:
-        """Counts logged events that are no action of the schema."""
+        """Adds to the count of logged events that are no action of the schema."""
         self._left_out_steps[action_type] += count
 
     def carry_over(self, store: Path, manifest: Manifest, *, without: Collection[str] = ()) -> None:
-        """Takes over the rejected and left-out records of a store of which this one is another version.
+        """Copies the rejected and left-out records of another version of this store.
 
         Args:
-            without: Records in which one of these ids stands as a word are not taken over.
+            store: The folder of the other version.
+            manifest: Its manifest.
+            without: Ids; rejected records that contain one of them as a word are not copied.
         """
         self._left_out_steps.update(manifest.left_out_steps)
         self.trimmed_texts += manifest.trimmed_texts
@@ -176,7 +179,7 @@ class StoreWriter:
 
 
 def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
-    """Builds a session's row of the index, without its place among the shards."""
+    """Builds the index row of a session, without its position in the shards."""
     page_characters = sum(len(step.page) for step in session.steps)
     if page_characters > _LONGEST_SESSION_CHARACTERS:
         raise BadSession(

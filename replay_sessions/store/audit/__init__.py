@@ -1,1 +1,1 @@
-"""Can a store be trusted? One pass over its sessions, the findings, and a store without the sessions at fault."""
+"""Audits whether a store can be trusted: one pass over its sessions, the findings, and a repair."""

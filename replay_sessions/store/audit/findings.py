@@ -5,19 +5,19 @@ import msgspec
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Split
 
-MIN_GROUNDING = 0.8  # the least share of targets on their page
-MOST_SHIFT = 0.2  # by how much a neighbouring page may explain the targets better than their own
-MOST_LEAKAGE = 0.01  # the greatest share of held-out sessions with a near-duplicate in train
-MOST_REPEATS = 0.001  # the greatest share of sessions that repeat another exactly
-CONTEXT_TOKENS = 32_768  # pages estimated to be longer are warned of
-MOST_STOP_AUC = 0.8  # how well the step's number alone may tell where shoppers leave, over at least
-LEAST_STOPS = 30  # held-out sessions that end so
-LONG_SESSION_STEPS = 1000  # a crawler's, or ids shared by several visits
-PRIVATE_PAGES = 500  # about how many pages are searched for private data, spread over the store
+MIN_GROUNDING = 0.8  # the lowest acceptable share of targets on their page
+MOST_SHIFT = 0.2  # the largest acceptable lead of a neighbouring page's share of targets over the own page's share
+MOST_LEAKAGE = 0.01  # the highest acceptable share of held-out sessions with a near-duplicate in train
+MOST_REPEATS = 0.001  # the highest acceptable share of sessions that repeat another session exactly
+CONTEXT_TOKENS = 32_768  # pages with a longer estimate cause a warning
+MOST_STOP_AUC = 0.8  # the highest acceptable AUC of predicting from the step's number whether the shopper leaves
+LEAST_STOPS = 30  # the AUC is judged if at least this many held-out sessions end with a terminate
+LONG_SESSION_STEPS = 1000  # longer sessions may be a crawler's, or several visits with the same id
+PRIVATE_PAGES = 500  # approximate number of pages that are searched for private data, spread over the store
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something wrong, and in which sessions."""
+    """A problem of a store, and the sessions that have it."""
 
     code: str
     message: str
@@ -25,7 +25,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Grounding(Record):
-    """Of `targets` logged names of a type, how many stand on the page shown."""
+    """The count of logged targets on the pages shown, for one source and type of action.
+
+    Attributes:
+        targets: Number of logged names.
+        on_page: Number of them that are on the page shown.
+    """
 
     source: str
     action_type: str
@@ -48,13 +53,15 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class StepNumbers(Record):
-    """Predictions by the number of a step alone (step_numbers.py).
+    """The accuracy of predictions from the number of a step alone (step_numbers.py).
 
     Attributes:
-        stop_auc: The probability that a held-out step at which the shopper leaves has a number at which more leave in
-            train than one at which he goes on; 0.5 says nothing. None: there is no such pair.
-        exact_match: At how many held-out steps the shopper did what is most frequent in train at that number.
-        majority: The same for what is most frequent in train at any number. None: train or the rest is empty.
+        stop_auc: AUC of predicting where shoppers leave: over pairs of a held-out step where the shopper leaves and one
+            where not, the probability that more shoppers of train leave at the first step's number; 0.5 is chance.
+            None if no such pair exists.
+        exact_match: Share of held-out steps with the action that is most frequent in train at the same number.
+        majority: Share of held-out steps with the action that is most frequent in train at any number. Both are None
+            if train or the held-out splits have no steps.
     """
 
     stop_auc: float | None
@@ -63,7 +70,7 @@ class StepNumbers(Record):
 
 
 class AuditReport(Record):
-    """The results of an audit; `faults` decide the exit code."""
+    """The results of an audit; any `faults` set exit code 1."""
 
     store: str
     fingerprint: str
@@ -85,7 +92,8 @@ class AuditReport(Record):
 
 
 def pluralize(count: int, noun: str) -> str:
-    """
+    """Formats a count with its noun.
+
     >>> pluralize(1, "session"), pluralize(1200, "session")
     ('1 session', '1,200 sessions')
     """

@@ -1,11 +1,11 @@
-"""Can a store be trusted? Every session is read; faults and doubtful data are listed and counted.
+"""Judges whether a store can be trusted: it reads every session, and lists and counts faults and doubtful data.
 
-    scan_store   each session -> SessionFacts: its targets and whether they stand on the page, digests, lengths
-    audit_store  facts -> AuditReport: faults (exit code 1), warnings, figures
-    commands/check.py prints it, and rejects the sessions at fault
+    scan_store   each session -> SessionFacts: its targets and whether they are on the page, digests, lengths
+    audit_store  facts -> AuditReport: faults (exit code 1), warnings, counts
+    commands/check.py prints the report, and rejects the faulty sessions
 
-Grounding: the share of logged targets whose name stands on the page shown. A log whose pages are shifted by one step
-(reported of ShopCART) trains a model to click on what it cannot see; offset -1 asks after the page one step earlier.
+Grounding is the share of logged targets with their name on the page shown. A log with pages shifted by one step (as
+reported of ShopCART) trains a model to click on elements that it cannot see. Offset -1 is the page one step earlier.
 """
 
 from collections import Counter, defaultdict
@@ -40,14 +40,14 @@ from replay_sessions.store.audit.step_numbers import predict_by_number
 from replay_sessions.store.manifest import format_counts
 from replay_sessions.store.splits import SPLITS
 
-_CHARACTERS_PER_TOKEN = 3.3  # of simplified HTML, roughly; only to point out pages that are far too long
+_CHARACTERS_PER_TOKEN = 3.3  # estimate for simplified HTML, only used to report pages that are far too long
 
 
 def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> AuditReport:
-    """Reads every session of a store and reports on it.
+    """Reads every session of a store and reports on the store.
 
     Args:
-        private_pages: About how many pages are searched for private data, spread over the store.
+        private_pages: Approximate number of pages that are searched for private data, spread over the store.
     """
     manifest = store.manifest
     facts = list(scan_store(store, private_pages=private_pages))
@@ -64,7 +64,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
     warnings = [Finding("import", message) for message in manifest.warnings]
     for findings, is_fault in (
         (_duplicates(pairs), len(pairs) > MOST_REPEATS * len(store)),
-        (_shared_users(store), manifest.split_plan.by == "user"),  # else the plan allows it
+        (_shared_users(store), manifest.split_plan.by == "user"),  # otherwise the plan allows it
         (_leaks(leaks, held_out), len(leaks) > MOST_LEAKAGE * held_out),
     ):
         (faults if is_fault else warnings).extend(findings)
@@ -134,13 +134,17 @@ def _ungrounded(facts: Sequence[SessionFacts], grounding: Sequence[Grounding]) -
 
 
 def _offset_shares(facts: Iterable[SessionFacts]) -> dict[int, float]:
-    """Returns the share of targets on the page `offset` steps away, over the steps that have a page there."""
+    """Returns by offset the share of targets on the page `offset` steps away, over the steps that have such a page."""
     counts = add_counts((offset, count) for fact in facts for (_, offset), count in fact.matches.items())
     return {offset: round(on_page / steps, 4) for offset, (on_page, steps) in sorted(counts.items())}
 
 
 def describe_shift(shares: Mapping[int, float]) -> str | None:
-    """Returns what to do if pages stand a step off, as the shares of targets on the pages at each offset say."""
+    """Returns a message with a remedy if the pages are shifted by a step, otherwise None.
+
+    Args:
+        shares: By page offset, the share of targets on the page at that offset.
+    """
     best = max(shares, key=lambda offset: shares[offset], default=0)
     if not best or shares[best] <= shares.get(0, 0) + MOST_SHIFT:
         return None

@@ -1,4 +1,4 @@
-"""A store without the sessions at fault, or without those that are to be erased."""
+"""Rewrites a store without its faulty sessions, or without sessions that are to be erased."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditReport
 
-# Leaving a session out mends these faults. Shifted pages are not mended by it: the import has to be done again.
+# These faults are repaired by leaving sessions out. Shifted pages are not; they need a new import.
 _REASONS = {
     "unreadable": "cannot be read as it was written",
     "ungrounded": "too few of its targets stand on the page shown",
@@ -22,26 +22,26 @@ _REASONS = {
 
 @contextmanager
 def open_alone(path: Path) -> Iterator[SessionStore]:
-    """Opens a store that is to be rewritten: a second process that did so meanwhile would undo it.
+    """Opens a store that is to be rewritten, and locks out other processes that would rewrite it meanwhile.
 
     Raises:
-        BadConfig: Another process rewrites it.
+        BadConfig: Another process is rewriting the store.
     """
     path = path.resolve()
-    with working_alone_in(path.parent, f".{path.name}.lock"):  # beside it, because the store's folder is replaced
+    with working_alone_in(path.parent, f".{path.name}.lock"):  # beside the store, because its folder is replaced
         yield SessionStore.open(path)
 
 
 def repair_store(store: SessionStore, report: AuditReport) -> int:
-    """Replaces a store by its sound sessions; each that is left out is rejected with its reason.
+    """Replaces a store by its sound sessions; the others are rejected with their reasons.
 
-    Until the sound ones are written, the old store stays as it is.
+    The old store is unchanged until all sound sessions are written.
 
     Returns:
-        How many sessions were rejected.
+        The number of rejected sessions.
 
     Raises:
-        BadConfig: Its pages are shifted, or nothing would be left.
+        BadConfig: The pages are shifted, or no session is sound.
     """
     shifted = next((fault for fault in report.faults if fault.code == "shifted"), None)
     if shifted:
@@ -65,12 +65,12 @@ def rewrite_store(
     forgotten: Collection[str] = (),
     change: Callable[[Session], Session] = lambda session: session,
 ) -> None:
-    """Replaces a store by itself without some sessions.
+    """Rewrites a store without some of its sessions.
 
     Args:
-        reasons: Why each is left out, by its id.
-        forgotten: Ids that the list of what was rejected must not hold either.
-        change: What becomes of the others.
+        reasons: For the id of each session to leave out, the reason.
+        forgotten: Ids that must not appear in the list of rejected records either.
+        change: Function that is applied to the remaining sessions.
     """
     manifest = store.manifest
     with StoreWriter(

@@ -1,8 +1,8 @@
-"""The audit's one pass over a store: each session -> the few facts that it counts (see judge.py), and repetitions.
+"""Reduces each session of a store to the few facts that the audit counts (see judge.py), and finds repetitions.
 
-A session may repeat another one exactly, or nearly so across splits: a held-out session nearly repeats one in train
-when it has the same goal, its actions are the same but for at most one on either side, and most of its pages' content
-is the same. Sessions with fewer than three distinct actions are too short to compare.
+A session may repeat another session exactly, or nearly so across splits. A held-out session nearly repeats a session
+of train if it has the same goal, if its actions are the same except for at most one on either side, and if most of the
+content of its pages is the same. Sessions with fewer than three distinct actions are too short to compare.
 """
 
 from collections import Counter, defaultdict
@@ -29,21 +29,24 @@ OFFSETS = (-1, 0, 1)
 
 
 class SessionFacts(Record):
-    """The facts that the audit keeps of a session.
+    """The facts of a session that the audit needs.
 
     Attributes:
-        problem: Why it cannot be read, or that it is not what was written; the other facts are empty then.
-        matches: By action type and page offset, how many targets stand on that page, and how many had one. Targets are
-            the logged names; not those of steps whose page was not logged at all, which is so of the first or last
-            step where a log's pages are shifted by one.
+        problem: Why the session cannot be read, or that it has changed since it was written; the other facts are then
+            empty.
+        matches: By action type and page offset, the number of targets on that page and the number of targets with such
+            a page. Targets are the logged names, except at a first or last step whose page was not logged (as in logs
+            with pages shifted by one step).
         content: Digest of goal, pages, actions and rationales, without ids and times.
-        may_coincide: Two shoppers may well have done the same: a few clicks, and no word of their own.
+        may_coincide: Whether two shoppers may well do the same by chance: few distinct actions, and no text of the
+            shopper.
         action_keys: Digests of the distinct actions.
-        logged: The numbers and digests of the actions that the log holds, without the first.
-        stops: Numbers of those that are a terminate.
-        doubts: What looks wrong, completing "N sessions with ...".
-        searched_pages: Pages that were searched for private data, a slow search: all of some sessions.
-        private: How many private texts are there, by kind; never the texts.
+        logged: Numbers and digests of the logged (not inferred) actions, without the first step.
+        stops: Numbers of those of them that are a terminate.
+        doubts: Doubts about the session, worded to complete "N sessions with ...".
+        searched_pages: Number of pages that were searched for private data. The search is slow, so it covers all pages
+            of some sessions.
+        private: Number of private texts by kind; never the texts.
     """
 
     session_id: str
@@ -68,7 +71,7 @@ def scan_store(store: SessionStore, *, private_pages: int) -> Iterator[SessionFa
     """Yields the facts of every session, in storage order.
 
     Args:
-        private_pages: About how many pages are searched for private data, spread evenly over the store.
+        private_pages: Approximate number of pages that are searched for private data, spread evenly over the store.
     """
     rows = store.index()
     every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
@@ -108,12 +111,16 @@ def _may_coincide(session: Session) -> bool:
 
 
 def count_matches(session: Session) -> dict[tuple[str, int], tuple[int, int]]:
-    """Counts, by action type and page offset, the targets on the page so many steps away, and all with such a page."""
+    """Counts targets by action type and page offset.
+
+    Returns:
+        For each key, the number of targets on the page at that offset and the number of targets with such a page.
+    """
     return add_counts(_matches(session))
 
 
 def add_counts(counts: Iterable[tuple[Key, tuple[int, int]]]) -> dict[Key, tuple[int, int]]:
-    """Adds up pairs of counts by their keys."""
+    """Sums pairs of counts by key."""
     hits, totals = Counter[Key](), Counter[Key]()
     for key, (hit, total) in counts:
         hits[key] += hit
@@ -137,8 +144,8 @@ def _matches(session: Session) -> Iterator[tuple[tuple[str, int], tuple[int, int
 def _private(session: Session) -> Counter[str]:
     """Counts private data by kind.
 
-    It is looked for on the pages and in their attributes, in goal, persona, rationales, texts and URLs; a user's id
-    counts if it is an e-mail address.
+    The search covers pages and their attributes, goal, persona, rationales, typed texts and URLs. A user's id counts
+    if it is an e-mail address.
     """
     texts = [session.goal, session.persona and session.persona.text]
     kinds = Counter(kind for kind in kinds_in_text(session.user_id) if kind == "email")
@@ -169,7 +176,7 @@ def _doubts(session: Session) -> Iterator[str]:
 _LEAST_ACTIONS = 3
 _COINCIDENCE_ACTIONS = 8
 _SAME_CONTENT = 0.8
-# Common short walks share their actions with many sessions; so many are compared page by page.
+# Common short walks share their actions with many sessions, so only this many are compared page by page.
 _COMPARED = 5
 
 
@@ -184,7 +191,10 @@ def find_exact_duplicates(facts: Iterable[SessionFacts]) -> list[tuple[str, str]
 
 
 def find_leaks(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple[str, str]]:
-    """Finds pairs (held out, in train) of sessions that are nearly the same; each of the first is named once."""
+    """Finds pairs (held out, in train) of sessions that are nearly the same.
+
+    Each held-out session is in at most one pair.
+    """
     in_train: defaultdict[int, list[str]] = defaultdict(list)
     for fact in facts:
         if fact.split == "train":
@@ -203,7 +213,10 @@ def find_leaks(store: SessionStore, facts: Sequence[SessionFacts]) -> list[tuple
 
 
 def _keys(fact: SessionFacts) -> Iterator[int]:
-    """Yields keys of goal and set of actions, and of that set minus any one: sets that differ by one share a key."""
+    """Yields hashes of the goal with the set of actions, and with the set minus each action.
+
+    Two sets that differ by one action therefore share a key.
+    """
     if len(fact.action_keys) < _LEAST_ACTIONS or fact.may_coincide:
         return
     actions = [int.from_bytes(key, "big") for key in fact.action_keys]
@@ -213,7 +226,7 @@ def _keys(fact: SessionFacts) -> Iterator[int]:
 
 
 def _content_overlap(store: SessionStore, *session_ids: str) -> float:
-    """Returns the overlap (Jaccard) of the pieces between tags of all pages of two sessions."""
+    """Returns the overlap (Jaccard) between the pieces (texts between `<`) of all pages of two sessions."""
     first, second = (
         {piece for step in store.session(session_id).steps for piece in step.page.split("<")}
         for session_id in session_ids

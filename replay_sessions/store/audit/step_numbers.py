@@ -1,6 +1,6 @@
-"""Predictions by the number of a step alone: a floor for every agent, and a sign that visits were picked by length.
+"""Predicts actions from the number of a step alone: a lower bound for agents, and a sign of visits picked by length.
 
-Of each session's steps after the first, without those that the import inferred.
+The steps are those of each session after the first, without the inferred ones.
 """
 
 from collections import Counter, defaultdict
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from replay_sessions.store.audit.findings import StepNumbers
 from replay_sessions.store.audit.scan import SessionFacts
 
-_LEAST = 5  # train steps of a number; with fewer the most frequent action of all steps is predicted
+_LEAST = 5  # numbers with fewer train steps predict the most frequent action of all steps
 
 
 def predict_by_number(facts: Sequence[SessionFacts]) -> StepNumbers:
-    """Computes what step numbers predict."""
+    """Computes how well step numbers predict held-out actions."""
     train = [fact for fact in facts if fact.split == "train"]
     others = [fact for fact in facts if fact.split != "train"]
     by_number: defaultdict[int, Counter[bytes]] = defaultdict(Counter)
@@ -35,10 +35,10 @@ def _most_frequent(counts: Counter[bytes]) -> bytes:
 
 
 def _stop_auc(train: Sequence[SessionFacts], held_out: Sequence[SessionFacts]) -> float | None:
-    """Computes how well held-out stops are ranked by the share of train steps of the same number that are stops."""
+    """Computes how well the share of stops among the train steps of the same number ranks held-out stops."""
     stops, reached = _counts(train)
     share = stops.total() / max(1, reached.total())
-    # A number that train hardly reaches has the share of all steps.
+    # The share is smoothed, so that a number that train hardly reaches has the share of all steps.
     hazards: defaultdict[float, list[int]] = defaultdict(lambda: [0, 0])
     held_out_stops, held_out_reached = _counts(held_out)
     for number, count in held_out_reached.items():
@@ -54,7 +54,7 @@ def _stop_auc(train: Sequence[SessionFacts], held_out: Sequence[SessionFacts]) -
 
 
 def _counts(facts: Iterable[SessionFacts]) -> tuple[Counter[int], Counter[int]]:
-    """Counts, by number, the steps at which shoppers leave, and all steps."""
+    """Returns, by step number, the count of steps at which shoppers leave, and of all steps."""
     stops: Counter[int] = Counter()
     reached: Counter[int] = Counter()
     for fact in facts:
