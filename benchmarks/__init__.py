@@ -1,8 +1,8 @@
-"""Benchmarks: rank agents, repeat the papers' tables, measure speed."""
+"""Benchmarks that rank agents, repeat the papers' tables and measure speed."""
 
 import os
 import sys
 
-# `python -m` looks into the current folder first, which may be one that somebody sent: its modules come last.
+# `python -m` searches the current folder first. That folder may come from a stranger, so it is searched last.
 if sys.path[0] in ("", os.getcwd()) and os.getcwd() != os.path.dirname(os.path.dirname(__file__)):
     sys.path.append(sys.path.pop(0))

@@ -1,4 +1,4 @@
-"""One command for the programs of all packages; `python -m` runs each too.
+"""Runs the programs of all packages by one command; `python -m` runs each too.
 
   shop-r1 train --store demo --out runs/first
   shop-r1 rank --agents random,runs/first/shop_r1 --out runs/board
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 
-# Name -> the module and the words after it that it stands for, and a summary.
+# For each name the module and the first arguments that it stands for, and a summary.
 PROGRAMS = {
     "train": ("agents.llm_grpo.train", "Train an LLM policy: SFT, GRPO, and a table on held-out users."),
     "rank": ("benchmarks.leaderboard", "Rank agents on the logged steps of a split."),
@@ -40,16 +40,16 @@ PROGRAMS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; exit codes as in command_line.py."""
+    """Runs the command line and returns the exit code (see command_line.py)."""
     try:
         return _main(sys.argv[1:] if arguments is None else arguments)
-    except KeyboardInterrupt:  # before there was a command to stop
+    except KeyboardInterrupt:  # raised before a command handles it
         sys.stderr.write("stopped\n")
         return 130
 
 
 def _main(words: Sequence[str]) -> int:
-    # Imported here, so that Ctrl-C while they are loaded is one line too.
+    # Imported here, so that Ctrl-C during the import prints one line too.
     from replay_sessions.foundation.command_line import choose, run_command  # noqa: PLC0415
     from replay_sessions.foundation.packages import DISTRIBUTION, check_packages  # noqa: PLC0415
 

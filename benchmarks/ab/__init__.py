@@ -1,1 +1,1 @@
-"""The A/B lab: simulated shoppers answer a test whose true answer is known."""
+"""The A/B lab: agents predict the effect of a change of the demo shop, where the true effect is known."""

@@ -1,17 +1,17 @@
-"""Predicts by simulated shoppers what a change of the demo shop does, beside the true effect.
+"""Predicts with simulated shoppers what a change of the demo shop does, beside the true effect.
 
   shop-r1 ab --agents "oracle?temperature=1" \\
     "ngram?temperature=1&skip_first_action=false" --out runs/ab
   shop-r1 ab --agents \\
     "choice?temperature=1&skip_first_action=false&refits=20" --out runs/ab
 
-Agents learn from logs of the shop as it is (A) and walk through it and through
-each change, in the place of the same shoppers with the same needs. The demo
-shop's shoppers are known, so the true effect is too; beside the agents stands no
-effect at all. False alarms are measured on a placebo (other words, the same
-content) and on A against A. Intervals are over the simulated shoppers; those of
-`choice` with refits hold the uncertainty of its fit too. Writes ab.json, ab.md and
-the visits to OUT; the same call goes on after a stop.
+Agents learn from logs of the shop as it is (A). They then visit A and each change,
+in the place of the same shoppers with the same needs. The true effect is known,
+because the demo shop's shoppers are simulated too. A row "no effect" is the
+baseline. False alarms are measured on a placebo (other words, the same content)
+and on A against A. Intervals are over the simulated shoppers; those of `choice`
+with refits include the uncertainty of its fit. Writes ab.json, ab.md and the visits
+to OUT; the same call resumes after a stop.
 Exit codes: 0 done, 2 the call or its input was wrong.
 """
 

@@ -1,4 +1,4 @@
-"""The options of the lab: which agents, which changes of the shop, how many visits."""
+"""The options of the A/B lab: agents, changes of the shop, numbers of visits."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you
 from replay_sessions.foundation.records import Config
 
 A = "A"  # the shop as it is
-AGAIN = "A_again"  # the shop as it is, walked through with other random numbers
+AGAIN = "A_again"  # the shop as it is, visited with other random numbers
 VARIANTS: Mapping[str, ShopVariant] = {
     A: CONTROL,
     "prices_up": ShopVariant(price_factor=1.3),
@@ -22,25 +22,25 @@ VARIANTS: Mapping[str, ShopVariant] = {
     "placebo": ShopVariant(wording="warm"),
     AGAIN: CONTROL,
 }
-PLACEBOS = ("placebo", AGAIN)  # whose true effect is none
+PLACEBOS = ("placebo", AGAIN)  # variants without a true effect
 
 
 class LabConfig(Config):
-    """Predicts by agents what changes of the demo shop would do, where the true effect is known.
+    """Predicts with agents what changes of the demo shop would do, where the true effect is known.
 
     Attributes:
-        agents: Which agents predict, as in a leaderboard; what learns from a store is given logs of the shop as it is.
+        agents: Agents that predict, as in a leaderboard. Those that learn get logs of the shop as it is.
         out: The folder for ab.json, ab.md, logs and visits.
-        variants: Which changes, separated by spaces or commas: prices_up, prices_down, cheapest_first,
-            best_rated_first, no_badges, no_ratings, checkout_page, free_shipping, placebo, A_again; nothing: all.
-        visits: So many simulated visits to each variant, four to a shopper.
-        utility: What the shoppers choose by: `own`, the demo shop's; `reference`, another form (a usual price,
-            thresholds of stars, a fold, a favourite brand); `hidden_quality`, where dearer goods are better in a way
-            that no page tells.
-        seeds: Populations of shoppers, whose visits are put together.
-        true_visits: Of the known shoppers, to measure the true effect.
-        logs: Sessions of the shop as it is, to learn from.
-        max_steps: The most replies in one visit.
+        variants: Changes to test, separated by spaces or commas: prices_up, prices_down, cheapest_first,
+            best_rated_first, no_badges, no_ratings, checkout_page, free_shipping, placebo, A_again. If empty, all.
+        visits: Number of simulated visits to each variant, four per shopper.
+        utility: The shoppers' utility. `own` is the demo shop's. `reference` has another form (a usual price,
+            thresholds of stars, a fold, a favourite brand). With `hidden_quality`, dearer goods are better in a way
+            that no page shows.
+        seeds: Seeds of the populations of shoppers; the visits of all populations are pooled.
+        true_visits: Number of visits of the known shoppers that measure the true effect.
+        logs: Number of sessions of the shop as it is that agents learn from.
+        max_steps: The maximum number of replies in one visit.
     """
 
     agents: tuple[str, ...]
@@ -64,6 +64,6 @@ class LabConfig(Config):
 
     @property
     def changes(self) -> list[str]:
-        """The variants that are compared with A."""
+        """The names of the variants that are compared with A."""
         named = [name for text in self.variants for name in text.split(",") if name]
         return [name for name in dict.fromkeys(named or VARIANTS) if name != A]

@@ -1,19 +1,20 @@
-"""Effects of a variant: mean differences of pairs of visits, with intervals over users; how right predictions are.
+"""Computes the effects of a variant, as mean differences of paired visits, and compares predictions with them.
 
     visits to B minus the same visits to A ─► mean, CR2 error over users, t interval ─► Effect
-    a predicted Effect and the true one    ─► Prediction: direction, error, coverage, false alarm
+    a predicted Effect and the true Effect ─► Prediction: direction, error, coverage, false alarm
 
-The true effect has an interval too: it is measured on many visits of the known shoppers. A predicted interval holds it
-where the two differ by no more than √(predicted margin² + true margin²).
+The true effect has an interval too, because it is measured on visits of the known shoppers. A predicted interval covers
+it if the two differ by at most √(predicted margin² + true margin²).
 
-More visits make the walks' error small; that of the fit remains, for other logs give another agent. An agent with
-refits (a bootstrap over the users of its logs) has both. A refit does not walk: with l_v the log-likelihood of visit v
-by the refit minus that by the agent, its mean outcome differs from the agent's, to first order, by
+More visits reduce the sampling error of the visits. The error of the fit remains, because other logs give another
+agent. The interval of an agent with refits (a bootstrap over the users of its logs) includes both. Refits make no
+visits. Let l_v be the log-likelihood of visit v under a refit minus that under the agent. To first order, the mean
+outcome of the refit differs from the agent's by
 
     mean over v of (outcome_v - mean outcome) · l_v
 
-The fit's variance is that of the effects' differences over refits, minus what the walks' sampling adds to it. The
-interval reaches √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
+The variance of the fit is the variance of the effects over refits, minus what the sampling of visits adds to it. The
+interval extends √(t(df)²·SE² + t(refits - 1)²·fit²) to either side.
 """
 
 import math
@@ -33,10 +34,10 @@ class Effect(Record):
     """A mean difference, B minus A.
 
     Attributes:
-        low, high: 95%; the difference itself where no chance is in it.
-        standard_error: Over users.
-        fit_error: The standard error that comes from the agent's fit, which more visits do not lower.
-        visits: Pairs that it is the mean of.
+        low, high: Ends of the 95% interval; equal to the difference if it is not subject to chance.
+        standard_error: Standard error of the difference over users.
+        fit_error: Standard error that comes from the agent's fit; more visits do not lower it.
+        visits: Number of pairs of visits.
         before: The mean in A.
     """
 
@@ -50,27 +51,30 @@ class Effect(Record):
 
     @property
     def margin(self) -> float:
-        """Half of the interval's width."""
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
     @property
     def sign(self) -> int:
-        """1 or -1 where the interval lies above or below 0, else 0."""
+        """1 or -1 if the whole interval is above or below 0, else 0."""
         return (self.low > 0) - (self.high < 0)
 
     def estimate(self, scale: float = 1) -> Estimate:
-        """The difference in another unit, with its interval where chance is in it."""
+        """Returns the difference times `scale`, with its interval if it is subject to chance."""
         ends = (scale * self.low, scale * self.high) if self.low < self.high else ()
         return Estimate(scale * self.difference, *ends)
 
 
 class Prediction(Record):
-    """An agent's answer beside the true one.
+    """An agent's predicted effect, compared with the true effect.
 
     Attributes:
-        right_direction: None where the true effect is not significant; to predict none is no direction.
-        covered: Whether the predicted interval holds the true effect, as far as that is known.
-        alarm: The predicted interval excludes 0.
+        effect: The predicted effect.
+        error: The predicted difference minus the true difference.
+        right_direction: Whether the signs agree; a predicted difference of 0 has the wrong direction. None if the true
+            effect is not significant.
+        covered: Whether the predicted interval covers the true effect, within the uncertainty of both.
+        alarm: Whether the predicted interval excludes 0.
     """
 
     effect: Effect
@@ -81,10 +85,15 @@ class Prediction(Record):
 
 
 def effect_of(before: Outcomes, after: Outcomes, name: str) -> Effect:
-    """The effect on a measure, of the visits of which both ends are known.
+    """Returns the effect on a measure, over the pairs of visits in which neither visit failed.
+
+    Args:
+        before: Visits to A.
+        after: Visits of the same shoppers to B.
+        name: A key of MEASURES.
 
     Raises:
-        BadConfig: The two are not of the same visits, or none is left.
+        BadConfig: The visits are not of the same shoppers, or no pair is left.
     """
     if [visit.user_id for visit in before.visits] != [visit.user_id for visit in after.visits]:
         raise BadConfig("the visits to A and to B are not of the same shoppers: move them away, and walk again.")
@@ -100,10 +109,11 @@ def effect_of(before: Outcomes, after: Outcomes, name: str) -> Effect:
 
 
 def _fit_error(gains: Floats, users: Codes) -> float:
-    """The standard deviation over refits of the mean gain, without what the sampling of visits adds to it.
+    """Returns the standard deviation of the mean gain over refits, without the share due to the sampling of visits.
 
     Args:
-        gains: What each visit adds to how far each refit's effect is from the agent's, (visits, refits).
+        gains: Contribution of each visit to the difference between each refit's effect and the agent's,
+            (visits, refits).
     """
     gains = gains - gains.mean(axis=1, keepdims=True)
     squares = [gain.mean() ** 2 - difference_error(gain, users).standard_error ** 2 for gain in gains.T]
@@ -111,10 +121,13 @@ def _fit_error(gains: Floats, users: Codes) -> float:
 
 
 def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredError | None = None) -> Effect:
-    """The mean of after - before with its interval over users.
+    """Returns the mean of `after - before` with its interval over users.
 
     Args:
-        fit: The error that comes from the fit.
+        before: Values in A, (visits,).
+        after: Values in B, (visits,).
+        users: The user of each pair as a number, (visits,).
+        fit: The error that comes from the agent's fit. If None, the interval does not include it.
     """
     differences = after - before
     mean, error = float(differences.mean()), difference_error(differences, users)
@@ -132,7 +145,7 @@ def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredErr
 
 
 def difference_error(differences: Floats, users: Codes) -> ClusteredError:
-    """The CR2 error of a mean difference over users; infinite where one user has all of them."""
+    """Returns the CR2 standard error over users of a mean difference; it is infinite if there is a single user."""
     codes = np.unique(users, return_inverse=True)[1]
     influences = np.bincount(codes, weights=differences - differences.mean())
     error = clustered_error(influences / len(users), np.bincount(codes) / len(users))

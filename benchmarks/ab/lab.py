@@ -1,7 +1,7 @@
-"""The lab from end to end: logs of A, agents that learn from them, walks, effects, predictions.
+"""Runs the A/B lab: writes logs of A, makes agents from them, simulates visits, computes effects and predictions.
 
-logs of A ─► make_agent(store=…) ─► walks through A and each variant ─┐
-the known shoppers ─► the same, on more visits ───────────────────────┴─► true and predicted effects ─► LabRow
+logs of A ─► make_agent(store=…) ─► visits to A and each variant ─┐
+the known shoppers ─► more visits to A and each variant ──────────┴─► true and predicted effects ─► LabRow
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,8 @@ from shop_env.evaluation.results_file import folder_name
 from shop_env.live import VISIT_CONTEXT
 
 SHOPPERS, NO_EFFECT = "the shoppers", "no effect"
-LOGS_SEED = 500_000  # the people of the logs are none of those whose visits are simulated
-TRUTH_SEED = 700_000  # nor are those whose visits measure the true effects
+LOGS_SEED = 500_000  # so that the users of the logs are not the users of the simulated visits
+TRUTH_SEED = 700_000  # so that the users who measure the true effect are in neither of these
 
 Effects = dict[str, dict[str, Effect]]  # by variant, then by measure
 
@@ -38,8 +38,8 @@ class LabRow(Record):
     """One agent's predictions for all variants.
 
     Attributes:
-        predictions: Variant -> measure -> prediction.
-        visits: To each variant; 0 for a baseline, which simulates none.
+        predictions: Predictions by variant, then by measure.
+        visits: Number of visits to each variant; 0 for the row "no effect", which simulates none.
     """
 
     label: str
@@ -48,17 +48,17 @@ class LabRow(Record):
 
 
 class LabResults(Record):
-    """True effects by variant and measure, and each agent's row."""
+    """The true effects by variant and measure, and each agent's row."""
 
     true: Effects
     rows: list[LabRow]
 
 
 def run_lab(config: LabConfig) -> LabResults:
-    """Walks what has not been walked yet, and compares."""
+    """Simulates the visits that are missing in `config.out` and compares predicted with true effects."""
     specs = agent_specs(config.agents)
     for spec in specs:
-        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+        agent_class(spec)  # reports a misspelt agent before hours of work
     path = config.out / f"logs-{config.utility}-{config.logs}"  # sessions of the shop as it is
     if not path.exists():
         write_demo_store(path, config.logs, LOGS_SEED, PAGE_SIZE, config.utility)
@@ -115,9 +115,9 @@ def _walk_all(
     decided_by: dict[str, Any],
     populations: Sequence[int],
 ) -> dict[str, Outcomes]:
-    """Every variant's outcomes, those of all populations one after the other; an agent is made when it has to walk.
+    """Returns the outcomes of every variant, population after population; `build` is called only if visits are missing.
 
-    Visits of other options, or of an agent that was edited, lie in another folder.
+    Visits with other options, or by an agent that was edited since, are in another folder.
     """
     content = msgspec.json.encode({**decided_by, "visits": visits, "max_steps": config.max_steps}, order="sorted")
     folder = config.out / "visits" / f"{folder_name(label)}-{blake2b(content, digest_size=4).hexdigest()}"

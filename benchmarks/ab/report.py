@@ -1,4 +1,4 @@
-"""The lab's results as tables and sentences."""
+"""Formats the results of the A/B lab as tables and sentences."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ UNITS = {"bought": "points", "steps": "steps", "dollars": "$"}
 
 
 def tables(results: LabResults) -> Iterator[Table]:
-    """A table of effects for each measure."""
+    """Yields a table of effects for each measure."""
     for measure, title in MEASURES.items():
         labels = [row.label for row in results.rows]
         yield Table(
@@ -29,13 +29,13 @@ def tables(results: LabResults) -> Iterator[Table]:
 
 
 def markdown(results: LabResults) -> str:
-    """The tables, then what they say."""
+    """Returns the Markdown of the tables, then of the sentences."""
     parts = [f"{table.title}\n\n{table.markdown()}" for table in tables(results)]
     return "\n".join([*parts, *(f"- {sentence}" for sentence in sentences(results))]) + "\n"
 
 
 def sentences(results: LabResults) -> Iterator[str]:
-    """Of each agent: directions, errors and coverage on the purchase rate, false alarms on all measures."""
+    """Yields each agent's directions, errors and coverage on the purchase rate, and false alarms on all measures."""
     for row in results.rows:
         bought = {name: measures["bought"] for name, measures in row.predictions.items()}
         changed = [prediction for name, prediction in bought.items() if name not in PLACEBOS]
@@ -53,7 +53,7 @@ def sentences(results: LabResults) -> Iterator[str]:
 
 
 def _alarms(row: LabRow) -> Iterator[str]:
-    """The tests of no change that found an effect."""
+    """Yields the placebos and measures for which an agent predicts an effect."""
     for name in PLACEBOS:
         for measure, prediction in row.predictions.get(name, {}).items():
             if prediction.alarm:
@@ -65,5 +65,5 @@ def _predicted(prediction: Prediction, measure: str) -> str:
 
 
 def _cell(effect: Effect, measure: str) -> str:
-    # A difference is shown times 100: a share in points.
+    # `format_cell` multiplies differences by 100, as for shares in points; steps and dollars must not be.
     return format_cell(effect.estimate(1 if measure == "bought" else 0.01), "difference")

@@ -1,7 +1,7 @@
-"""Visits to the shop as it is and to its variants, by the known shoppers and by agents that learnt from logs of A.
+"""Simulates visits to the shop as it is and to its variants, by the known shoppers or by agents that learnt from logs.
 
-Visit n is of the same shopper with the same need in every variant, and each choice has a seed of its own, so the
-outcomes of two variants are pairs. Outcomes are saved, file by file: those of a file that exists are not walked again.
+Visit n has the same shopper with the same need in every variant, and each choice has its own seed. So the outcomes of
+two variants are paired. lab.py saves the outcomes in files, and does not repeat the visits of a file that exists.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,18 +19,18 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.observation import Observation
 
 PAGE_SIZE: PageSize = "compact"
-OTHER_NUMBERS = 1_000_000  # added to the seed of a walk through A again
+OTHER_NUMBERS = 1_000_000  # added to the seed of the visits to `A_again`
 
 
 class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
-    """The end of a visit.
+    """The outcome of a visit.
 
     Attributes:
-        steps: Replies, the last one included.
-        dollars: Of what was bought, without shipping.
-        failed: The agent gave no reply: nothing is known of its end.
-        log_ratios: How much likelier each refit of the agent makes this visit than the agent itself, in nats; empty
-            for an agent without refits.
+        steps: Number of replies, including the last.
+        dollars: Price of what was bought, without shipping.
+        failed: Whether the agent gave no reply at some step, so that the outcome is unknown.
+        log_ratios: Log-likelihood of the visit under each refit minus that under the agent, in nats; empty for an agent
+            without refits.
     """
 
     user_id: str
@@ -42,12 +42,12 @@ class VisitOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcomes:
-    """Visits in their order, as arrays.
+    """The outcomes of visits as arrays, in the order of the visits.
 
     Attributes:
-        users: For each visit the number of its shopper, (visits,).
-        failed: Which of them nothing is known of, (visits,).
-        log_ratios: Of the agent's refits, (visits, refits).
+        users: The number of each visit's shopper, (visits,).
+        failed: True for visits with an unknown outcome, (visits,).
+        log_ratios: Log-likelihood of each visit under each refit minus that under the agent, (visits, refits).
     """
 
     def __init__(self, visits: Iterable[VisitOutcome]) -> None:
@@ -57,12 +57,12 @@ class Outcomes:
         self.log_ratios: Floats = np.array([visit.log_ratios for visit in self.visits], dtype=np.float64)
 
     def measure(self, name: str) -> Floats:
-        """`bought`, `steps` or `dollars` of each visit, (visits,)."""
+        """Returns `bought`, `steps` or `dollars` of each visit, (visits,)."""
         return np.array([getattr(visit, name) for visit in self.visits], dtype=np.float64)
 
 
 def walk(agent: Agent, label: str, variant: str, *, visits: int, population: int, max_steps: int) -> list[VisitOutcome]:
-    """An agent's visits in the place of a population's shoppers."""
+    """Simulates an agent's visits in the place of a population's shoppers and returns their outcomes."""
     seed = population + OTHER_NUMBERS * (variant == AGAIN)
     if getattr(agent, "refits", 0):
         agent = _Refitted(agent)
@@ -90,11 +90,11 @@ def walk(agent: Agent, label: str, variant: str, *, visits: int, population: int
 
 
 class _Refitted:
-    """An agent that is fitted to logs, and how likely its refits (a bootstrap) make its replies."""
+    """An agent with refits (a bootstrap), which records how likely each refit makes its replies."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent
-        self._ratios: dict[tuple[int | None, str], Floats] = {}  # of each step by its seed and reply
+        self._ratios: dict[tuple[int | None, str], Floats] = {}  # log-ratios by the seed and the reply of a step
 
     def reset(self, *, seed: int | None = None) -> None:
         self._agent.reset(seed=seed)
@@ -110,6 +110,6 @@ class _Refitted:
         return replies
 
     def log_ratios(self, visit: LiveVisit, seed: int) -> tuple[float, ...]:
-        """The sums over the steps of a visit, (refits,)."""
+        """Returns the log-ratio of each refit, summed over the steps of a visit, (refits,)."""
         keys = [(step_seed(seed, visit.session_id, index), reply) for index, reply in enumerate(visit.replies)]
         return tuple(np.sum([self._ratios[key] for key in keys], axis=0).round(5).tolist())

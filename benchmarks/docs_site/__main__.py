@@ -1,10 +1,10 @@
-"""Writes the tables of README.md and docs from the recorded results, or says where they differ.
+"""Writes the tables of README.md and docs from the recorded results, or reports where they differ.
 
-  python -m benchmarks.docs_site          writes them
-  python -m benchmarks.docs_site --check  exit code 1 where one differs
+  python -m benchmarks.docs_site          writes the tables
+  python -m benchmarks.docs_site --check  exit code 1 if a table differs
 
 A table stands between <!-- table: RECORD | COLUMN, COLUMN | ROW; ROW --> and
-<!-- end of table -->; what is in it comes from benchmarks/results alone.
+<!-- end of table -->. Its content comes from benchmarks/results alone.
 """
 
 import difflib
@@ -25,7 +25,7 @@ class DocsSite(Record):
     """Writes the tables of pages from the recorded results.
 
     Attributes:
-        check: Only says which lines differ.
+        check: Only print the lines that differ.
         pages: The pages to write.
         results: The folder of the records.
     """
@@ -39,7 +39,7 @@ def _run(options: DocsSite) -> int:
     differing = 0
     for page in options.pages:
         before = page.read_text(encoding="utf-8")
-        # A name without a folder is a table that hook.py fills from the code as the site is built.
+        # hook.py fills the tables without a folder in their name from the code, when the site is built.
         after = fill_tables(
             before, lambda name, columns, rows: get_table(options.results, name, columns, rows) if "/" in name else None
         )

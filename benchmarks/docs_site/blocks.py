@@ -1,4 +1,4 @@
-"""Tables within a page of Markdown: each stands between two comments, the first of which says what it is filled with.
+"""Fills the tables of a page of Markdown. Each table stands between two comments; the first names its content.
 
 <!-- table: baselines/demo | agent, exact, NLL | boosting; ngram -->       columns, then rows by their first cells
 …
@@ -18,10 +18,12 @@ def fill_tables(page: str, fill: Callable[[str, list[str], list[str]], str | Non
     """Returns the page with its tables rewritten; the text around them is unchanged.
 
     Args:
-        fill: From the name, columns and rows that a comment gives to the table's lines; None: it stays as it is.
+        page: The text of the page.
+        fill: Returns the table's lines for the name, columns and rows in a comment, or None to leave the table as it
+            is.
 
     Raises:
-        BadConfig: A table does not end.
+        BadConfig: A table has no end comment.
 
     >>> page = "Before.\\n<!-- table: sizes -->\\nold\\n<!-- end of table -->\\nAfter.\\n"
     >>> print(fill_tables(page, lambda name, columns, rows: "| new |\\n"), end="")

@@ -1,4 +1,4 @@
-"""The page "Command line": the help of each command, as `--help` prints it."""
+"""Generates the page "Command line": the help of each command, as `--help` prints it."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ from replay_sessions.exporters import EXPORTERS
 from replay_sessions.foundation.packages import DISTRIBUTION
 from replay_sessions.importers import IMPORTERS
 
-# Further words that a program takes first.
+# Subcommands that a program takes as its first word.
 FURTHER = {
     "import": tuple(IMPORTERS),
     "export": tuple(EXPORTERS),
@@ -21,12 +21,12 @@ FURTHER = {
 
 
 def commands() -> str:
-    """Returns a heading and the help of every command, subcommands after their own."""
+    """Returns a heading and the help of every command, each followed by its subcommands."""
     return "\n".join(map(_format_section, command_names()))
 
 
 def command_names() -> Iterator[str]:
-    """Every command without `shop-r1`, such as `import jsonl`; the first is empty."""
+    """Yields every command without `shop-r1`, such as `import jsonl`; the first is empty."""
     yield ""
     for name in PROGRAMS:
         yield name
@@ -34,7 +34,7 @@ def command_names() -> Iterator[str]:
 
 
 def help_text(command: str, flag: str = "--help") -> str:
-    """Returns what `--help`, or `--help-all`, prints on a terminal of 80 columns."""
+    """Returns the text that `--help`, or `--help-all`, prints on a terminal of 80 columns."""
     with contextlib.redirect_stdout(io.StringIO()) as text, patch.dict(os.environ, COLUMNS="80"):
         main([*command.split(), flag])
     return text.getvalue()

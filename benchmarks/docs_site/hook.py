@@ -1,4 +1,4 @@
-"""For mkdocs (`hooks` in mkdocs.yml): fills the tables that a page names with what the code says today."""
+"""A hook of mkdocs (`hooks` in mkdocs.yml) that fills the tables of a page from the current code."""
 
 from typing import Any
 
@@ -10,5 +10,5 @@ TABLES = {part.__name__: part for part in (commands, training_keys, step_metrics
 
 
 def on_page_markdown(markdown: str, **_page: Any) -> str:
-    """Returns the page as mkdocs is to read it; the tables of recorded results, which are none of these, stay."""
+    """Returns the page with its TABLES filled, for mkdocs to render; tables of recorded results are unchanged."""
     return fill_tables(markdown, lambda name, *_: TABLES[name]() if name in TABLES else None)

@@ -1,4 +1,4 @@
-"""The page "Hyper-parameters and metrics": keys and fields from their classes."""
+"""Generates the page "Hyper-parameters and metrics" from the classes of the configuration and of the metrics file."""
 
 import json
 import re
@@ -15,23 +15,23 @@ from train import metrics_file
 
 
 def training_keys() -> str:
-    """A table of keys for each table of a training run's configuration."""
+    """Returns a table of keys for each table of a training run's configuration."""
     return "\n".join(_config_section(path, kind) for path, kind in config_tables())
 
 
 def config_tables(kind: Any = TrainConfig, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every table of the configuration with its class; the first, of the whole run, has no path."""
+    """Yields the path and the class of every table of the configuration; the path of the whole run is empty."""
     yield path, kind
     for field in msgspec.structs.fields(kind):
         if path.startswith("phases") and field.name in NUMBERS:
-            continue  # a phase's own numbers have the keys of the run's
+            continue  # the numbers of a phase have the same keys as those of the run
         inner = f"{path}.{field.name}".lstrip(".")
         for table in _structs(field.type):
             yield from config_tables(table, f"{inner}.NAME" if field.name == "phases" else inner)
 
 
 def step_metrics() -> str:
-    """The table at the head of train/metrics_file.py."""
+    """Returns the table in the docstring of train/metrics_file.py."""
     table = re.search(r"^\|(?:.+\n)+", metrics_file.__doc__ or "", re.MULTILINE)
     return table[0] if table else ""
 
@@ -56,7 +56,7 @@ def _default(field: Any) -> str:
 
 
 def _structs(kind: Any) -> list[Any]:
-    """The records that a field may hold: itself, or in a list or table."""
+    """Returns the Struct classes that a field of this type may hold, directly or in a list or table."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return [kind]
     return [table for argument in get_args(kind) for table in _structs(argument)]

@@ -1,4 +1,4 @@
-"""Tables of the docs from benchmarks/results: a record's own Markdown, or the figures of a speed record."""
+"""Reads the tables of the docs from benchmarks/results: a record's Markdown, or the measurements of a speed record."""
 
 import json
 from collections.abc import Sequence
@@ -14,12 +14,13 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     """Returns a table of a record as Markdown.
 
     Args:
-        name: The record without its ending, such as `baselines/demo`; or `records/all`, their list.
-        columns: The headings to take, in the record's order; none: all. The first table that has them all is taken.
-        rows: The first cells of the rows to take, in the record's order; none: all.
+        results: The folder of the records.
+        name: The record without its suffix, such as `baselines/demo`, or `records/all` for the list of records.
+        columns: Headings to select, in the record's order; if empty, all. The first table that has them all is used.
+        rows: First cells of the rows to select, in the record's order; if empty, all.
 
     Raises:
-        BadConfig: There is no such record, or no table in it has these columns and rows.
+        BadConfig: The record does not exist, or no table in it has these columns and rows.
     """
     if name == "records/all":
         return _list_records(results)
@@ -35,7 +36,7 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
         if is_table and set(columns) <= set(cells[0]) and set(rows) <= {row[0] for row in cells}:
             kept: list[int] = []
             for number, heading in enumerate(cells[0]):
-                # A heading that stands several times, such as the paper's, belongs to the column before it.
+                # A heading that occurs several times, such as the paper's, belongs to the column before it.
                 belongs = cells[0].count(heading) == 1 or number - 1 in kept
                 if not columns or (heading in columns and belongs):
                     kept.append(number)
@@ -47,11 +48,11 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
 
 
 def _list_records(results: Path) -> str:
-    """Returns the day, the commit and the version of the metrics that each record was made with."""
+    """Returns a table of the records with their date, commit and version of the metrics."""
     rows = [["record", "made", "commit", "metrics"], ["---"] * 4]
     for path in sorted(results.rglob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        known = record if isinstance(record, dict) else {}  # a record of speed is a list of figures
+        known = record if isinstance(record, dict) else {}  # a speed record is a list of measurements
         made, metrics = known.get("provenance", {}), known.get("versions", {}).get("metrics", "–")
         name = path.relative_to(results).with_suffix("").as_posix()
         rows.append([f"`{name}`", made.get("time", "–")[:10], made.get("commit", "–")[:8], str(metrics)])
@@ -59,7 +60,7 @@ def _list_records(results: Path) -> str:
 
 
 def _get_speed(record: Path, names: Sequence[str]) -> str:
-    """Returns the measurements of a speed record with these names, or all, each beside its peer."""
+    """Returns a table of the measurements of a speed record with these names, or of all, each beside its peer."""
     rows = [["measurement", "value", "unit", "peer", "ratio"], ["---", "--:", "---", "---", "--:"]]
     for figure in json.loads(record.read_text(encoding="utf-8")):
         if names and figure["name"] not in names:

@@ -1,8 +1,9 @@
-"""The leaderboard: agents against the same logged steps, with intervals, provenance and replies to check them by.
+"""The leaderboard ranks agents on the same logged steps, with intervals, provenance and the replies to verify them.
 
-ranking.py    configuration ─► evaluation log, table
-compare.py    two agents on the same steps
-verify.py     everything recomputed and compared; what verifies is recorded
+ranking.py    runs a leaderboard: configuration ─► evaluation log, table
+compare.py    compares two agents on the same steps
+verify.py     recomputes everything and compares; records what matches
+rerun.py      runs agents again to check that the replies are theirs
 
 shop-r1 rank --agents random,majority,oracle --store demo --split test --out runs/leaderboard
 """

@@ -10,8 +10,8 @@
   shop-r1 rank --agents oracle \\
     --context.persona shuffled --out runs/shuffled
 
-`verify` checks that the metrics follow from the replies, and with --rerun that
-those are the agents' own; `compare` gives the paired difference of two agents.
+`verify` checks that the metrics follow from the replies and, with --rerun, that the
+replies are the agents' own. `compare` prints the paired difference of two agents.
 Both take a leaderboard or a training run.
 
   shop-r1 verify runs/first
@@ -20,13 +20,13 @@ Both take a leaderboard or a training run.
   shop-r1 compare runs/first oracle oracle \\
     --second-folder runs/shuffled --across context
 
-`submit` records what verifies:
+`submit` verifies a leaderboard or a training run and records its metrics:
 
   shop-r1 submit runs/first baselines/mine --rerun 20
 
-Each reply is written as it comes, and no step is run twice (--fresh runs all again): another reward, other metrics or
-fewer sessions are computed from the steps. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no reply at
-all, 2 the call or its input was wrong.
+Each reply is saved when it arrives, and no step is run twice (--fresh runs all again). Another reward, other metrics
+or fewer sessions are computed from the saved replies. Exit codes: 0 done, 1 verify found a mismatch or an agent gave no
+reply at all, 2 the call or its input was wrong.
 """
 
 import sys
@@ -54,12 +54,12 @@ MISMATCHES_SHOWN = 10
 
 
 class Verify(Record):
-    """Recomputes records, metrics and table from the steps and the store, and compares.
+    """Recomputes records, metrics and table from the steps and the store, and compares them with the folder.
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
-        store: The store it was run on, `demo` or a path; it may be left out for `demo`.
-        rerun: Run each agent again at so many steps and compare: nothing else finds replies that are not its own.
+        store: The store that it was run on, `demo` or a path; it may be omitted for `demo`.
+        rerun: Run each agent again at this number of steps. Only this finds replies that are not the agent's own.
         trust: Agents and FILE.py:FUNCTION that the folder names and that may be run.
     """
 
@@ -70,10 +70,10 @@ class Verify(Record):
 
 
 class Submit(Verify):
-    """Verifies an evaluation and, if all matches, records its metrics.
+    """Verifies an evaluation and, if everything matches, records its metrics.
 
     Attributes:
-        name: Of the record, such as baselines/demo: RESULTS/baselines/demo.json and demo.md are written.
+        name: The name of the record, such as baselines/demo. RESULTS/baselines/demo.json and demo.md are written.
         results: The folder of recorded results.
     """
 
@@ -82,7 +82,7 @@ class Submit(Verify):
 
 
 def _run(words: Sequence[str]) -> int:
-    # Ranking is what one mostly wants, so it needs no subcommand; the others are named.
+    # Ranking is the most common use, so it needs no subcommand.
     name = words[0] if words else ""
     if name in COMMANDS:
         options, body = COMMANDS[name]

@@ -1,11 +1,11 @@
-"""How much better is one agent than another on the same steps, and is that more than chance?
+"""Computes how much better one agent is than another on the same steps, and whether the difference is significant.
 
-The difference is taken step by step, for the same users (or sessions) of both at once: its interval is much narrower
-than what two separate intervals would let one say. Its interval and p value are those of the CR2 t test over users, and
-hold for few users too; the p values are Holm-adjusted for the metrics that are compared.
+The difference is paired: it is taken step by step, over the same users (or sessions). So its interval is much narrower
+than those of the two agents suggest. Interval and p value come from the CR2 t test over users, which is valid for few
+users too. The p values are Holm-adjusted for the metrics that are compared.
 
-What is compared must differ in the agent alone. Where something else is to differ (a persona arm, an extraction), the
-caller says so by its name in `across`, and the title names both.
+The two evaluations must differ in the agent alone. If another setting should differ (a persona arm, an extraction), the
+caller names it in `across`, and a note of the table names both values.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,19 +30,19 @@ Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
 
 class Compare(Record):
-    """The paired difference of two agents, first less second, with its 95% interval.
+    """Computes the paired difference of two agents, first minus second, with its 95% interval.
 
     Attributes:
         folder: The --out of a leaderboard or of a training run.
         first: The label of an agent in it.
-        second: The label of another.
-        second_folder: The --out of another evaluation that holds the second; None: the same. An agent can so be
-            compared with itself under another context (`--context.persona shuffled`).
-        across: What may differ between the two folders beside the agents, such as `context`; a note names it.
-        metrics: Names of shop_env.metrics.all_metrics.
-        cluster: What intervals and tests count, users or sessions; None: as the leaderboard did.
-        store: The store it was run on, `demo` or a path; None: as the folder names it.
-        with_errors: Compare agents that gave no reply at some steps too; those count as misses.
+        second: The label of the agent to subtract.
+        second_folder: The --out of the evaluation of the second agent. If None, the same folder. With it an agent can
+            be compared with itself under another context (`--context.persona shuffled`).
+        across: Settings that may differ between the two folders, such as `context`; a note names them.
+        metrics: Names of metrics from shop_env.metrics.all_metrics.
+        cluster: The unit of intervals and tests, users or sessions. If None, as in the leaderboard.
+        store: The store that it was run on, `demo` or a path. If None, the store that the folder names.
+        with_errors: Also compare agents without a reply at some steps; these count as misses.
         trust: The functions that the folders name as reward or metrics and that may be run.
     """
 
@@ -59,7 +59,7 @@ class Compare(Record):
 
 
 class Compared(NamedTuple):
-    """A metric's two values, None where an agent has none, and their difference."""
+    """The values of a metric for two agents, None if an agent has no value, and their difference."""
 
     first: float | None
     second: float | None
@@ -70,8 +70,8 @@ def compare(options: Compare) -> list[Compared]:
     """Compares two agents of an evaluation by their labels.
 
     Raises:
-        UnknownAgent: No such label in the log.
-        BadConfig: They were not run on the same steps, or not scored alike, or one gave no reply at some steps.
+        UnknownAgent: A label is not in the log.
+        BadConfig: The agents were run on different steps or scored differently, or one gave no reply at some steps.
     """
     folder, other = options.folder, options.second_folder or options.folder
     log, other_log = (read_log(each, trust=options.trust) for each in (folder, other))
@@ -100,7 +100,7 @@ def compare(options: Compare) -> list[Compared]:
 
 
 def compare_table(comparisons: Sequence[Compared], options: Compare) -> Table:
-    """A row for each metric."""
+    """Builds the table of comparisons, with a row for each metric."""
     second, other = options.second, options.second_folder or options.folder
     log, other_log = (read_log(each, trust=options.trust) for each in (options.folder, other))
     differing = differing_settings(log, other_log)
@@ -138,7 +138,7 @@ def compare_table(comparisons: Sequence[Compared], options: Compare) -> Table:
 
 
 def minimum_differences(comparisons: Sequence[Compared]) -> Iterator[str]:
-    """Describes the smallest difference that these steps could have shown."""
+    """Yields a sentence for each metric on the smallest difference that these steps can detect."""
     for *_, test in comparisons:
         if test.smallest_difference is None:
             continue
@@ -150,9 +150,9 @@ def minimum_differences(comparisons: Sequence[Compared]) -> Iterator[str]:
 
 
 def differing_settings(log: EvaluationLog, other: EvaluationLog) -> dict[str, str]:
-    """The settings of two evaluations that are not the same, beside agents and seeds: name -> both values in words.
+    """Returns the settings that differ between two evaluations, except agents and seeds, with both values as text.
 
-    Versions are always the same: `read_log` refuses all others.
+    Versions need no comparison, because `read_log` refuses all but the current ones.
     """
     names = ("split", "sessions", "first_action", "inferred", "context", "reward", "metrics", "extraction")
     settings = {"store": (log.fingerprint, other.fingerprint)}

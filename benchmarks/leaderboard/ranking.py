@@ -1,8 +1,8 @@
-"""A leaderboard run: what is missing of each agent's replies is generated; records, figures and tables follow.
+"""Runs a leaderboard: generates each agent's missing replies, then computes records, metrics and tables.
 
     LeaderboardConfig ─► agents ─► evaluation.evaluate ─► Entry ─► EvaluationLog ─► results.json, leaderboard.md
 
-A run that was stopped goes on where it was, and steps at which an agent failed (a server that was down) are run again.
+A run that was stopped resumes, and steps at which an agent failed (a server that was down) are run again.
 """
 
 import unicodedata
@@ -33,7 +33,7 @@ from shop_env.metrics import metric_preset
 from shop_env.metrics.choices import Invalid, Mean, TextMatch
 from train.model_paths import check_model
 
-WHOLE_FOLDER = "results.json and its table"  # beside the labels in what verify reports
+WHOLE_FOLDER = "results.json and its table"  # a key, beside the labels of agents, in the mismatches of `verify`
 INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
 
 
@@ -41,18 +41,20 @@ class LeaderboardConfig(EvaluationConfig):
     """Ranks agents on the steps of a split.
 
     Attributes:
-        agents: What to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder,
-            each with ?key=value arguments and LABEL= before it if need be; `baselines` stands for all that are fitted.
+        agents: Agents to rank, separated by commas or spaces: a name, MODULE:CLASS, FILE.py:CLASS or a checkpoint
+            folder, each with optional ?key=value arguments and a LABEL= before it. `baselines` stands for all fitted
+            baselines.
         out: The folder for results.json, leaderboard.md and each agent's steps.
-        metrics_text: How typed text is compared, in place of the preset's choice.
-        metrics_mean: Whether every step counts alike or every session, likewise.
-        metrics_invalid: Whether a malformed reply is a miss or also a class of its own in macro-F1, likewise.
-        metrics_mix: In which mix the types of action count, such as 690:677:512 (Shop-R1's test set: clicks, typed
-            texts, ends), likewise.
-        no_page: Rank what page_counts and ngram learn without pages, history_counts and history_ngram, in their places.
+        metrics_text: How typed text is compared. If None, as the metrics preset says.
+        metrics_mean: Whether every step or every session has the same weight. If None, as the metrics preset says.
+        metrics_invalid: Whether a malformed reply is a miss or also a class in macro-F1. If None, as the metrics preset
+            says.
+        metrics_mix: The weights of the types of action, such as 690:677:512 (Shop-R1's test set: clicks, typed texts,
+            ends). If None, as the metrics preset says.
+        no_page: Replace page_counts and ngram by history_counts and history_ngram, which learn without pages.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
-        fresh: Run all agents again, also at steps that they were run at.
-        step_time_limit_s: The most time for one reply of somebody else's agents, in seconds.
+        fresh: Run all agents again, also at steps with a saved reply.
+        step_time_limit_s: The time limit for one reply of an external agent, in seconds.
     """
 
     agents: tuple[str, ...]
@@ -102,7 +104,7 @@ vars(rank)["__signature__"] = keyword_signature(LeaderboardConfig, result=Evalua
 
 
 def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
-    """Runs the agents where steps are missing; writes results.json and leaderboard.md."""
+    """Runs the agents at the steps that are missing, and writes results.json and leaderboard.md."""
     store = SessionStore.open(config.store)
     store.check_content()
     evaluation, folder = config.evaluation, config.folder
@@ -118,7 +120,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             prepare_agent(agent, fresh=config.fresh)
             entries.append(build_entry(agent, run_agent(agent, keys))[0])
         log = EvaluationLog(
-            # After the agents: by now all that they need is loaded and can be named.
+            # Made after the agents ran, so that it lists all packages that they loaded.
             provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
             config=evaluation,
             sample=describe_sample(store, evaluation),
@@ -130,7 +132,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
 
 
 def agent_to_evaluate(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> AgentToEvaluate:
-    """Returns an agent of a leaderboard; a misspelt one is reported now, and not after hours of work."""
+    """Returns an agent to evaluate; a misspelt name is reported here, before hours of work."""
     return AgentToEvaluate(
         spec=spec,
         name=spec.label,
@@ -145,7 +147,11 @@ def agent_to_evaluate(spec: AgentSpec, config: LeaderboardConfig, store: Session
 
 
 def agent_specs(texts: tuple[str, ...], *, no_page: bool = False) -> list[AgentSpec]:
-    """The agents of `--agents`, each with a label of its own."""
+    """Parses the agents of `--agents`.
+
+    Raises:
+        BadConfig: No agent is named, or a label cannot be used (`check_labels`).
+    """
     specs = [parse_spec(WITHOUT_PAGE.get(name, name) if no_page else name) for name in agent_texts(texts)]
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
@@ -154,10 +160,10 @@ def agent_specs(texts: tuple[str, ...], *, no_page: bool = False) -> list[AgentS
 
 
 def check_labels(specs: Sequence[AgentSpec]) -> None:
-    """Raises BadConfig where a label is taken: by another row, for a row of another kind, or by another agent."""
+    """Raises BadConfig if two agents have the same label, or if a label is reserved or the name of another agent."""
     labels: dict[str, str] = {}
     for spec in specs:
-        # Labels that look alike or have one folder count as the same.
+        # Labels that look alike or share a folder count as the same.
         label = folder_name(unicodedata.normalize("NFC", spec.label)).casefold()
         if label in labels:
             raise BadConfig(
@@ -173,7 +179,7 @@ def check_labels(specs: Sequence[AgentSpec]) -> None:
 
 
 def agent_texts(texts: tuple[str, ...]) -> list[str]:
-    """The agents of `--agents` as they were typed, commas and groups taken apart; `%2C` is a comma in an argument.
+    """Splits the texts of `--agents` at commas and expands groups; `%2C` stands for a comma in an argument.
 
     >>> agent_texts(("random, SFT=runs/sft", "baselines"))[:3]
     ['random', 'SFT=runs/sft', 'context_majority']
@@ -183,7 +189,7 @@ def agent_texts(texts: tuple[str, ...]) -> list[str]:
 
 
 def notes_of(log: EvaluationLog) -> list[str]:
-    """Lists notes for a table's reader: what stands behind a label, whose replies cannot be read, and the remarks."""
+    """Returns the notes below a table: the agents behind labels, agents with malformed replies only, and remarks."""
     texts = {entry.label: format_spec(entry.spec) for entry in log.entries}
     malformed = [
         f"{entry.label}: no reply can be read, and each is a miss. `shop-r1 agents check '{texts[entry.label]}'` says "
@@ -195,7 +201,7 @@ def notes_of(log: EvaluationLog) -> list[str]:
 
 
 def markdown(log: EvaluationLog) -> str:
-    """leaderboard.md."""
+    """Returns the content of leaderboard.md."""
     config, store = log.config, log.provenance["store"]
     first = "first actions scored" if config.first_action else "first actions not scored"
     if log.sample.inferred:
@@ -214,7 +220,7 @@ def markdown(log: EvaluationLog) -> str:
 
 
 def format_commit(described: dict[str, Any]) -> str:
-    """The commit of a provenance, for people."""
+    """Formats the commit of a provenance for a sentence."""
     if not described["commit"]:
         return "a package"
     return str(described["commit"])[:12] + (" with changes" if described["dirty"] else "")

@@ -1,6 +1,6 @@
-"""Runs the agents of a log again at some steps: are its replies their own?
+"""Runs the agents of a log again at some steps, to check that the replies are their own.
 
-A log may come from a stranger. Code, files and addresses that it names are used only where the caller names them too.
+A log may come from a stranger. Code, files and addresses that it names are used only if the caller names them too.
 """
 
 import math
@@ -21,7 +21,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile
 
 
 def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:
-    """Returns whether the caller trusts an agent, or it names nothing that could be run."""
+    """Returns whether the caller trusts an agent, or the agent names no code, file or address."""
     trusted = [(agent.target, agent.arguments) for agent in map(parse_spec, trust)]
     return names_nothing(spec) or (spec.target, spec.arguments) in trusted
 
@@ -29,7 +29,7 @@ def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:
 def check_rerun(
     folder: Path, entry: Entry, config: EvaluationConfig, store: SessionStore, *, count: int, trust: Sequence[str]
 ) -> Iterator[str]:
-    """Runs an agent again at so many steps, drawn anew each time; yields where it gives something else."""
+    """Runs an agent again at `count` steps, drawn at random on each call, and yields each difference in words."""
     spec = entry.spec.within(folder)
     if not may_run(spec, trust):
         yield f"not run again: to run what this folder names, add --trust '{format_spec(spec)}'"
@@ -67,7 +67,7 @@ def _difference(line: StepLine, again: StepLine) -> Iterator[str]:
 
 
 def _are_close(line: StepLine, again: StepLine) -> bool:
-    """Returns whether the probabilities are equal up to rounding."""
+    """Returns whether the probabilities of two lines are equal up to rounding."""
     first, second = dict(line.probabilities or ()), dict(again.probabilities or ())
     return first.keys() == second.keys() and all(
         math.isclose(first[action], second[action], rel_tol=1e-4, abs_tol=1e-6) for action in first
@@ -75,5 +75,5 @@ def _are_close(line: StepLine, again: StepLine) -> bool:
 
 
 def format_key(key: StepKey) -> str:
-    """A step in words."""
+    """Formats the key of a step for a message."""
     return f"step {key[1]} of session {key[0]!r}"

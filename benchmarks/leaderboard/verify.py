@@ -1,15 +1,16 @@
-"""Do the figures of a leaderboard or training run follow from the replies? Everything is recomputed and compared.
+"""Checks that the metrics of a leaderboard or training run follow from the replies: recomputes and compares everything.
 
-Whoever hands over a folder may have edited any file in it, by accident or on purpose. `verify` reads each agent's steps
-with the store at hand, whose sessions must be what its hashes say, computes all of results.json but `UNPROVEN` and the
-table anew from the configuration under provenance, and compares. A key that no log has is refused.
+Any file of a folder may have been edited, by accident or on purpose. `verify` reads each agent's steps with the local
+store, after a check of the store's hashes. From the configuration under provenance it recomputes the table and all of
+results.json except `UNPROVEN`, and compares. A key that no log has is refused.
 
-What only `--rerun N` proves: that the replies are the agent's own (rerun.py). Replies edited to the logged actions, all
-files made to fit, are found by nothing else; if a share f of the replies is forged, N steps miss that with probability
-(1 - f)^N. It needs an agent whose replies follow from observation and seed: not a server that samples as it likes.
+Only `--rerun N` proves that the replies are the agent's own (rerun.py). Nothing else finds replies that were replaced
+by the logged actions, with all files edited to match. If a share f of the replies is forged, N steps miss this with
+probability (1 - f)^N. The agent's replies must be a function of observation and seed, so it works for no server that
+samples without a seed.
 
-`submit` records what verifies: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md. A record goes to other people, so stores
-and checkpoints stand in it by their names, without the folders of this machine.
+`submit` records a verified evaluation: FOLDER ─► RESULTS/NAME.json, RESULTS/NAME.md. Records are for other people, so
+they name stores and checkpoints without the folders of this machine.
 """
 
 import math
@@ -40,11 +41,11 @@ from shop_env.observation import ContextConfig
 from shop_env.versions import SCORING_VERSION
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
-# Of an absolute path all but its last part; of an address or HTML nothing.
+# Matches an absolute path without its last part, but no part of an address or of HTML.
 _FOLDERS = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 JSON = (str, int, float, list, type(None))
-TOLERANCE = 1e-9  # sums may be taken in another order
-# What nothing else in a folder proves, beside a training run's configuration; docs/leaderboards.md says so to readers.
+TOLERANCE = 1e-9  # because the order of a sum may differ
+# Fields that nothing else in a folder proves (nor a training run's configuration); docs/leaderboards.md lists them.
 UNPROVEN = (
     *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "machine")),
     *(f"provenance.config.{name}" for name in ("out", "fresh", "step_time_limit_s")),
@@ -54,25 +55,25 @@ UNPROVEN = (
 
 
 class _Settings(NamedTuple):
-    """The settings of a log by the configuration under provenance."""
+    """The settings of an evaluation, from the configuration under provenance."""
 
     run: LeaderboardConfig | TrainConfig
     config: EvaluationConfig
-    rows: list[tuple[str, AgentSpec, ContextConfig]]  # the name of each agent's folder, the agent, what it is shown
+    rows: list[tuple[str, AgentSpec, ContextConfig]]  # each agent's folder name, the agent, its context
     temperature: float
 
 
 def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Returns the mismatches in words, for the folder as a whole, then for each agent.
+    """Recomputes an evaluation and returns the mismatches in words, for the folder as a whole, then for each agent.
 
     Args:
         folder: The `--out` of a leaderboard or a training run.
-        store: The store it was run on.
-        rerun: At how many steps each agent is run again.
-        trust: What the folder names and may be run: functions, and agents as in --agents.
+        store: The store that it was run on.
+        rerun: The number of steps at which each agent is run again.
+        trust: Functions, and agents as in --agents, that the folder names and that may be run.
 
     Raises:
-        BadConfig: No finished evaluation of this version there, or it names a function that is not trusted.
+        BadConfig: The folder has no finished evaluation of this version, or names a function that is not trusted.
     """
     log = read_log(folder, trust=trust)
     settings = _settings(folder, log, store)
@@ -116,14 +117,17 @@ def submit(
 
     Args:
         folder: The `--out` of a leaderboard or a training run.
-        name: Of the record within `results`, such as baselines/demo.
+        name: The name of the record within `results`, such as baselines/demo.
+        results: The folder of recorded results.
         store: The store that it was run on.
+        rerun: The number of steps at which each agent is run again.
+        trust: Functions and agents that the folder names and that may be run.
 
     Returns:
-        The mismatches; the record is written where there are none.
+        The mismatches. The record is written only if all lists are empty.
 
     Raises:
-        BadConfig: The name leads elsewhere, an agent is not ranked, or there is no finished evaluation.
+        BadConfig: The name is no path within `results`, an agent is not ranked, or the evaluation is not finished.
     """
     if not NAME.fullmatch(name):
         raise BadConfig(f"a record's name is a path within the results, such as baselines/demo; {name!r} is none")
@@ -140,10 +144,10 @@ def submit(
 
 
 def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Settings:
-    """The settings of a log.
+    """Returns the settings of an evaluation, from the configuration under provenance.
 
     Raises:
-        BadConfig: Its provenance is not that of a run.
+        BadConfig: The provenance is not that of a run.
     """
     try:
         described = log.provenance["config"]
@@ -164,7 +168,7 @@ def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Setting
 def _compute_entry(
     entry: Entry, name: str, context: ContextConfig, settings: _Settings, folder: Path, store: SessionStore
 ) -> tuple[Entry, list[StepRecord]]:
-    """The entry as it follows from configuration, steps and store; what is unproven is taken over."""
+    """Recomputes an entry from configuration, steps and store; `UNPROVEN` fields are copied from the log."""
     spec, config = entry.spec, settings.config
     unproven = {key: value for key, value in entry.identity.items() if f"entries.identity.{key}" in UNPROVEN}
     agent = AgentToEvaluate(
@@ -198,7 +202,7 @@ def _check_log(
     records: Mapping[str, Sequence[StepRecord]],
     store: SessionStore,
 ) -> Iterator[str]:
-    """All but the entries, and the table, from the configuration under provenance, the records and the store."""
+    """Recomputes the log (except its entries) and the table, and yields each mismatch."""
     unproven = {name: value for name, value in log.provenance.items() if f"provenance.{name}" in UNPROVEN}
     described = {"config": msgspec.to_builtins(settings.run), "seed": settings.run.seed, "store": store.describe()}
     expected = EvaluationLog(
@@ -235,9 +239,9 @@ def _check_log(
 
 
 def find_differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
-    """Yields where a JSON value differs from what was computed, with the path of each difference.
+    """Yields each difference between a recorded and a recomputed JSON value, with its path.
 
-    Numbers may differ in the last digits.
+    Numbers may differ by rounding (TOLERANCE).
     """
     if not isinstance(computed, JSON):
         computed = msgspec.json.decode(msgspec.json.encode(computed))

@@ -1,13 +1,13 @@
-"""Writes a finished training run or leaderboard as one HTML file: who predicts
-best, how sure that is, where it goes wrong, and every session to step through.
+"""Writes a finished training run or leaderboard as one HTML file: the ranking with
+intervals, the kinds of errors, and a viewer for every session.
 
   shop-r1 report runs/mine
   shop-r1 report boards/mine --out mine.html
   shop-r1 report boards/mine --store stores/moved
   shop-r1 report runs/mine --tables tables
 
-The file needs no network and no other file: open it in a browser, send it to
-somebody. It holds the pages of the sessions, so it is as private as the store.
+The file needs no network and no other file: open it in a browser or send it to
+somebody. It contains the pages of the sessions, so it is as private as the store.
 --tables also writes paper.tex (chosen columns, the best in bold, intervals as ±)
 and each table in full as CSV.
 """
@@ -31,7 +31,7 @@ from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
 
 MEGABYTE = 1_000_000
-FOR_FIGURES = 1_500_000  # characters that the file needs beside its sessions, with room to spare
+FOR_FIGURES = 1_500_000  # an upper bound on the characters that the file needs beside its sessions
 
 
 class ReportOptions(Record):
@@ -39,12 +39,12 @@ class ReportOptions(Record):
 
     Attributes:
         folder: The --out of a training run or of a leaderboard.
-        out: The file to write; None: report.html in that folder.
-        store: The store that was evaluated on, if it lies elsewhere now; None: where the run found it.
-        max_megabytes: The largest file to make; sessions that do not fit are left out, and it says how many.
+        out: The file to write. If None, report.html in that folder.
+        store: The store of the evaluation, if it was moved. If None, the path that the folder names.
+        max_megabytes: The maximum size of the file; sessions that do not fit are left out and counted.
         tables: Also write paper.tex and every table as CSV into this folder.
         columns: The metrics in paper.tex, by the names of results.json.
-        beside: Training runs whose curves are drawn over those of this one.
+        beside: Other training runs, for their curves in the same plots.
         trust: The functions that the folder names as reward or metrics and that may be run.
         open: Show the file in the browser.
     """

@@ -1,10 +1,10 @@
-"""An evaluation with its records, and what each answer was: all that the figures of a report are made from.
+"""Reads an evaluation with its records and classifies each answer, for the tables and the viewer of a report.
 
     results.json, agents/*/steps.jsonl, the store ─► read_evidence ─► Evidence ─► judge ─► JudgedStep
-        ─► step_figures.py (counted), session_data.py (shown)
+        ─► step_figures.py (tables), session_data.py (viewer)
 
-The figures are those of results.json. They are computed again from the records, so that a report never shows a table
-beside sessions that contradict it. An answer is right, or wrong in one of several ways.
+The metrics are those of results.json. They are also recomputed from the records, so that a table never contradicts the
+sessions that the report shows. An answer is right, or wrong in one of several ways.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,9 +42,10 @@ class Evidence:
     """A finished evaluation.
 
     Attributes:
-        records: Of each agent, by its label.
-        probabilities: For agents that give them, at each step how likely they hold each action.
-        runs: The logged steps of the training and of the runs beside it, by their names; none for a leaderboard.
+        records: Each agent's records, by its label.
+        probabilities: Each action's probability at each step, by the label of agents that give probabilities.
+        runs: Rows of metrics.jsonl of the training run and of the runs beside it, by their names. A leaderboard has
+            only those of the runs beside it.
     """
 
     folder: Path
@@ -64,32 +65,32 @@ class Evidence:
 
     @property
     def rows(self) -> Sequence[ResultRow]:
-        """Those of results.json, best first, computed ones (the demo shop's ceiling) among them."""
+        """The rows of results.json, best first, including computed rows (the demo shop's ceiling)."""
         return self.log.rows
 
     @property
     def labels(self) -> list[str]:
-        """The measured rows, best first."""
+        """The labels of the measured rows, best first."""
         return [row.label for row in self.rows if row.label in self.records]
 
     @property
     def references(self) -> frozenset[str]:
-        """Labels of rows that know what no agent can: the demo shop's own policy."""
+        """The labels of rows of the demo shop's own policy, which knows what no agent can know."""
         return frozenset(entry.label for entry in self.log.entries if entry.spec.target == ORACLE)
 
     @property
     def baselines(self) -> frozenset[str]:
-        """Labels of the rules and counting models that come with the project, the references among them."""
+        """The labels of rows of the project's rules and counting models, including the references."""
         return frozenset(entry.label for entry in self.log.entries if entry.spec.target in BASELINES)
 
     @property
     def weighting(self) -> str:
-        """In words what steps count where they do not all count the same, else ""."""
+        """A description of the weights of steps, or "" if all steps have the same weight."""
         return metric_preset(self.config.metrics).weighting
 
     @property
     def personas_shown(self) -> str:
-        """The persona that agents were shown (shop_env.observation.PersonaArm), several joined by commas."""
+        """The persona arms of the agents' contexts (shop_env.observation.PersonaArm), joined by commas."""
         contexts = [self.config.context, *(entry.context for entry in self.log.entries)]
         return ", ".join(dict.fromkeys(context.persona for context in contexts))
 
@@ -122,16 +123,18 @@ class Evidence:
 def read_evidence(
     folder: Path, beside: Sequence[Path] = (), store: str | None = None, trust: Sequence[str] = ()
 ) -> Evidence:
-    """Reads a run's folder, with the curves of other runs `beside` its own.
+    """Reads the folder of a training run or a leaderboard.
 
     Args:
-        store: The one it was run on, `demo` or a path; None: as the folder names it.
-        trust: The functions that it may name.
+        folder: The `--out` of the run or leaderboard.
+        beside: The folders of other training runs, for their curves.
+        store: The store that it was run on, `demo` or a path. If None, the store that the folder names.
+        trust: The functions that the folder may name.
 
     Raises:
-        BadConfig: It is the folder of neither a finished training run nor a leaderboard of this version, or its figures
-            do not follow from its records.
-        BadSession: Its records cannot be read.
+        BadConfig: The folder has no finished training run or leaderboard of this version, or its metrics do not follow
+            from its records.
+        BadSession: The records cannot be read.
     """
     if not folder.is_dir():
         raise BadConfig(f"there is no folder '{folder}': give the --out of a training run or of a leaderboard")
@@ -153,7 +156,7 @@ def read_evidence(
 def _read_probabilities(
     folder: Path, log: EvaluationLog, records: Mapping[str, Sequence[StepRecord]]
 ) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
-    """Of the steps whose probabilities are a distribution; the others are errors."""
+    """Returns each agent's probabilities, by label and step; steps with an error are left out."""
     probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
     for entry in log.entries:
         lines = read_steps(folder, entry)
@@ -164,7 +167,7 @@ def _read_probabilities(
 
 
 def _check_rows(evidence: Evidence) -> None:
-    """Raises BadConfig where a row or a ceiling of results.json is not that of the replies."""
+    """Raises BadConfig if a row or a ceiling of results.json does not follow from the replies."""
     log, folder, training = evidence.log, evidence.folder, evidence.provenance["config"].get("evaluation", {})
     pairs = [
         (entry.row, build_row(evidence.records[entry.label], read_steps(folder, entry), log.config, entry.label))
@@ -179,7 +182,7 @@ def _check_rows(evidence: Evidence) -> None:
             )
 
 
-# Code -> what an agent did, in the order of bars and lists: right first, then what it did instead.
+# Codes of outcomes and their descriptions, in the order of bars and lists: right first, then the errors.
 OUTCOMES = {
     "right": "did as the shopper",
     "other_element": "clicked another element",
@@ -196,11 +199,11 @@ RIGHT = "right"
 
 
 class JudgedStep(NamedTuple):
-    """One answer.
+    """An answer with its outcome.
 
     Attributes:
         outcome: A code of OUTCOMES.
-        terms: What each term gave, those that gave nothing left out; None where there is no reply.
+        terms: The value of each term of the reward, without zeros. None if the step has no reply.
     """
 
     record: StepRecord
@@ -212,9 +215,9 @@ Judged = Mapping[str, Sequence[JudgedStep]]  # by the agent's label
 
 
 def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
-    """Every step of an agent, in the order of its records."""
+    """Classifies and scores every step of an agent, in the order of its records."""
     records = evidence.records[label]
-    # Whether the metrics' choices count an answer as exact, not a number where that is unknown.
+    # 1 where an answer is exact by the choices of the metrics, else 0; NaN where this is unknown.
     exact = iter(exact_steps(StepTable(records, evidence.config.metrics)))
     judged = []
     for record in records:
@@ -228,7 +231,7 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
 
 
 def terms_of(breakdown: RewardBreakdown) -> dict[str, float]:
-    """The terms that gave something."""
+    """Returns the terms of a reward that are not 0."""
     return {name: value for name in TERM_NAMES if (value := getattr(breakdown, name))}
 
 

@@ -1,9 +1,9 @@
-"""The report as one HTML file: figures, tables, charts and the session viewer in templates/report.html.jinja.
+"""Renders the report as one HTML file: tables, charts and the session viewer of templates/report.html.jinja.
 
-Nothing is loaded from anywhere: a Content-Security-Policy forbids it, and lets only the script run whose digest it has.
-Text that others wrote reaches the file escaped by jinja2, or packed (session_data.py).
+The file loads nothing: a Content-Security-Policy forbids it and allows only the script with the given digest. Text from
+other people is escaped by jinja2 or packed (session_data.py).
 
-With --tables each table is also written as CSV: paper.tex, ranking.csv, differences.csv, outcomes.csv, …
+With --tables it also writes paper.tex and each table as CSV: ranking.csv, differences.csv, outcomes.csv, …
 """
 
 import base64
@@ -43,7 +43,7 @@ from train.curves import draw_curves
 
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
-    """Writes all of them, and the table for a paper, and returns their paths."""
+    """Writes each table as CSV and the table for a paper, and returns the paths of the files."""
     texts = {folder / f"{table.name}.csv": table.csv() for table in tables}
     texts[folder / "paper.tex"] = paper_latex(evidence, columns)
     for path, text in texts.items():
@@ -53,11 +53,11 @@ def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[
 
 SCRIPTS = ("blocks.js", "page_frame.js", "filters.js", "answers.js", "list.js", "keys.js", "viewer.js")
 AXIS_STEP = 0.1
-NEAR = 0.15  # a difference that an axis of differences reaches out to
+NEAR = 0.15  # larger differences do not extend the axis of a chart
 
 
 def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[Table]:
-    """Every table of the report, for the page and for --tables."""
+    """Builds every table of the report, for the page and for --tables."""
     over = f"{evidence.config.cluster}s"
     notes = [intervals_text(evidence.rows, evidence.config.reward_config, over)]
     ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
@@ -75,13 +75,15 @@ def render_page(
     tables: Sequence[Table],
     data: SessionData,
 ) -> str:
-    """The whole file.
+    """Renders the whole file.
 
     Args:
+        evidence: The evaluation.
         compared: The paired differences.
+        judged: Each agent's judged steps, by its label.
         headline: The sentences of the first screen.
-        tables: Those of `all_tables`.
-        data: What the viewer shows.
+        tables: The tables from `all_tables`.
+        data: The data of the session viewer.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("benchmarks.report"),
@@ -125,7 +127,7 @@ def _source(name: str) -> str:
 
 
 def _embed_curves(evidence: Evidence) -> str | None:
-    """The curves of the training runs as the address of a PNG image; None: there is none."""
+    """Draws the curves of the training runs and returns the data URL of a PNG image; None without training runs."""
     if not evidence.runs:
         return None
     file = io.BytesIO()
@@ -134,7 +136,7 @@ def _embed_curves(evidence: Evidence) -> str | None:
 
 
 def _axis(evidence: Evidence) -> dict[str, Any]:
-    """From 0 to the round share above every interval."""
+    """Returns the axis of exact match, from 0 to the round share above every interval."""
     estimates = filter(None, map(_exact, evidence.rows))
     highest = max((max(estimate.value, estimate.high or 0.0) for estimate in estimates), default=1.0)
     top = max(AXIS_STEP, math.ceil(highest / AXIS_STEP - 1e-9) * AXIS_STEP)
@@ -147,7 +149,7 @@ def _exact(row: ResultRow) -> Estimate | None:
 
 
 def _ranked(evidence: Evidence, judged: Judged) -> list[dict[str, Any]]:
-    """The first screen: each row's exact match, drawn as a dot with whiskers, and what its misses are."""
+    """Returns the rows of the first screen: exact match, drawn as a dot with whiskers, and the kinds of misses."""
     best, labels = leader(evidence), list(judged)
     rows = []
     for row in evidence.rows:
@@ -180,7 +182,7 @@ def _kind(evidence: Evidence, row: ResultRow) -> str:
 
 
 def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Differences as charts around 0: by metric from the best agent, then those that the run itself has drawn."""
+    """Returns a chart around 0 of the differences from the best agent, then of the other comparisons, by metric."""
     best = leader(evidence)
     charts = []
     for metric, words in COMPARED.items():
@@ -196,7 +198,7 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
 
 
 def _whisker_chart(title: str, comparisons: Sequence[Comparison], names_second: bool) -> dict[str, Any]:
-    """A row that is far away would press all others together: an arrow and its numbers stand for it."""
+    """Returns a chart of differences. A far row would compress all others, so an arrow and its numbers replace it."""
     farthest = [max(abs(end or 0.0) for end in (test.difference, test.low, test.high)) for test in comparisons]
     near = [end for end in farthest if end <= NEAR] or farthest
     reach = max(0.01, math.ceil(max(near) / 0.01) * 0.01)

@@ -1,6 +1,6 @@
-"""The ranking as a paper prints it: chosen columns, the best figure in bold, intervals small.
+"""Formats the ranking as LaTeX for a paper: chosen columns, the best value in bold, small intervals.
 
-    rows ─► ranked agents, best figures bold; below a rule those that know the shoppers' policy ─► paper.tex
+    rows ─► agents, best values bold; below a rule the rows that know the shoppers' policy ─► paper.tex
 
 The full table is ranking.csv.
 """
@@ -13,7 +13,7 @@ from replay_sessions.foundation.table import Column, Estimate, format_cell, plai
 from shop_env.evaluation.comparing import LOWER_IS_BETTER
 from shop_env.evaluation.results import METRIC_COLUMNS, ResultRow
 
-# The replacements of what LaTeX takes for markup.
+# Replacements for characters that are markup in LaTeX or need a command.
 _LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -29,10 +29,10 @@ _LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.mak
 
 
 def chosen_columns(names: Sequence[str]) -> list[Column]:
-    """The columns of these metrics.
+    """Returns the columns of the named metrics.
 
     Raises:
-        BadConfig: There is no such metric.
+        BadConfig: A name is no metric.
     """
     if unknown := [name for name in names if name not in METRIC_COLUMNS]:
         raise BadConfig(f"--columns names '{unknown[0]}'. {did_you_mean(unknown[0], METRIC_COLUMNS)}")
@@ -40,7 +40,7 @@ def chosen_columns(names: Sequence[str]) -> list[Column]:
 
 
 def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
-    """A tabular with booktabs' rules, which the document has to load."""
+    """Returns a LaTeX tabular with rules from booktabs, which the document must load."""
     known = [row for row in evidence.rows if row.known or row.label in evidence.references]
     agents = [row for row in evidence.rows if row not in known]
     best = {column.name: _best(agents, column.name) for column in columns}
@@ -60,12 +60,12 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
 
 
 def latex_text(text: str) -> str:
-    """The text on one line, with what LaTeX takes for markup escaped."""
+    """Returns the text on one line, with LaTeX's markup escaped."""
     return plain_text(text).translate(_LATEX)
 
 
 def _best(rows: Sequence[ResultRow], name: str) -> set[str]:
-    """The labels of the ranked rows with the best figure."""
+    """Returns the labels of the ranked rows with the best value of a metric."""
     values = {row.label: row.figures[name].value for row in rows if row.ranked and name in row.figures}
     pick = min if name in LOWER_IS_BETTER else max
     return {label for label, value in values.items() if value == pick(values.values())}

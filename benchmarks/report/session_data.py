@@ -1,15 +1,15 @@
-"""The data of the session viewer: each session's pages, the shopper's actions, every agent's answer to each step.
+"""Packs the data of the session viewer: pages, the shopper's actions, and every agent's answer to each step.
 
-    store, judged records ─► chapters (some sessions and the pages that they are the first to show) ─► packed blocks
-    each page ─► page_document, which keeps nothing that could act
+    store, judged records ─► chapters (some sessions, and the pages that are new in them) ─► packed blocks
+    each page ─► page_document, which removes all that could act
                           └► the index (for lists and filters) ─► one packed block
 
-A page that many steps show is stored once. Where the whole would be larger than allowed, whole sessions are left out
-from the end, and the page says how many.
+A page that many steps show is stored once. If the file would become too large, the last chapters are left out, and the
+page says how many sessions these are.
 
-A block is text that no HTML can be broken by: JSON ─► deflate ─► base64, which has no `<`, so whatever a page, a reply
-or a persona holds, it ends no script element. It is inflated in the browser when it is first needed
-(templates/blocks.js), so a page of a thousand sessions opens as fast as one of ten.
+A block is JSON ─► deflate ─► base64. Base64 has no `<`, so no page, reply or persona can end the script element that
+holds it. The browser inflates a block when it first needs it (templates/blocks.js), so a page of a thousand sessions
+opens as fast as a page of ten.
 """
 
 import base64
@@ -33,34 +33,37 @@ from shop_env.metrics import checked_distribution
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
-CHAPTER_CHARACTERS = 400_000  # of pages and replies before deflating: what the browser inflates at once
-FOR_NAMES = 8_000  # characters for what the index holds beside its sessions
+CHAPTER_CHARACTERS = 400_000  # pages and replies, before deflating, that the browser inflates at once
+FOR_NAMES = 8_000  # characters of the index without its sessions
 LIKELIEST = 5
-# Of a shop on the web, without the bar above its pages and the title that a browser shows in its tab.
+# The demo shop's style on the web, without the bar above the pages and without the title.
 SHOP_STYLE = (files("replay_sessions.demo_shop.web") / "shop.css").read_text(encoding="utf-8") + (
     'body { padding-top: 1rem; } [data-part="title"] { display: none; }'
 )
-Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # of each agent by its label
+Answers = Mapping[StepKey, Mapping[str, JudgedStep]]  # by step, then by the agent's label
 
 
 class Block(NamedTuple):
-    """A packed value under the id of its element."""
+    """A packed value, and the id of its HTML element."""
 
     name: str
     text: str
 
 
 def pack(name: str, value: Any) -> Block:
-    """The value as JSON, deflated, in base64."""
+    """Encodes a value as deflated JSON in base64."""
     deflated = zlib.compress(msgspec.json.encode(value), level=9)
     return Block(name, base64.b64encode(deflated).decode("ascii"))
 
 
 class SessionData(NamedTuple):
-    """The blocks, and what was left out of them.
+    """The packed blocks, with their counts.
 
     Attributes:
-        pages, distinct_pages: How many pages the sessions show, and how many differ.
+        sessions: Number of sessions in the blocks.
+        left_out: Number of sessions that were left out.
+        pages: Number of pages that the sessions show.
+        distinct_pages: Number of distinct pages among these.
     """
 
     blocks: list[Block]
@@ -80,7 +83,7 @@ class _Chapter:
 
 
 def page_view(page: str, *, demo_shop: bool) -> str:
-    """The document of a page: the demo shop's as the shop on the web, every other one as plain cards."""
+    """Renders the document of a page: a page of the demo shop as on the web, every other page as plain cards."""
     if demo_shop and _acting_names(dressed := write_named_page(page)) == _acting_names(page):
         return page_document(dressed, style=SHOP_STYLE)
     return page_document(page)
@@ -91,18 +94,19 @@ def _acting_names(page: str) -> set[str]:
 
 
 def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> SessionData:
-    """The viewer's data.
+    """Builds the data of the viewer.
 
     Args:
-        judged: Every agent's steps by its label.
-        max_characters: The most that all blocks may take.
+        evidence: The evaluation.
+        judged: Each agent's judged steps, by its label.
+        max_characters: The maximum number of characters of all blocks.
     """
     answers: dict[StepKey, dict[str, JudgedStep]] = {}
     for label, steps in judged.items():
         for step in steps:
             answers.setdefault(step.record.key, {})[label] = step
     wanted = list(dict.fromkeys(session_id for session_id, _ in answers))
-    # What the viewer reads before anything else: the index of all sessions, and who the shoppers are.
+    # The viewer reads these first: the index of all sessions, and the personas of the shoppers.
     people: dict[str, dict[str, Any]] = {}
     index: dict[str, Any] = {
         "agents": [{"label": label, "baseline": label in evidence.baselines} for label in judged],
@@ -114,7 +118,7 @@ def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> 
         "first_pages": [],
     }
     blocks: list[Block] = []
-    characters = FOR_NAMES  # of all blocks; the index and the people take less in one piece
+    characters = FOR_NAMES  # an upper bound for all blocks: packed whole, the index and the people take less
     pages = distinct_pages = 0
     for number, chapter in enumerate(_chapters(evidence, list(judged), answers, wanted)):
         placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
@@ -189,7 +193,7 @@ def _add(
 
 
 def _listed(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
-    """For lists and filters: the logged type, each agent's outcome, and a number for its action."""
+    """Returns a step's data for lists and filters: the logged type, each agent's outcome and number of its action."""
     codes = list(OUTCOMES)
     outcomes = [codes.index("no_reply" if answer is None else answer.outcome) for answer in judged]
     actions = [tuple((answer.record.predicted or {}).items()) if answer else None for answer in judged]

@@ -1,9 +1,9 @@
-"""The report's tables: differences, outcomes, confusion, reward, kinds of action, rationales.
+"""Builds the report's tables: differences, outcomes, confusion, reward, kinds of action; and its rationales and texts.
 
-Each function gives a Table; the page draws it, and --tables writes it.
+page.py draws each Table, and --tables writes it.
 
-Rows are ranked as everywhere (sorted_rows). Each is compared, step by step, with the best row that is no
-reference; a reference, such as the demo shop's own policy, knows what no agent can.
+Rows are ranked by `sorted_rows`, as in all tables. Each row is compared, step by step, with the best row that is no
+reference. A reference, such as the demo shop's own policy, knows what no agent can know.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def outcomes(judged: Judged) -> Table:
 
 
 def confusion(judged: Judged) -> Table:
-    """For each agent and each logged type, how many answers were of which type; errors left out."""
+    """Builds the table of counts of logged against predicted types, for each agent; steps with errors are left out."""
     rows: list[list[Cell]] = []
     for label, steps in judged.items():
         answered = [step.record for step in steps if step.record.error is None]
@@ -60,7 +60,7 @@ def confusion(judged: Judged) -> Table:
 
 
 def reward_terms(evidence: Evidence, judged: Judged) -> Table:
-    """Builds the table of each term's mean, beside what repeating the log would have earned."""
+    """Builds the table of each reward term's mean, with a row for the logged actions."""
     scored = {label: [step.terms for step in steps if step.terms is not None] for label, steps in judged.items()}
     reward = evidence.config.reward_config
     scored[THE_LOG] = [
@@ -80,7 +80,7 @@ def reward_terms(evidence: Evidence, judged: Judged) -> Table:
 
 
 def action_mix(evidence: Evidence) -> Table:
-    """Builds the table of the kinds of action that people take on the logged pages, and agents answer there."""
+    """Builds the table of the shares of kinds of action, for the shoppers and for each agent."""
     traces = {THE_LOG: _logged_traces(evidence)} | {label: _traces(evidence, label) for label in evidence.labels}
     counts = {label: Counter(kind for trace in own for kind in trace.kinds) for label, own in traces.items()}
     kinds = [kind for kind in KIND_NAMES if any(count[kind] for count in counts.values())]
@@ -94,7 +94,7 @@ def action_mix(evidence: Evidence) -> Table:
 
 
 def fidelity(evidence: Evidence) -> Table:
-    """Builds the table of the distances of each agent's mix of actions from people's, on the pages that they saw."""
+    """Builds the table of the distances between each agent's mix of actions and the shoppers', on the logged pages."""
     people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
     names = [name for name in OF_PEOPLE if any(getattr(own, name) is not None for own in people.values())]
     logged = _logged_traces(evidence)
@@ -132,12 +132,12 @@ def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
 
 
 def _traces(evidence: Evidence, label: str) -> list[ActionTrace]:
-    """The sessions that an agent answered, as kinds of action."""
+    """Returns the sessions that an agent answered, as kinds of action."""
     return session_traces(evidence.records[label])[1]
 
 
 def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
-    """Some steps, evenly spread over the split, each with every agent's answer: for reading, not for counting."""
+    """Returns up to EXAMPLES steps with a rationale, evenly spread over the split, each with every agent's answer."""
     answers: dict[tuple[str, int], list[JudgedStep]] = {}
     for step in chain.from_iterable(judged.values()):
         answers.setdefault(step.record.key, []).append(step)
@@ -147,13 +147,13 @@ def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
 
 
 def leader(evidence: Evidence) -> ResultRow | None:
-    """The best of the ranked agents; None where none answered every step."""
+    """Returns the best ranked row that is no reference, else the best reference; None if no row is ranked."""
     agents = [row for row in evidence.rows if row.ranked and not row.known and row.label in evidence.records]
     return next((row for row in agents if row.label not in evidence.references), agents[0] if agents else None)
 
 
 def differences(evidence: Evidence) -> list[Comparison]:
-    """Each row minus the best one, then what the run itself has compared; steps without a reply count as misses."""
+    """Compares each row with the best row, then adds the run's own comparisons; steps without a reply are misses."""
     best, config, training = leader(evidence), evidence.config, evidence.log.training
     own = training.comparisons if training else []
     if best is None:
@@ -169,7 +169,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
-    """Returns the page's title, then paragraphs: what was measured, what it is compared with, what the misses are."""
+    """Returns the page's title, then its paragraphs: the measurement, comparisons, kinds of misses, training."""
     best = leader(evidence)
     if best is None:
         return ["No agent answered every step, so none is ranked."]
@@ -203,7 +203,7 @@ def _title(evidence: Evidence, best: ResultRow, exact: Estimate) -> str:
 
 
 def _comparisons(evidence: Evidence, best: ResultRow, against: Sequence[Comparison]) -> Iterator[str]:
-    """Yields the best agent minus the next one, agents level with it or above it in macro-F1, and the known policy."""
+    """Yields sentences on the best agent minus the next, ties, a higher macro-F1, and the shoppers' policy."""
     agents = [test for test in against if test.first not in evidence.references]
     rivals = sorted((test for test in agents if test.metric == "exact_accuracy"), key=lambda test: -test.difference)
     if rivals:
@@ -241,7 +241,7 @@ def _misses(judged: Sequence[JudgedStep]) -> list[str]:
 
 
 def differences_table(comparisons: Sequence[Comparison], over: str) -> Table:
-    """Builds the table of all differences, with intervals `over` users or sessions."""
+    """Builds the table of all differences; `over` names the unit of the intervals, users or sessions."""
     return Table(
         name="differences",
         title="Paired differences on the same steps",

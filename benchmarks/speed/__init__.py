@@ -1,1 +1,1 @@
-"""Speed of the env, the reward, the simplifier, training and sampling, beside the usual ways to do the same."""
+"""Measures the speed of the env, the reward, the simplifier, training and sampling, beside usual implementations."""

@@ -5,9 +5,9 @@
   python -m benchmarks.speed training rollouts
   python -m benchmarks.speed rollouts_gpu training_gpu --json speed_gpu.json
 
-Each part prints its figures beside those of the usual way to do the same, measured in the same run; `--json` writes
-them, one after the other, as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts
-all are measured but those of a GPU.
+Each part prints its measurements beside those of a peer (the usual implementation), measured in the same run. `--json`
+writes them as a list of {"name", "value", "unit", "peer", "peer_value", "ratio", "runs"}. Without parts, all parts
+except those for a GPU are measured.
 """
 
 import sys
@@ -25,11 +25,11 @@ def _run(options: Options) -> int:
     measurements: list[Measurement] = []
     for part in options.parts:
         with requires_extra("reference" if part in WITHOUT_TORCH else "train"):
-            module = import_module(f"benchmarks.speed.{part}")  # on use: it imports torch, or a peer
+            module = import_module(f"benchmarks.speed.{part}")  # imported on use, because it needs torch or a peer
         for measurement in module.measure(options):
             print(_format(measurement), flush=True)
             measurements.append(measurement)
-            if options.json is not None:  # a part that is stopped leaves its figures so far
+            if options.json is not None:  # written each time, so that a stop loses no measurement
                 replace_json(options.json, measurements)
     return 0
 

@@ -1,9 +1,9 @@
-"""Speed of the env on one core, resets included, beside the same env with the package `rouge_score`.
+"""Measures the speed of the env on one core, with resets, beside the same env with the package `rouge_score`.
 
     python -m benchmarks.speed env
 
-`env.step.small` is pages of about 1 kB, `env.step.large` pages of 600 kB, both with product names as long as a real
-shop's (workload.py). Sessions have been played before, so that none is read from disk.
+`env.step.small` has pages of about 1 kB, `env.step.large` pages of 600 kB, both with product names as long as in a real
+shop (workload.py). A first run, which is not timed, loads all sessions into memory.
 """
 
 import tempfile
@@ -25,13 +25,13 @@ from replay_sessions.schema import Session
 from replay_sessions.store import StoreWriter
 
 _LARGE = 600_000  # characters
-# The large ones fit into the env's cache, once per reward.
+# The large sessions fit into the env's cache, once per reward.
 _SESSIONS: dict[str, tuple[int, PageSize]] = {"small": (500, "small"), "large": (25, "realistic")}
 _STEPS = 20_000  # in each run
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Replays sessions one by one, on small and on large pages."""
+    """Yields the steps per second of sessions on small and on large pages."""
     with tempfile.TemporaryDirectory() as folder:
         for kind, (count, page_size) in _SESSIONS.items():
             sessions = [with_long_names(one) for one in generate_sessions(count, 0, page_size) if len(one.steps) > 1]
@@ -48,7 +48,7 @@ def measure(options: Options) -> Iterator[Measurement]:
 
 
 def _enlarge(session: Session) -> Session:
-    """The session with pages of 600 kB: their content repeated."""
+    """Returns the session with pages of 600 kB, which repeat the content of the original pages."""
     steps = []
     for step in session.steps:
         body = step.page.partition("<body>")[2].removesuffix("</body></html>")
@@ -65,7 +65,7 @@ def _build_tasks(store: str, replies: Sequence[list[str]]) -> dict[str, Callable
 
 
 def _play(env: gymnasium.Env[Any, Any], replies: Sequence[list[str]]) -> None:
-    env.reset(seed=0)  # a seed begins the order anew
+    env.reset(seed=0)  # the seed restarts the order of sessions
     steps = 0
     for number, texts in enumerate(cycle(replies)):
         if steps >= _STEPS:

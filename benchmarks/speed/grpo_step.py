@@ -1,14 +1,18 @@
-"""A whole GRPO step in its parts: sampling, the reference's pass, learning, the optimizer, and the rest (the host).
+"""Measures the parts of a GRPO step: sampling, the reference's pass, learning, the optimizer, and the rest (the host).
 
     python -m benchmarks.speed grpo_step --runs 3
     python -m benchmarks.speed grpo_step --shapes smollm2 qwen0.5b --json speed_gpu.json
 
-Random weights and tokens, 8 replies of 40 tokens to each prompt (30 for `0.55m`). `demo`: 12 sessions of 6 scored
-steps, as long as the demo shop's, by the shape of the preset `tiny_cpu` (0.55m) and SmolLM2's. `clothing`: 20 separate
-prompts of 2,500 tokens, as long as the clothing shop's, by SmolLM2's. `pages`: 16 of 8,192, by Qwen2.5-0.5B's. On a GPU
-products are in bfloat16, and parts end when the GPU has done them.
+Weights and tokens are random; each prompt has 8 replies of 40 tokens (30 for `0.55m`). The cases:
 
-    grpo_step.SHAPE.CASE.PART     percent of the step, in the mean of the runs
+    demo        12 sessions of 6 scored steps, as long as the demo shop's, with the shape of the preset `tiny_cpu`
+                (0.55m) or SmolLM2
+    clothing    20 separate prompts of 2,500 tokens, as long as the clothing shop's, with the shape of SmolLM2
+    pages       16 separate prompts of 8,192 tokens, with the shape of Qwen2.5-0.5B
+
+On a GPU products are in bfloat16, and a part's time ends when the GPU has finished it.
+
+    grpo_step.SHAPE.CASE.PART     percent of the step, averaged over the runs
     grpo_step.SHAPE.CASE.total    seconds
 """
 
@@ -36,16 +40,16 @@ from train.tokens import ReplySpan, SessionTokens
 
 _PARTS = ("sampling", "reference", "learning", "optimizer")
 _DEMO = {"demo": (12, Size(120, steps=6))}
-_CASES = {  # sessions, and the size of each
+_CASES = {  # number of sessions, and the size of each
     "0.55m": {"demo": (12, Size(60, steps=6, reply=30))},
     "smollm2": {**_DEMO, "clothing": (20, Size(2500, steps=1))},
     "qwen0.5b": {"pages": (16, Size(8192, steps=1))},
 }
-_PACK = 65_536  # tokens: behind small packs a GPU waits for the host
+_PACK = 65_536  # tokens; with smaller packs a GPU waits for the host
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Measures a step of each shape in each of its cases."""
+    """Yields the times of a step of each shape in each of its cases."""
     on_gpu = find_device() == "cuda"
     for shape in options.choose_shapes(*(("smollm2", "qwen0.5b") if on_gpu else ("0.55m",))):
         cases = {"demo": (12, QUICK)} if options.quick else _CASES.get(shape, _DEMO)
@@ -55,10 +59,10 @@ def measure(options: Options) -> Iterator[Measurement]:
 
 
 def _measure_case(shape: str, size: Size, sessions: int, runs: int) -> Iterator[Figure]:
-    """The figures of one case."""
+    """Yields the measurements of one case."""
     seconds: defaultdict[str, float] = defaultdict(float)
     step = _timed(_build_trainer(shape, size, sessions, seconds).step, seconds, "total")
-    step(0)  # kernels are compiled
+    step(0)  # compiles kernels
     seconds.clear()
     for number in range(1, runs + 1):
         step(number)
@@ -70,7 +74,7 @@ def _measure_case(shape: str, size: Size, sessions: int, runs: int) -> Iterator[
 
 
 def _build_trainer(shape: str, size: Size, sessions: int, seconds: defaultdict[str, float]) -> Any:
-    """GRPO on random sessions, whose parts add to `seconds` as they run."""
+    """Builds a GRPO trainer on random sessions; each part adds its time to `seconds` when it runs."""
     autocast = torch.bfloat16 if find_device() == "cuda" else None
     model = build_model(shape, find_device(), with_trees=True).train()
     if autocast is not None:

@@ -1,4 +1,4 @@
-"""Options and figures of the speed benchmark's parts, and how times are taken on a machine that others use too."""
+"""The options and measurements of the speed benchmark, and a timer for a machine that others use at the same time."""
 
 import statistics
 import time
@@ -16,15 +16,15 @@ Shape = Literal["tiny", "0.55m", "3.7m", "31m", "smollm2", "qwen0.5b", "qwen3b"]
 
 
 class Options(Record):
-    """Parts to measure.
+    """Options of the speed benchmark.
 
     Attributes:
-        parts: All but those of a GPU by default.
-        json: Write the figures to this file.
-        data: The folder of third-party test data; None: SHOP_R1_TEST_DATA, if it is set.
-        runs: How often each thing is measured.
-        shapes: Models to train and to sample with; none: each part's own.
-        quick: A tiny model on short pages, to see that the parts that train and sample run.
+        parts: Parts to measure. By default all except those for a GPU.
+        json: Write the measurements to this file.
+        data: The folder of third-party test data. If None, the environment variable SHOP_R1_TEST_DATA.
+        runs: How often each measurement is repeated.
+        shapes: Models for training and sampling. If empty, each part has its default.
+        quick: Use a tiny model on short pages, to check that the parts for training and sampling run.
     """
 
     parts: tyro.conf.Positional[tuple[Part, ...]] = ("env", "reward", "simplify", "training", "rollouts")
@@ -35,17 +35,20 @@ class Options(Record):
     quick: bool = False
 
     def choose_shapes(self, *default: Shape) -> tuple[Shape, ...]:
-        """Returns the shapes to measure: those of the call, or `tiny` for a quick one."""
+        """Returns the shapes to measure: those of the options, else `tiny` if `quick`, else `default`."""
         return self.shapes or (("tiny",) if self.quick else default)
 
 
 class Measurement(Record):
-    """One figure.
+    """A measured value, with that of a peer if there is one.
 
     Attributes:
-        name: Begins with the part; where there is a peer, its last word names it.
-        peer, peer_value, ratio: What it is compared with; ratio is how many times as good as the peer.
-        runs: How often it was measured; `value` is the median.
+        name: The name of the value, which begins with the part and ends with the peer, if there is one.
+        value: The median over the runs.
+        runs: Number of runs.
+        peer: The name of the implementation that it is compared with.
+        peer_value: The peer's value.
+        ratio: How many times as fast as the peer.
     """
 
     name: str
@@ -57,11 +60,11 @@ class Measurement(Record):
     ratio: float | None = None
 
 
-Figure = tuple[str, float, str]  # the last part of its name, value, unit
+Figure = tuple[str, float, str]  # the last part of a name, the value, the unit
 
 
 def name_figures(name: str, figures: Iterable[Figure], runs: int) -> Iterator[Measurement]:
-    """Yields figures under a name that they share, without a peer."""
+    """Yields measurements without a peer; `name` is the first part of all names."""
     for figure, value, unit in figures:
         yield Measurement(name=f"{name}.{figure}", value=value, unit=unit, runs=runs)
 
@@ -69,7 +72,7 @@ def name_figures(name: str, figures: Iterable[Figure], runs: int) -> Iterator[Me
 def compare(
     name: str, seconds: Mapping[str, float], peer: str, runs: int, *, unit: str = "s", amount: float | None = None
 ) -> Measurement:
-    """Compares the seconds of `ours` and `peer` for the same work, or with an amount of work their rates."""
+    """Compares the times of `ours` and `peer` for the same work; with an `amount` of work, their rates per second."""
     ours, theirs = seconds["ours"], seconds[peer]
     value, peer_value = (ours, theirs) if amount is None else (amount / ours, amount / theirs)
     ratio = theirs / ours
@@ -79,9 +82,9 @@ def compare(
 def median_times(
     tasks: Mapping[str, Callable[[], object]], runs: int, *, clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
-    """Median time of each task in seconds; of the processor, unless `clock` is another.
+    """Returns the median time of each task in seconds; `clock` measures processor time by default.
 
-    Each is called once to warm up. The tasks take turns, so that other work on the machine slows all of them alike.
+    Each task is called once to warm up. The tasks take turns, so that other work on the machine slows all equally.
     """
     times: dict[str, list[float]] = {name: [] for name in tasks}
     with progress_bar(f"timing {', '.join(tasks)}", (runs + 1) * len(tasks)) as advance:

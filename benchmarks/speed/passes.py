@@ -1,6 +1,7 @@
-"""One session and the ways to learn from its replies, for every measurement of training (training.py, training_gpu.py).
+"""Builds a session, models, and the ways to learn from the session's replies, for the measurements of training.
 
-The session: 7 steps, pages of a given length, and at each step a logged reply and 8 sampled ones of 40 tokens.
+The session has 7 steps with pages of a given length; each step has a logged reply and 8 sampled replies of 40 tokens.
+grpo_step.py, rollouts.py, rollouts_gpu.py, training.py and training_gpu.py use this module.
 """
 
 import time
@@ -24,12 +25,19 @@ from train.session_tree import PackedTrees, SessionTree, enable_tree_attention, 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("model_shapes.toml").read_text())
 
 Way = Callable[[SessionTree], float]
-"""Leaves gradients, and returns the sum of the replies' log-probabilities."""
+"""Computes the gradients of a session and returns the sum of the replies' log-probabilities."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a session in tokens."""
+    """The size of a session.
+
+    Attributes:
+        page: Number of tokens of a page.
+        steps: Number of steps.
+        replies: Number of sampled replies at each step.
+        reply: Number of tokens of a reply.
+    """
 
     page: int
     steps: int = 7
@@ -45,7 +53,7 @@ QUICK = Size(20, steps=2, replies=2, reply=5)
 
 
 def build_session(size: Size, vocabulary: int, *, seed: int = 0) -> SessionTree:
-    """Random tokens: a page and a logged reply at each step, and at each fork the sampled replies."""
+    """Builds a session of random tokens: a page and a logged reply at each step, and sampled replies at each fork."""
     generator = torch.Generator().manual_seed(seed)
     step = size.page + size.reply
     trunk = torch.randint(vocabulary, (size.trunk,), generator=generator).tolist()
@@ -54,7 +62,7 @@ def build_session(size: Size, vocabulary: int, *, seed: int = 0) -> SessionTree:
 
 
 def build_model(shape: str, device: str = "cpu", *, with_trees: bool = False) -> Any:
-    """A model of this shape with random weights in float32, by transformers' own attention or by that over trees."""
+    """Builds a model with random weights in float32; `with_trees` replaces its sdpa attention by tree attention."""
     config = AutoConfig.for_model(**SHAPES[shape], max_position_embeddings=65536)
     torch.manual_seed(0)
     with torch.device(device):
@@ -65,25 +73,25 @@ def build_model(shape: str, device: str = "cpu", *, with_trees: bool = False) ->
 
 
 def check_gpu(part: str, options: Options) -> None:
-    """Raises BadConfig where a part needs a CUDA device and torch finds none."""
+    """Raises BadConfig if torch finds no CUDA device and `quick` is not set."""
     if find_device() == "cpu" and not options.quick:
         raise BadConfig(f"{part} needs a CUDA device, and torch finds none here; --quick tries it on a tiny shape.")
 
 
 def find_device() -> str:
-    """A GPU where there is one."""
+    """Returns "cuda" if a GPU is available, else "cpu"."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def read_clock() -> float:
-    """Seconds of wall time, once a GPU has done what it was given."""
+    """Returns the wall time in seconds, after the GPU has finished its work."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def take_peak_memory() -> list[Figure]:
-    """The most memory that a GPU held since the last call; nothing without a GPU."""
+    """Returns the peak memory of the GPU since the last call, and resets it; without a GPU, an empty list."""
     if not torch.cuda.is_available():
         return []
     most = torch.cuda.max_memory_allocated()
@@ -92,7 +100,7 @@ def take_peak_memory() -> list[Figure]:
 
 
 def build_ways(shape: str) -> dict[str, Way]:
-    """Each way to learn from a session, with a model of its own that is built when the way is first taken."""
+    """Returns the ways to learn from a session; each builds its own model on first use."""
 
     def over_packs(split: Callable[[SessionTree], Sequence[PackedTrees]], **options: Any) -> Way:
         get_policy = cache(lambda: Policy(build_model(shape, with_trees=True), **options))
@@ -112,7 +120,7 @@ def _pack_session(tree: SessionTree) -> list[PackedTrees]:
 
 
 def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
-    """Each prompt once with its own replies; as rows, once for each reply."""
+    """Packs each prompt once with its replies; with `rows`, once for each reply."""
     return [
         pack([SessionTree(tree.trunk[:fork], [fork], [group])])
         for fork, replies in zip(tree.forks, tree.replies, strict=True)
@@ -121,13 +129,13 @@ def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
 
 
 def run_packs(policy: Policy, packs: Sequence[PackedTrees]) -> float:
-    """The sum of log-probabilities, with its gradient."""
+    """Runs forward and backward passes over packs, and returns the sum of the replies' log-probabilities."""
     policy.zero_grad()
     return _run_backward(policy.log_probs(packed) for packed in packs)
 
 
 def run_rows(model: Any, tree: SessionTree) -> float:
-    """Returns the same by every reply behind its whole prompt in a row of its own, those of a step in a batch."""
+    """Does the same as `run_packs` with each prompt and reply as a separate row, and the rows of a step as a batch."""
     model.zero_grad()
     return _run_backward(
         _row_log_probs(model, torch.tensor([[*tree.trunk[:fork], *reply] for reply in replies]), fork)
@@ -136,7 +144,7 @@ def run_rows(model: Any, tree: SessionTree) -> float:
 
 
 def _run_backward(outputs: Iterable[Tensor]) -> float:
-    # One after the other, so that the graph of only one output is in memory.
+    # Runs backward output by output, so that the graph of only one output is in memory.
     total = 0.0
     for output in outputs:
         log_probs = output.sum()
@@ -152,7 +160,7 @@ def _row_log_probs(model: Any, rows: Tensor, fork: int) -> Tensor:
 
 
 class Dense:
-    """Attention over a whole pack under one mask (L, L)."""
+    """Attention over a whole pack with one dense mask, (L, L)."""
 
     def __init__(self, packed: PackedTrees) -> None:
         self._mask = build_dense_mask(packed)
@@ -163,7 +171,7 @@ class Dense:
 
 
 def build_dense_mask(packed: PackedTrees) -> Tensor:
-    """(L, L), True where a token sees another, as train/session_tree.py defines it."""
+    """Returns a mask, (L, L), True where a token attends to another, as train/session_tree.py defines it."""
     length, device = packed.input_ids.shape[1], packed.input_ids.device
     mask = torch.zeros(length, length, dtype=torch.bool, device=device)
     for span in packed.spans:

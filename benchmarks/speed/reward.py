@@ -1,8 +1,8 @@
-"""Speed of the reward: reply texts in, breakdowns out, on one core, beside the same with the package `rouge_score`.
+"""Measures the speed of the reward on one core, beside the same reward with the package `rouge_score`.
 
     python -m benchmarks.speed reward
 
-`reward.replies` is on products with names as long as a real shop's (workload.py).
+`reward.replies` parses and scores the texts of replies. Product names are as long as in a real shop (workload.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _SESSIONS = 2_000
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Parses and scores a reply to every step of many sessions."""
+    """Yields the replies per second that are parsed and scored, over every step of many sessions."""
     sessions = list(map(with_long_names, generate_sessions(_SESSIONS, seed=0)))
     pairs = [
         (reply, step.action)

@@ -1,12 +1,15 @@
-"""Sampling replies with the policy itself beside transformers' own `generate`, in one process, turn by turn.
+"""Measures the speed of sampling with the policy, beside transformers' `generate`, in one process and in turns.
 
     python -m benchmarks.speed rollouts
 
-A session of 7 steps with pages of 300 tokens; `rollouts.SHAPE.groups.generate` is 8 replies of 40 tokens at each step,
-in tokens of replies per second of wall time, `rollouts.SHAPE.singles.generate` one reply at each step of 4 sessions.
-`generate` is called once for each prompt, as a trainer calls it, with the 8 replies as its `num_return_sequences`. Both
-are greedy and give the same replies, which is checked; one in ten may differ, for where two tokens are as likely but
-for rounding, which is taken depends on what is computed together. All replies are equally long.
+A session has 7 steps with pages of 300 tokens. Values are tokens of replies per second of wall time:
+
+    rollouts.SHAPE.groups.generate     8 replies of 40 tokens at each step of a session
+    rollouts.SHAPE.singles.generate    a reply at each step of 4 sessions
+
+`generate` is called once for each prompt, as in a trainer; the 8 replies are 8 rows of its batch. Both decode greedily
+and give the same replies, which is checked. One reply in ten may differ: if two tokens are equally likely up to
+rounding, the choice depends on the batch. All replies are equally long.
 """
 
 import time
@@ -30,7 +33,11 @@ _SESSIONS = {"groups": 1, "singles": 4}
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Times groups and single replies at every shape."""
+    """Yields the tokens per second of groups and of single replies, for every shape.
+
+    Raises:
+        RuntimeError: More than one in ten replies differ from the peer's.
+    """
     size = QUICK if options.quick else Size(300)
     for shape in options.choose_shapes("31m", "3.7m"):
         model = build_model(shape, find_device(), with_trees=True).eval()
@@ -55,7 +62,7 @@ def measure(options: Options) -> Iterator[Measurement]:
 
 
 def _build_prompts(shape: str, size: Size, sessions: int) -> list[list[int]]:
-    """The prompt of every step of so many sessions."""
+    """Builds the prompts of all steps of `sessions` random sessions."""
     vocabulary = SHAPES[shape]["vocab_size"]
     trees = [build_session(size, vocabulary, seed=number) for number in range(sessions)]
     return [list(tree.trunk[:fork]) for tree in trees for fork in tree.forks]
@@ -63,7 +70,7 @@ def _build_prompts(shape: str, size: Size, sessions: int) -> list[list[int]]:
 
 @torch.no_grad()
 def _generate_plain(model: Any, prompts: list[list[int]], config: SamplingConfig) -> list[list[list[int]]]:
-    """Greedy replies; of several to a prompt each is computed, as sampled ones would be."""
+    """Generates greedy replies; each of a prompt's equal replies is computed, as sampled replies would be."""
     settings = GenerationConfig(
         max_new_tokens=config.max_new_tokens, do_sample=False, eos_token_id=None, pad_token_id=0
     )

@@ -1,17 +1,18 @@
-"""Sampling on a GPU, at the lengths that the papers' recipes have.
+"""Measures the speed of sampling on a GPU, at the lengths of the papers' recipes.
 
     python -m benchmarks.speed rollouts_gpu --json speed_gpu.json
 
-Prompts of 8,192 tokens, 8 replies of 64 tokens to each, by models of the shapes of Qwen2.5-0.5B and 3B with random
-weights, products in bfloat16: `session` are the 7 prompts of a session, prefixes of one another, `prompts` are 64 that
-share nothing. HEAD is the precision of the head's product, float32 or tf32:
+Models have the shapes of Qwen2.5-0.5B and 3B with random weights; products are in bfloat16. Each prompt has 8 replies
+of 64 tokens. CASE `session` is the 7 prompts of a session of 8,192 tokens, each a prefix of the next; `prompts` is 64
+unrelated prompts of 8,192 tokens. HEAD is the precision of the head's product, float32 or tf32:
 
-    rollouts_gpu.SHAPE.CASE.HEAD.generate   tokens of replies a second, prefill and capture of the graph included
-    rollouts_gpu.SHAPE.CASE.HEAD.decoding   without the time that first tokens take
-    rollouts_gpu.SHAPE.CASE.HEAD.memory     MiB at the most
-    rollouts_gpu.SHAPE.CASE.HEAD.gap        nats between a token's log-probability here and in a training pass
+    rollouts_gpu.SHAPE.CASE.HEAD.generate   tokens of replies per second, with prefill and capture of the CUDA graph
+    rollouts_gpu.SHAPE.CASE.HEAD.decoding   the same without the time of the first tokens
+    rollouts_gpu.SHAPE.CASE.HEAD.memory     peak memory in MiB
+    rollouts_gpu.SHAPE.CASE.HEAD.gap        mean absolute difference of a token's log-probability between sampling and
+                                            a training pass, in nats
 
-With --quick a tiny shape, on any device.
+--quick measures a tiny shape on any device.
 """
 
 from collections.abc import Iterator
@@ -34,10 +35,10 @@ _LENGTH, _QUICK_LENGTH, _NEW_TOKENS = 8192, 28, 64
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Measures each shape in each case.
+    """Yields the measurements of each shape in each case.
 
     Raises:
-        BadConfig: There is no GPU.
+        BadConfig: No GPU is available, and `quick` is not set.
     """
     check_gpu("rollouts_gpu", options)
     length = _QUICK_LENGTH if options.quick else _LENGTH
@@ -59,13 +60,13 @@ def _build_prompts(vocabulary: int, length: int, *, quick: bool) -> dict[str, li
 
 
 def _measure_case(policy: Policy, prompts: list[list[int]], runs: int) -> Iterator[Figure]:
-    """The figures of one case."""
+    """Yields the measurements of one case."""
     config = SamplingConfig(temperature=1.0, max_new_tokens=_NEW_TOKENS, end_token=-1, num_generations=_REPLIES)
     sample = partial(LocalEngine(policy).generate, prompts, seed=0)
     configs = {"all": config, "first": replace(config, max_new_tokens=1)}
     ways = {name: partial(sample, config=each) for name, each in configs.items()}
     take_peak_memory()
-    replies = ways["all"]()  # kernels are compiled
+    replies = ways["all"]()  # compiles kernels
     seconds = median_times(ways, runs, clock=read_clock)
     rows = len(prompts) * _REPLIES
     yield "generate", rows * _NEW_TOKENS / seconds["all"], "tokens/s"

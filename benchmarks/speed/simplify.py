@@ -1,10 +1,10 @@
-"""Speed of the simplifier on real pages, on one core, beside BrowserGym-style pruning.
+"""Measures the speed of the simplifier on real pages, on one core, beside BrowserGym-style pruning.
 
     python -m benchmarks.speed simplify --data ../shared/data
 
-Figures are megabytes of raw page per second of processor time. `simplify.amazon` is Amazon's pages, `simplify.shops`
-the pages of all shops; `.walk` goes without the removal of private data, as the peer does. `output` is the size of the
-result.
+Speeds are megabytes of raw page per second of processor time. `simplify.amazon` is Amazon's pages, `simplify.shops` the
+pages of all shops. `.walk` omits the removal of private data, which the peer does not do either. `.output` is the size
+of the result.
 """
 
 import gzip
@@ -28,14 +28,14 @@ _WAYS: dict[str, Callable[[bytes], object]] = {
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Measures all pages below `raw_pages` of the test data.
+    """Yields the measurements of all pages in the folder `raw_pages` of the test data.
 
     Raises:
-        BadConfig: There are none.
+        BadConfig: The folder has no page.
     """
     folder = Path(options.data or os.environ.get("SHOP_R1_TEST_DATA", ""), "raw_pages")
     packed = [file.read_bytes() for file in sorted(folder.rglob("*.html.gz"))]
-    pages = [gzip.decompress(content) for content in packed if content[:2] == b"\x1f\x8b"]  # some are no archives
+    pages = [gzip.decompress(content) for content in packed if content[:2] == b"\x1f\x8b"]  # some are not gzipped
     if not pages:
         raise BadConfig(f"no *.html.gz in '{folder}': --data names the folder of third-party test data")
     amazon = [page for page in pages if find_recipe(page).name == "amazon"]

@@ -1,7 +1,7 @@
-"""Pruning of pages on BeautifulSoup and lxml, as a peer of the simplifier.
+"""Prunes pages with BeautifulSoup and lxml, as a peer of the simplifier.
 
-It does to a page what BrowserGym's pruning does: it takes out scripts and bare wrappers and prints the rest. Names and
-hidden nodes are left to the browser there.
+It does the same as BrowserGym's pruning: it removes scripts and bare wrappers and prints the rest. In BrowserGym the
+browser provides names and hidden nodes.
 """
 
 import re

@@ -1,16 +1,16 @@
-"""One forward and backward pass over a session's sampled replies: the session tree beside the usual ways.
+"""Measures a forward and backward pass over a session's sampled replies: the session tree beside the usual ways.
 
     python -m benchmarks.speed training
     python -m benchmarks.speed training --shapes smollm2 --runs 1
 
-A session of 7 steps, pages of 300 tokens, 8 replies of 40 tokens at each step; models of 31 and 3.7 million random
-parameters, and of SmolLM2-135M's shape where it is asked for, float32. All ways compute the same sum of
-log-probabilities, which is checked. `training.pass.SHAPE.PEER` is the seconds of wall time that the tree takes in one
-pass, on torch's threads, and the peer's seconds:
+The session has 7 steps, pages of 300 tokens, and 8 replies of 40 tokens at each step. Models have 31 and 3.7 million
+random parameters in float32; --shapes selects others, such as SmolLM2-135M's. All ways compute the same sum of
+log-probabilities, which is checked. `training.pass.SHAPE.PEER` is the wall time of a pass over the tree in seconds, on
+torch's threads, beside the peer's:
 
-    rows      every reply behind its whole prompt in a row of its own, the 8 of a step in a batch, transformers' sdpa
-    prefix    each prompt once with its 8 replies, as trainers do that share a prompt among its replies
-    trie      the whole session packed as here, under one dense mask
+    rows      each prompt and reply as a separate row, the 8 rows of a step as a batch, transformers' sdpa
+    prefix    each prompt once with its 8 replies, as in trainers that share a prompt among its replies
+    trie      the whole session packed as in `ours`, with one dense mask
 """
 
 import time
@@ -23,7 +23,11 @@ from replay_sessions.foundation.progress import track
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Times every way at every shape."""
+    """Yields the times of every way, for every shape.
+
+    Raises:
+        RuntimeError: The ways compute different sums.
+    """
     for shape in options.choose_shapes("31m", "3.7m"):
         tree = build_session(QUICK if options.quick else Size(300), SHAPES[shape]["vocab_size"])
         ways = {name: partial(way, tree) for name, way in build_ways(shape).items()}

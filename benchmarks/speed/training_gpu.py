@@ -1,22 +1,22 @@
-"""The training pass on a GPU, at the shapes and lengths that the papers' recipes have.
+"""Measures the training pass on a GPU, at the shapes and lengths of the papers' recipes.
 
     python -m benchmarks.speed training_gpu --json speed_gpu.json
     python -m benchmarks.speed training_gpu --shapes qwen0.5b --runs 5
 
-Sessions of 7 steps whose trunks have 8,192, 16,384 and 32,768 tokens, 8 replies of 40 tokens at each step; models of
-the shapes of Qwen2.5-0.5B and 3B with random weights, held in float32, products in bfloat16. The ways:
+A session has 7 steps, a trunk of 8,192, 16,384 or 32,768 tokens, and 8 replies of 40 tokens at each step. Models have
+the shapes of Qwen2.5-0.5B and 3B with random weights in float32; products are in bfloat16. The ways:
 
-    auto            what a run chooses here, with fused parts and a TF32 head; its line is on stderr
-    KERNEL          layers computed again in the backward pass, by each kernel of trunks that passes its trial
+    auto            the attention that a run chooses on this machine, with fused parts and a TF32 head; it is printed
+                    on stderr
+    KERNEL          gradient checkpointing, with each kernel for trunks that passes its trial
+    rows            each prompt and reply as a separate pass (per_device_train_batch_size 1, as in the Shop-R1 paper)
 
-    rows            rows one by one behind their prompts (per_device_train_batch_size 1, as the Shop-R1 paper trains)
+    training_gpu.SHAPE.LENGTH.WAY.tokens     packed tokens per second of a forward and backward pass
+    training_gpu.SHAPE.LENGTH.WAY.rows       tokens of rows per second, which a trainer on rows needs for the same speed
+    training_gpu.SHAPE.LENGTH.WAY.mfu        percent of the GPU's bfloat16 peak, without recomputation
+    training_gpu.SHAPE.LENGTH.WAY.memory     peak memory in MiB, with weights and gradients
 
-    training_gpu.SHAPE.LENGTH.WAY.tokens     packed tokens a second of a forward and backward pass
-    training_gpu.SHAPE.LENGTH.WAY.rows       tokens of rows a second: what a trainer on rows would have to reach
-    training_gpu.SHAPE.LENGTH.WAY.mfu        percent of the GPU's bfloat16 peak; recomputation does not count
-    training_gpu.SHAPE.LENGTH.WAY.memory     MiB at the most, weights and gradients included
-
-What does not fit is named on stderr and left out. With --quick a tiny shape, on any device.
+Ways that do not fit into memory are left out and named on stderr. --quick measures a tiny shape on any device.
 """
 
 import sys
@@ -47,17 +47,17 @@ from train.fused import fuse
 from train.policy import Policy
 from train.session_tree import PackedTrees, pack
 
-# Of 7 steps, with replies of 40 tokens and pages such that a trunk has so many tokens.
+# 7 steps with replies of 40 tokens; the length of a page is such that the trunk has the given number of tokens.
 _SIZES = {f"{trunk >> 10}k": Size((trunk + 40) // 7 - 40) for trunk in (8192, 16384, 32768)}
-# bfloat16 FLOP/s without sparsity, by a part of the device's name.
+# Peak bfloat16 FLOP/s without sparsity, by a part of the device's name.
 _PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 
 
 def measure(options: Options) -> Iterator[Measurement]:
-    """Measures each shape at each length, way after way.
+    """Yields the measurements of each way, for each shape and length.
 
     Raises:
-        BadConfig: There is no GPU.
+        BadConfig: No GPU is available, and `quick` is not set.
     """
     check_gpu("training_gpu", options)
     for shape in options.choose_shapes("qwen0.5b", "qwen3b"):
@@ -67,7 +67,7 @@ def measure(options: Options) -> Iterator[Measurement]:
         for name, size in ({"quick": QUICK} if options.quick else _SIZES).items():
             tree = build_session(size, SHAPES[shape]["vocab_size"])
             for way, policy_options in _find_ways(model, pack([tree]).input_ids.numel()).items():
-                # The replies to a step are equally long: one of each says how fast all are.
+                # The replies to a step are equally long, so timing one row per step is enough.
                 packs = pack_prompts(tree, rows=True)[:: size.replies] if way == "rows" else [pack([tree])]
                 try:
                     figures = _measure_way(model, policy_options, packs, options.runs)
@@ -79,7 +79,7 @@ def measure(options: Options) -> Iterator[Measurement]:
 
 
 def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
-    """The options of a Policy for each way that this machine computes correctly; the others are named on stderr."""
+    """Returns the options of a Policy for each way that works on this machine; names the other ways on stderr."""
     shape = get_shape(model, torch.bfloat16)
     chosen = choose_attention(model, gradient_checkpointing=None, autocast=torch.bfloat16, tokens=tokens)
     sys.stderr.write(f"training_gpu: {chosen.line}\n")
@@ -93,8 +93,8 @@ def _find_ways(model: Any, tokens: int) -> dict[str, dict[str, Any]]:
 
 
 def _measure_way(model: Any, options: dict[str, Any], packs: list[PackedTrees], runs: int) -> list[Figure]:
-    """The figures of one way over one session."""
-    model.gradient_checkpointing_disable()  # of the way before
+    """Returns the measurements of one way over one session."""
+    model.gradient_checkpointing_disable()  # which the previous way may have enabled
     policy = Policy(model, autocast=torch.bfloat16, **options)
     packs = [packed.to(model.device) for packed in packs]
     take_peak_memory()

@@ -1,11 +1,11 @@
-"""The workload of env and reward: shoppers' sessions, and replies to them as a policy under training gives them.
+"""Builds the workload of env.py and reward.py: shoppers' sessions, and replies as a policy under training gives them.
 
-Products of the demo shop have names of three words (`amber_steel_kettle`); on the results page that the ShopCART paper
-prints, the source of Shop-R1's data, a product's name has 24 words on average. ROUGE-L has to compare these, so here
-demo products get names of that length (`with_long_names`).
+Products of the demo shop have names of three words (`amber_steel_kettle`). In the ShopCART paper, the source of
+Shop-R1's data, a product's name on the printed results page has 24 words on average. The length matters to the time of
+ROUGE-L, so demo products get names of that length here (`with_long_names`).
 
-The replies are those of a policy about as good as a trained one: of ten, five are what was logged, three have the right
-type and another element or text, one another type, one is no JSON.
+The replies are about as good as those of a trained policy. Of ten, five are the logged action, three have the right
+type and another element or text, one has another type, and one is no JSON.
 """
 
 import re
@@ -28,7 +28,7 @@ _DATA = tomllib.loads(Path(__file__).with_name("workload.toml").read_text())
 
 
 def with_long_names(session: Session) -> Session:
-    """The session with product names as long as those of a real shop; equal names stay equal."""
+    """Returns the session with product names as long as those of a real shop; equal names stay equal."""
     return msgspec.structs.replace(session, steps=tuple(map(_with_long_names, session.steps)))
 
 
@@ -39,7 +39,7 @@ def _with_long_names(step: Step) -> Step:
     return msgspec.structs.replace(step, page=_PRODUCT.sub(_lengthen, step.page), action=action)
 
 
-@cache  # the same names come up on page after page
+@cache  # because many pages have the same names
 def _add_words(name: str) -> str:
     return "_".join([name, *Random(name).choices(_DATA["words"], k=_WORDS_MORE)])
 
@@ -49,7 +49,7 @@ def _lengthen(match: re.Match[str]) -> str:
 
 
 def replies_to(sessions: Sequence[Session]) -> list[list[str]]:
-    """A reply to each step of each session; see the head of this module."""
+    """Returns a reply to each step of each session, as the module's docstring describes."""
     kinds = cycle(_DATA["kinds"])
     return [[_reply(step, next(kinds)) for step in session.steps] for session in sessions]
 
@@ -63,7 +63,7 @@ def _reply(step: Step, kind: str) -> str:
         case _, "broken":
             return f"{rationale} So I would go on."
         case Click(name=name), "same_type":
-            # The neighbour is mostly of the same kind: another product, another department.
+            # The next element is mostly of the same kind: another product, another department.
             return format_reply(rationale, Click(name=names[(names.index(name) + 1) % len(names)]))
         case TypeAndSubmit(name=name, text=text), "same_type":
             return format_reply(rationale, TypeAndSubmit(name=name, text=f"{text} cheap"))

@@ -1,4 +1,4 @@
-"""Makes the runs that a file describes, seed by seed, and one table of all seeds.
+"""Runs what a file describes, once for each seed, and writes one table of all seeds.
 
   shop-r1 sweep mine.toml --out runs/mine
   shop-r1 sweep shop_r1_table2 --out runs/paper --dry-run
@@ -10,7 +10,7 @@ A file names runs (trainings, or agents to rank), seeds and a store:
 
   title = "The tiny policy on three shops"
   seeds = [101, 102, 103]
-  store = "demo"           # a shop of each seed's own; or a path with {seed}
+  store = "demo"           # another demo shop for each seed; or a path with {seed}
   compare = [["SFT, T 0.6", "majority"]]
   [[run]]
   preset = "tiny_cpu"
@@ -19,13 +19,13 @@ A file names runs (trainings, or agents to rank), seeds and a store:
   name = "agents"
   agents = ["choice", "SFT=runs/seed{seed}/sft"]
 
-A figure is the mean over seeds, with a 95% interval over users and seeds. The
-tables of the papers are such files, with the published values beside ours:
+Each value is the mean over seeds, with a 95% interval over users and seeds. The
+papers' tables are such files too, with the published values beside ours:
 shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8,
-customer_r1_figure3. Tables of one paper
-share their runs in OUT. Nothing is trained or evaluated twice, also after a stop;
-a training of another preset, store or flags is refused. OUT holds NAME.json, .md
-and .csv.
+customer_r1_figure3. Tables of the same paper share their runs in OUT. Nothing is
+trained or evaluated twice, also after a stop. If OUT has a training with another
+preset, store or flags, the sweep is refused. It writes NAME.json, .md and .csv to
+OUT.
 """
 
 import sys

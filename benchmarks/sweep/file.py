@@ -1,8 +1,8 @@
-"""A sweep file: which runs, on which seeds and stores, and which rows and columns their table has.
+"""Reads a sweep file, which lists runs, their seeds and store, and the rows and columns of their table.
 
     title = "The tiny policy on three shops"
     seeds = [101, 102, 103]
-    store = "demo"                 # a demo shop of each seed's own; or a path, in which {seed} stands for the seed
+    store = "demo"                 # another demo shop for each seed; or a path, in which {seed} stands for the seed
     compare = [["Shop-R1", "SFT"]]
     [[run]]                        # a training: `shop-r1 train`
     preset = "tiny_cpu"
@@ -12,8 +12,8 @@
     agents = ["choice", "SFT=runs/seed{seed}/sft"]
     flags = ["--sessions", "600"]
 
-Without [[row]] and [[column]] the table has every agent and policy of the runs. The papers' tables are such files too
-(papers/*.toml): a row there is a phase of a run, with the published values beside it.
+Without [[row]], the table has every agent and policy of the runs. The papers' tables are such files too
+(papers/*.toml): their rows are phases of a run, with the published values beside them.
 """
 
 import math
@@ -33,15 +33,15 @@ PAPERS: Any = resources.files("benchmarks.sweep") / "papers"
 
 
 class RunSpec(Config):
-    """One command for each seed.
+    """A command that runs once for each seed.
 
     Attributes:
-        name: Its folder in OUT.
-        preset: Of a training.
-        rows_file: Of a training: whose phases it has in place of the preset's (agents/llm_grpo/presets/rows).
-        agents: In place of a training, these agents, as in a leaderboard.
-        flags: Further words of the command.
-        flags_of: Further words for single presets, by their names: a run that has these needs those of its preset.
+        name: The name of its folder in OUT.
+        preset: The preset of a training.
+        rows_file: A file of phases that replace those of a training's preset (agents/llm_grpo/presets/rows).
+        agents: Agents to rank, as in a leaderboard. If not empty, the run is no training.
+        flags: Further flags of the command.
+        flags_of: Further flags by the name of the preset. If not empty, the preset in use must be among them.
     """
 
     name: str = "run"
@@ -53,12 +53,14 @@ class RunSpec(Config):
 
 
 class ColumnSpec(Config):
-    """A figure.
+    """A column of the table.
 
     Attributes:
-        metric: Its name in shop_env.metrics or benchmarks/sweep/type_shares.py, where {} stands for the row's kind; in
-            files without [[row]], of calibration too.
-        signed: A difference, of which the sign is compared with the paper's; else the order of rows is.
+        metric: The name of a metric in shop_env.metrics or benchmarks/sweep/type_shares.py, in which {} stands for the
+            row's kind. Files without [[row]] may also use metrics of calibration.
+        heading: The heading of the column.
+        signed: Whether the metric is a difference. If so, its sign is compared with the paper's; else the order of rows
+            is.
     """
 
     metric: str
@@ -67,16 +69,17 @@ class ColumnSpec(Config):
 
 
 class RowSpec(Config):
-    """A row.
+    """A row of the table: the policy of a phase.
 
     Attributes:
-        phase: Whose policy it is.
-        run: The name of its run; None: the first.
-        temperature: At which it is evaluated; None: as the preset says.
-        kind: The type of action that stands for {} in the metrics' names; `every`: a row for each kind of click and
-            each other type (type_shares.py), with the kind before its label.
-        published: For each model of the paper its figures in percent, in the order of the columns, `nan` where it gives
-            none, fewer where it lacks the last columns; nothing for a row that the paper does not have.
+        label: The label of the row.
+        phase: The name of the phase.
+        run: The name of the run. If None, the first run.
+        temperature: The sampling temperature of the evaluation. If None, as the preset says.
+        kind: The type of action that replaces {} in the metrics' names. `every` makes a row for each kind of click and
+            each other type (type_shares.py), with the kind before the label.
+        published: The paper's values in percent by model, in the order of the columns. A missing value is `nan`, and
+            the last columns may be omitted; empty if the paper does not have the row.
     """
 
     label: str
@@ -87,24 +90,28 @@ class RowSpec(Config):
     published: dict[str, list[float]] = {}
 
     def metrics(self, columns: Sequence[ColumnSpec]) -> list[str]:
-        """The names of its figures."""
+        """Returns the names of the row's metrics, in the order of the columns."""
         return [column.metric.format(self.kind) for column in columns]
 
     def share(self, model: str, index: int) -> float | None:
-        """The published figure of a model in a column, as a share; None where the paper gives none."""
+        """Returns the published value of a model in a column, as a share; None if the paper has none."""
         percents = self.published.get(model, [])
         return round(percents[index] / 100, 6) if index < len(percents) and not math.isnan(percents[index]) else None
 
 
 class Sweep(Config):
-    """A whole file.
+    """The content of a sweep file.
 
     Attributes:
-        seeds: Each run is made once for each.
-        store: Where the runs' sessions are from.
-        metrics: Whose choices the figures are counted by (shop_env/metrics/choices.py).
-        compare: Pairs of rows by label whose difference is printed.
-        notes: What else a reader should know.
+        title: The title of the table.
+        run: The runs.
+        seeds: The seeds; each run is repeated for each seed.
+        store: The store of the runs, `demo` or a path. For a training, `demo` stands for the store of its preset.
+        metrics: The metrics preset (shop_env/metrics/choices.py).
+        column: The columns of the table.
+        row: The rows of the table. If empty, every agent and policy of the runs.
+        compare: Pairs of rows, by label, to compare.
+        notes: Notes for the reader of the table.
     """
 
     title: str
@@ -140,37 +147,37 @@ class Sweep(Config):
 
     @property
     def by_temperature(self) -> bool:
-        """True where each row has a temperature of its own."""
+        """True if rows have their own temperatures."""
         return any(row.temperature is not None for row in self.row)
 
     @property
     def by_kind(self) -> bool:
-        """True where the rows are types of action, all of one policy."""
+        """True if the rows are types of action."""
         return any(row.kind for row in self.row)
 
     @property
     def models(self) -> list[str]:
-        """The paper's models, the one with most rows first."""
+        """The paper's models, by their number of rows, most first."""
         counts = Counter(model for row in self.row for model in row.published)
         return [model for model, _ in counts.most_common()]
 
     def rows_of(self, run: RunSpec) -> list[RowSpec]:
-        """The rows of a run."""
+        """Returns the rows of a run."""
         return [row for row in self.row if (row.run or self.run[0].name) == run.name]
 
 
 def load_sweep(name: str) -> Sweep:
-    """The sweep of a .toml FILE, or a paper's table by name.
+    """Loads the sweep of a .toml FILE, or of a paper's table by its name.
 
     Raises:
-        BadConfig: There is none, or it does not read as one.
+        BadConfig: The file does not exist or is no valid sweep.
     """
     sweep = load_toml(Sweep, "sweep", name, PAPERS)
     return msgspec.structs.replace(sweep, row=tuple(_rows_of_kinds(sweep.row)))
 
 
 def _rows_of_kinds(rows: Sequence[RowSpec]) -> Iterator[RowSpec]:
-    """Rows of every kind one by one, kind after kind."""
+    """Yields the rows, with each row of kind `every` expanded, sorted by kind."""
     yield from (row for row in rows if row.kind != "every")
     for kind in FINE_KINDS.values():
         for row in rows:

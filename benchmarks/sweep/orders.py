@@ -1,8 +1,8 @@
-"""The order of rows beside the paper's. Only a significant difference counts.
+"""Compares the order of rows with the paper's. Only significant differences count.
 
-    Measured, published figures ─► Order of every pair of rows that the paper has ─► counts, sentences
+    Measured, published values ─► Order of every pair of rows that the paper has ─► counts, sentences
 
-The paper gives no intervals, so its own order of two near figures may be chance; ours are tested at 5% each, not
+The paper gives no intervals, so its order of two close values may be chance. Our differences are each tested at 5%, not
 adjusted for the number of pairs.
 """
 
@@ -23,11 +23,15 @@ Verdict = Literal["as in the paper", "opposite", "not significant"]
 
 
 class Order(Record):
-    """Two rows in one figure, here and in the paper; or a figure that is itself a difference (`second` is None).
+    """The difference of two rows in a metric, here and in the paper.
 
     Attributes:
-        here: The first row's figure minus the second's.
-        published: The same of each model for which the paper has both.
+        metric: The name of the metric.
+        heading: The heading of the column.
+        first: The label of the first row.
+        second: The label of the second row. If None, the metric itself is a difference, and `first` is the only row.
+        here: The first row's value minus the second's.
+        published: The paper's difference by model, for each model with both values.
     """
 
     metric: str
@@ -39,16 +43,16 @@ class Order(Record):
 
     @property
     def rows(self) -> str:
-        """The labels that are compared."""
+        """The labels of the compared rows, as a difference."""
         return self.first if self.second is None else f"{self.first} − {self.second}"
 
     @property
     def measured(self) -> str:
-        """With the interval; shares in points."""
+        """The measured difference with its interval, as text; shares are in points."""
         return format_cell(self.here, difference_unit(self.metric))
 
     def verdict(self, model: str) -> Verdict | None:
-        """Compares the sign with that of a paper's model; None where that has none."""
+        """Compares the sign with that of a model of the paper; None if the paper has no difference or one of 0."""
         published = self.published.get(model)
         if not published:
             return None
@@ -58,14 +62,17 @@ class Order(Record):
 
 
 def find_orders(sweep: Sweep, measured: Measured) -> list[Order]:
-    """Every pair of the paper's rows in every figure, the later minus the earlier; of signed figures each row alone."""
+    """Returns the order of every pair of the paper's rows in every column, the later row minus the earlier.
+
+    In signed columns, each row alone is an order.
+    """
     rows = [row for row in sweep.row if row.published]
     orders = []
     for index, column in enumerate(sweep.column):
         pairs: list[tuple[RowSpec, RowSpec | None]] = []
         if column.signed:
             pairs = [(row, None) for row in rows]
-        elif not sweep.by_kind:  # the papers' later rows are the fuller recipes
+        elif not sweep.by_kind:  # later minus earlier, because later rows of the papers have more of the recipe
             pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
         for first, second in pairs:
             published = _published_differences(first, second, index, sweep.models)
@@ -88,7 +95,7 @@ def find_orders(sweep: Sweep, measured: Measured) -> list[Order]:
 
 
 def compare_rows(sweep: Sweep, measured: Measured) -> list[Comparison]:
-    """The pairs that the file compares, Holm-adjusted over the columns of each pair."""
+    """Compares the pairs of rows that the file names, Holm-adjusted over the columns of each pair."""
     tested = measured.tested()
     comparisons = []
     for first, second in sweep.compare:
@@ -126,7 +133,7 @@ def _published_differences(
 
 
 def sentences(orders: Sequence[Order], columns: Sequence[ColumnSpec], model: str) -> Iterator[str]:
-    """Yields, metric by metric, the number of orders that agree with a model of the paper, and the opposite ones."""
+    """Yields sentences for each column: the counts of verdicts against a model of the paper, and opposite orders."""
     for column in columns:
         judged = {order.rows: order for order in orders if order.metric == column.metric and order.verdict(model)}
         verdicts = Counter(order.verdict(model) for order in judged.values())

@@ -1,10 +1,10 @@
-"""From the records of all seeds to a table's figures: each row's own, and the differences of rows, with intervals.
+"""Computes a table's values from the records of all seeds: the metrics of rows and differences, with intervals.
 
     records of every row, seed by seed ─► the steps that all rows answered ─► sums of each user ─► Measured
 
-A metric is the mean over seeds; its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py), of
-one seed the interval over users, as everywhere. All rows are measured on the same steps: an agent that gave no
-reply to some could else gain by what it leaves out.
+A metric is the mean over seeds. Its 95% interval is pooled over seeds and users (shop_env/metrics/over_seeds.py); with
+a single seed it is the interval over users. All rows are measured on the same steps, because an agent could otherwise
+gain by giving no reply at hard steps.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +32,12 @@ class Tested(Record):
     """The counts behind the metrics, over all seeds.
 
     Attributes:
-        users: People; the same ones in all seeds count once.
-        left_out: Steps at which some row gave no reply; `steps` are the others.
-        logged: How often each type of action is logged, as shares.
-        click_kinds: How often kinds of click by name are the log's own, as a sentence; None where it has none.
+        steps: Number of steps that every row answered.
+        sessions: Number of sessions with such a step.
+        users: Number of users with such a step. If all seeds have the same users, each counts once.
+        left_out: Number of steps at which at least one row gave no reply.
+        logged: The share of each type of action among the logged actions.
+        click_kinds: A sentence on how often the kinds of click by name agree with the log's. None if the log has none.
     """
 
     steps: int
@@ -50,16 +52,16 @@ class Measured:
     """The rows of a table on the steps that all of them answered.
 
     Args:
-        seeds: For each seed the records of every row.
-        same_users: Whether all seeds were tested on the same people.
-        preset: Whose choices the metrics follow.
-        further: Metrics of a table's own, by name.
+        seeds: The records of every row, for each seed.
+        same_users: Whether all seeds were tested on the same users.
+        preset: The metrics preset.
+        further: Further metrics of the table, by name.
 
     Attributes:
-        rows: Their labels.
+        rows: The labels of the rows.
 
     Raises:
-        BadConfig: Rows of one seed are not of the same steps, or no step was answered by all.
+        BadConfig: Rows of a seed have different steps, or no step was answered by all.
     """
 
     def __init__(
@@ -72,13 +74,13 @@ class Measured:
         if not all(steps for answered in self._answered for steps in answered.values()):
             raise BadConfig("there is no step that every row answered: nothing can be compared.")
         self.rows = set(seeds[0])
-        self._evaluated = sum(len(next(iter(records.values()))) for records in seeds)  # steps, answered or not
+        self._evaluated = sum(len(next(iter(records.values()))) for records in seeds)  # steps, with those not answered
         self._tables = [
             {row: StepTable(steps, self._choices) for row, steps in records.items()} for records in self._answered
         ]
 
     def figure(self, row: str, name: str) -> Pooled | None:
-        """A row's metric; None where a seed has no step that it counts."""
+        """Returns a row's metric; None if a seed has no step that counts for it."""
         metric = self._metric(name)
         steps = [tables[row] for tables in self._tables]
         sums = [user_sums(metric, table) for table in steps]
@@ -86,7 +88,7 @@ class Measured:
         return self._pooled(list(map(metric.total, sums)), errors, partial(within_bounds, bounds=metric.bounds))
 
     def difference(self, first: str, second: str, name: str) -> Pooled | None:
-        """The first row's metric less the second's, on the same steps; None where a seed has none that count."""
+        """Returns the first row's metric minus the second's, on the same steps; None if a seed has no step for it."""
         metric = self._metric(name)
         pairs = [[user_sums(metric, tables[row]) for row in (first, second)] for tables in self._tables]
         values = [metric.total(own) - metric.total(other) for own, other in pairs]
@@ -118,7 +120,7 @@ class Measured:
         errors: Sequence[ClusteredError | None],
         limit: Callable[[Estimate], Estimate],
     ) -> Pooled | None:
-        """The mean over seeds; its interval ends where the metric does."""
+        """Returns the mean over seeds; `limit` cuts its interval at the bounds of the metric."""
         if any(np.isnan(values)):
             return None
         defined = [error for error in errors if error is not None]

@@ -1,7 +1,7 @@
-"""A run as a process of its own (runs.py starts them), with threads that no other code has set.
+"""Runs a command in a separate process, so that its number of threads does not depend on this process (see runs.py).
 
-What stops the command (Ctrl-C, SIGTERM) is forwarded to each run once, and waited for: it saves where it is, and the
-same call goes on.
+A signal that stops this process (Ctrl-C, SIGTERM) is forwarded to each run once. The run saves its state and ends, and
+the next call resumes it.
 """
 
 import signal
@@ -15,11 +15,12 @@ from replay_sessions.foundation.command_line import STOPPED, handling
 
 
 class StopForwarder(ExitStack):
-    """Forwards the signals that end a command to the processes that it has started, while it is entered.
+    """A context manager that forwards the signals that end a command to the processes that it has started.
 
     Attributes:
-        received: A signal came.
-        ended: Nothing further is to be started.
+        received: Whether a signal came.
+        ended: Whether no further process may be started.
+        processes: The processes that are running.
     """
 
     def __init__(self) -> None:
@@ -41,18 +42,18 @@ def run_process(command: Sequence[str], stops: StopForwarder) -> int:
     """Runs a command without its standard output and returns its exit code.
 
     Raises:
-        KeyboardInterrupt: This process was stopped, and the command has ended.
-        SystemExit: Likewise, and the command has reported it.
+        KeyboardInterrupt: A signal came, and the command has ended without a report of it.
+        SystemExit: A signal came, and the command has reported it and ended.
     """
-    # A group of its own: else a terminal's Ctrl-C would reach it twice, and the second one stops without saving.
+    # In a separate group, because a terminal's Ctrl-C would otherwise reach it twice; the second stops without saving.
     process = subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL)
     stops.processes.append(process)
-    if stops.received:  # between its start and here
+    if stops.received:  # if the signal came before the process was in `stops.processes`
         process.send_signal(signal.SIGINT)
     code = process.wait()
     stops.processes.remove(process)
     if stops.received and code == STOPPED:
-        raise SystemExit(STOPPED)  # which the command has reported
+        raise SystemExit(STOPPED)  # without a message, because the command has printed it
     if stops.received:
         raise KeyboardInterrupt
     return code

@@ -1,4 +1,4 @@
-"""A sweep's result: our figures over all seeds, beside the published ones where there are any.
+"""Computes a sweep's result: the values over all seeds, beside the published values if the file has any.
 
 records of all seeds ─► Measured ─► View (one for each decoding of a paper's rows) ─► SweepResult ─► written.py
 """
@@ -30,13 +30,14 @@ Records = dict[str, list[StepRecord]]  # by the row's label
 
 
 class TableRow(Record):
-    """A row.
+    """A row of a result.
 
     Attributes:
-        figures: In the order of the columns; None where no step stands for one.
-        published: For each model of the paper the same; empty where the paper has no such row.
-        predicted: How often each type of action is predicted; `other` is a reply that cannot be read.
-        beside: It is no row of the paper's table, but a baseline or a ceiling beside it.
+        label: The label of the row.
+        figures: The measured values in the order of the columns; None if no step counts for a metric.
+        published: The published values by model of the paper, in the same order; empty if the paper has no such row.
+        predicted: The share of steps at which each type of action is predicted; `other` is a malformed reply.
+        beside: Whether the row is not in the paper's table, but a baseline or a ceiling beside it.
     """
 
     label: str
@@ -47,11 +48,13 @@ class TableRow(Record):
 
 
 class View(Record):
-    """All rows, decoded one way.
+    """All rows with one decoding.
 
     Attributes:
-        orders: Of the rows that the paper has.
-        compared: What else is compared.
+        decoding: The name of the decoding; empty if the view is the only one.
+        rows: The rows.
+        orders: The orders of the rows that the paper has.
+        compared: The comparisons that the file names.
     """
 
     decoding: str
@@ -61,13 +64,15 @@ class View(Record):
 
 
 class SweepResult(Record):
-    """Everything that is written; shares are shares.
+    """Everything that is written. Shares are in the range 0–1, not in percent.
 
     Attributes:
-        columns: Their headings.
-        intervals: What the figures and their intervals are, in words.
-        models: The paper's, by which `published` figures are named.
-        phases, runs: By run: what each phase took, the provenance of its results.
+        columns: The headings of the columns.
+        models: The paper's models, which are the keys of `published`.
+        intervals: A description of the values and their intervals.
+        tested: The counts behind the metrics of the first view.
+        phases: The record of each phase (such as its time), by the name of the run; None for a leaderboard.
+        runs: The provenance of the results, by the name of the run.
     """
 
     name: str
@@ -87,17 +92,17 @@ class SweepResult(Record):
 
 
 class FinishedRun:
-    """A run's log, and the records of its rows."""
+    """The log of a run, with the records of its rows."""
 
     def __init__(self, run: PlannedRun) -> None:
         self.run = run
         self.log: EvaluationLog = read_log(run.folder, trust=None)
         self.entries = {entry.steps: entry for entry in self.log.entries}
         self._store = SessionStore.open(str(run.store))
-        self._records: dict[str, list[StepRecord]] = {}  # by the file of steps: rows of several kinds share one
+        self._records: dict[str, list[StepRecord]] = {}  # by the file of steps, because rows of several kinds share it
 
     def find(self, name: str) -> Entry | None:
-        """The entry of an agent by its label, or of a policy by its file name."""
+        """Returns the entry of an agent by its label, or of a policy by its file name; None if there is none."""
         return self.entries.get(steps_file(name))
 
     def records(self, entry: Entry) -> list[StepRecord]:
@@ -107,7 +112,7 @@ class FinishedRun:
 
 
 def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], options: SweepOptions) -> SweepResult:
-    """The result of finished runs."""
+    """Computes the result of finished runs."""
     runs = {name: [FinishedRun(run) for run in of_name] for name, of_name in planned.items()}
     every = [run for of_name in runs.values() for run in of_name]
     stores = {run.log.provenance["store"]["fingerprint"] for run in every}
@@ -142,7 +147,11 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
 
 
 def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dict[str, Decoding | None]:
-    """The views of a paper's rows: sampled and, where the preset has it, greedy; else one."""
+    """Returns the decodings of the views, by name.
+
+    Rows without temperatures have a view for each decoding of the first run's preset (sampled, and greedy if the preset
+    has it). All other tables have a single view.
+    """
     config = next(iter(planned.values()))[0].config
     if not sweep.row or config is None:
         return {"": None}
@@ -152,7 +161,7 @@ def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dic
 
 
 def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding | None) -> Records:
-    """Of one seed: the file's rows, or every agent and policy."""
+    """Returns the records of a seed by row: the rows of the file, or every agent and policy."""
     if not sweep.row:
         return {entry.label: run.records(entry) for run in runs.values() for entry in run.entries.values()}
     records = {}
@@ -160,7 +169,7 @@ def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding |
         run = runs[row.run or sweep.run[0].name]
         if (entry := run.find(_file_name(row, decoding))) is not None:
             records[row.label] = run.records(entry)
-    if decoding is not None and not sweep.by_kind:  # agents that learn nothing and, where it is known, the oracle
+    if decoding is not None and not sweep.by_kind:  # agents that train nothing and, if the run has it, the oracle
         run = runs[sweep.run[0].name]
         records |= {entry.label: run.records(entry) for entry in run.entries.values() if run.find(entry.label) == entry}
         if oracle := run.find(decoding.file_name(ORACLE)):
@@ -169,7 +178,7 @@ def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding |
 
 
 def _calibration(by_seed: Sequence[Mapping[str, FinishedRun]]) -> dict[tuple[str, str], Pooled]:
-    """The calibration of agents by label and metric: of whole distributions, which records do not have; no interval."""
+    """Returns metrics of calibration by label and metric; without intervals, because records lack distributions."""
     values: dict[tuple[str, str], list[float]] = {}
     for entry in (entry for runs in by_seed for run in runs.values() for entry in run.entries.values()):
         for metric in CALIBRATION_COLUMNS.keys() & entry.row.figures.keys():

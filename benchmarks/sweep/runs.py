@@ -1,13 +1,13 @@
-"""The runs of a sweep: planned, made in processes of their own, resumed, and found again.
+"""Plans the runs of a sweep, and makes or resumes those that are missing, each in a separate process.
 
     Sweep × seeds ─► plan ─► PlannedRun ─► run_missing ─► OUT/RUN/seedS/results.json
 
-OUT/store0            seed 0's demo shop, where no store is named
-OUT/shop_r1/seed0     its run for all of Shop-R1's tables: run.json, checkpoints, agents/*/
+OUT/store0            the demo shop of seed 0, if no store is named
+OUT/shop_r1/seed0     the run of seed 0 for all of Shop-R1's tables: run.json, checkpoints, agents/*/
 
-A training has the phases of every call so far (`shop-r1 train --extend`): what two tables share is trained and
-evaluated once, and what was stopped goes on. A training of another preset, store or flags is refused before anything is
-run.
+A training accumulates the phases of all calls (`shop-r1 train --extend`). So phases that two tables share are trained
+and evaluated once, and a stopped run is resumed. If a folder has a training with another preset, store or flags, the
+sweep is refused before any run.
 """
 
 import json
@@ -38,16 +38,16 @@ from shop_env.evaluation.results_file import digest_file, read_log, steps_file
 
 
 class SweepOptions(Record):
-    """Makes the runs of a file, or of a paper's table, and one table of all seeds.
+    """Makes the runs of a file, or of a paper's table, and writes one table of all seeds.
 
     Attributes:
         sweep: A .toml FILE, or the name of a paper's table (listed above).
-        out: The runs and the table.
-        seeds: In place of the file's.
-        store: In place of the file's; of a training, one that is not the demo shop.
-        preset: Of all trainings, in place of the file's.
-        processes: So many runs are made at a time.
-        dry_run: Print what is there already and what would be made, and do nothing.
+        out: The folder for the runs and the table.
+        seeds: Seeds that replace those of the file.
+        store: A store that replaces that of the file. For a training, `demo` stands for the store of its preset.
+        preset: A preset that replaces that of every training.
+        processes: Number of runs at the same time.
+        dry_run: Print which runs are finished and which are missing, without running any.
         flags: Further flags of every run's command, after `--`.
     """
 
@@ -65,19 +65,22 @@ class SweepOptions(Record):
 
     @property
     def name(self) -> str:
-        """Of the table's files."""
+        """The name of the table's files, without suffix."""
         return Path(self.sweep).stem
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run, finished or to be made.
+    """A run of one seed, finished or not.
 
     Attributes:
-        config: Of a training, with the phases that it has already, or is to have; None for a leaderboard.
-        phases: Those of them whose rows are wanted.
-        module: Of the command, and its words.
-        store: Whose sessions it is about; a demo shop is written when the run is made.
+        seed: The seed of the run.
+        folder: The folder of the run.
+        config: The configuration of a training, with the phases of earlier calls; None for a leaderboard.
+        phases: The phases that the table needs.
+        module: The module of the command.
+        words: The arguments of the command.
+        store: The path of the store. If it is a demo shop, it is written before the run.
     """
 
     seed: int
@@ -94,12 +97,12 @@ class PlannedRun:
 
     @property
     def is_finished(self) -> bool:
-        """True where all wanted rows of a training are there; a leaderboard finds out by itself."""
+        """True if a training has all rows that the table needs; False for a leaderboard, which skips finished steps."""
         if self.config is None:
             return False
         try:
             entries = read_log(self.folder, trust=None).entries
-        except BadConfig:  # not finished, or of another version: the training command says which
+        except BadConfig:  # not finished or of another version; the training command reports which
             return False
         decodings = [
             decoding.file_name(name)
@@ -121,7 +124,7 @@ class PlannedRun:
 
 
 def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:
-    """The runs of a sweep by name, one for each seed; nothing is written.
+    """Plans the runs of a sweep: by name, one for each seed. It writes nothing.
 
     Raises:
         BadConfig: A flag is wrong, or a folder holds a training of another configuration.
@@ -145,7 +148,7 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
         parse_options(LeaderboardConfig, words, program="shop-r1 rank")
         return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
     only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
-    # What makes it another run than its neighbours comes last: no flag of the call undoes it.
+    # The flags that distinguish runs come last, so that no flag of the call overrides them.
     words = ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset), *where, "--extend")
     if run.rows_file is not None:
         words = (*words, "--rows", run.rows_file, "--only", *only)  # the table needs all of its rows
@@ -170,15 +173,15 @@ def _preset_flags(run: RunSpec, preset: str) -> tuple[str, ...]:
 
 
 def run_missing(runs: Sequence[PlannedRun], processes: int = 1) -> None:
-    """Makes the runs that are not finished, so many of them at a time; their tables are not printed.
+    """Makes the runs that are not finished, `processes` at a time; their tables are not printed.
 
     Raises:
-        BadConfig: Another call is at work on a run.
-        ShopR1Error: A run has failed.
+        BadConfig: Another process works in the folder of a run.
+        ShopR1Error: A run failed.
     """
     missing = [run for run in runs if not run.is_finished]
     if any(run.config for run in missing):
-        with requires_extra("train"):  # reported before hours of work, not after
+        with requires_extra("train"):  # reports a missing extra before hours of work
             import agents.llm_grpo.command  # noqa: F401, PLC0415 - torch may be missing
     for run in missing:  # runs may share a store
         with working_alone_in(run.folder):
@@ -190,7 +193,7 @@ def run_missing(runs: Sequence[PlannedRun], processes: int = 1) -> None:
 
 
 def _run(run: PlannedRun, stops: StopForwarder) -> None:
-    if stops.ended:  # stopped, or another run has failed
+    if stops.ended:  # a signal came, or another run failed
         return
     try:
         sys.stderr.write(f"run: {run.folder}\n")

@@ -1,17 +1,17 @@
-"""Shares of each type of action, logged and predicted (Customer-R1, table 7 and figure 3).
+"""Metrics of the shares of each type of action, logged and predicted (Customer-R1, table 7 and figure 3).
 
 | name | formula | range |
 |---|---|---|
-| `logged_share_<type>` | share of steps at which it is logged | 0–1 |
-| `predicted_share_<type>` | share of steps at which it is predicted | 0–1 |
-| `predicted_less_logged_<type>` | the second minus the first | -1–1 |
+| `logged_share_<type>` | share of steps at which the type is logged | 0–1 |
+| `predicted_share_<type>` | share of steps at which the type is predicted | 0–1 |
+| `predicted_less_logged_<type>` | predicted share minus logged share | -1–1 |
 
-`other` is what is no action: never logged, predicted where a reply cannot be read; so `type_accuracy_other` has no step
-to stand on. The same shares of each kind of click (Customer-R1, figure 3) are named `click_<kind>`, and
+The type `other` is a malformed reply. It is never logged, so `type_accuracy_other` has no step. The kinds of click and
+the other types (Customer-R1, figure 3) have the first two shares too, with the kind `click_<kind>` for clicks, and
 
 | name | formula | range |
 |---|---|---|
-| `exact_share_<kind>` | share of steps at which it is logged and predicted exactly | 0–1 |
+| `exact_share_<kind>` | share of steps at which the kind is logged and the action is predicted exactly | 0–1 |
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from shop_env.reward.click_types import CLICK_TYPES
 KINDS = {**dict(enumerate(ACTION_TYPES)), INVALID: "other"}
 
 
-# Kinds of click, then the other types of action.
+# Kinds of click and the other types of action, by code.
 FINE_KINDS = {code: f"click_{kind}" if kind in CLICK_TYPES else kind for code, kind in enumerate(FINE_TYPES)}
 
 

@@ -1,6 +1,6 @@
-"""A sweep's result for people: on the terminal, as Markdown and as CSV.
+"""Writes a sweep's result: on the terminal, as Markdown, as JSON and as CSV.
 
-SweepResult ─► sections ─► NAME.md, and what is printed;  ─► NAME.json · .csv
+SweepResult ─► sections ─► NAME.md, terminal;  SweepResult ─► NAME.json, NAME.csv
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,11 +35,13 @@ def write(result: SweepResult, sweep: Sweep, folder: Path) -> list[Path]:
 
 
 def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Section]:
-    """The result in its order; lines that begin with # are headings.
+    """Yields the sections of a result in order; lines that begin with # are headings.
 
     Args:
-        full: With every order of rows and difference, all models of the paper, and what is predicted; without, with the
-            differences of the first figure.
+        result: The result.
+        sweep: The sweep file.
+        full: If True, with all orders of rows, all comparisons, all models of the paper, and predicted shares. If
+            False, with the first model and the comparisons of the first column.
     """
     yield f"# {result.title}"
     yield "\n".join(f"- {line}" for line in (*_summary(result), *result.notes))
@@ -91,7 +93,7 @@ def _judged(order: Order, model: str) -> str | None:
 
 
 def _columns(sweep: Sweep, models: Sequence[str]) -> Iterator[Column]:
-    """Each figure, then what the paper has for it."""
+    """Yields the column of each metric, followed by the columns of the published values."""
     for number, column in enumerate(sweep.column, 1):
         known = METRIC_COLUMNS.get(column.metric)
         unit: Unit = known.unit if known else "percent"

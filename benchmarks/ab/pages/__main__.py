@@ -1,4 +1,4 @@
-"""Predicts by agents what a change of a shop's pages does to the next action.
+"""Predicts with agents what a change of a shop's pages does to the next action.
 
   shop-r1 ab pages --store stores/mine --change change.toml \\
     --agents ngram,choice --out ab/mine --dry-run
@@ -6,24 +6,26 @@
     --change my_change.py:cheaper --placebo other_words.toml --out ab/cheaper \\
     --clicks "cart=*add_to_cart*" "banner=hero.*"
 
-For any store, where `shop-r1 ab` knows the demo shop alone. A change is a file
-of rules, or a function from the text of a simplified page to that of B:
+It works on any store; `shop-r1 ab` works on the demo shop only. A change is a
+file of rules, or a function that turns the text of a simplified page into that of
+B:
 
-  # change.toml; what a rule may do instead: hide = true, first = true,
-  # scale_prices = 1.1
+  # change.toml; instead of replace: hide = true, first = true,
+  # or scale_prices = 1.1
   [[rule]]
   select = "[name$=add_to_cart]"
   replace = { "Add to cart" = "Put it into my basket" }
 
-At every logged step whose page it touches, agents are evaluated on the page as it
-was (A) and as changed (B), after the same logged past and with the same seeds. The
-answer is what they would do next (purchase, cart, other clicks, search, leave, or
-what cannot be done there) and how far B shifts that, with intervals over users;
-beside it what blank lines alone do (placebo). A change that touches nothing, or too
-few users for any finding, is refused.
+Agents are evaluated at every logged step with a page that the change touches: on the
+original page (A) and the changed page (B), after the same logged past and with the
+same seeds. The result is the share of each kind of next action (purchase, cart,
+other clicks, search, leave, or an action that the page does not offer) and how far B
+shifts it, with intervals over users. A placebo shows the effect of blank lines
+alone. A change that touches no page, or too few users for a significant shift, is
+refused.
 
 Writes pages.json, pages.md, change.diff (what B looks like) and the answers to OUT;
-the same call goes on after a stop.
+the same call resumes after a stop.
 Exit codes: 0 done, 1 an agent gave no answer at all, 2 the call or its input was
 wrong.
 """

@@ -1,10 +1,10 @@
-"""Runs one agent on the steps that a change touches, on A, on B and on the placebo, and keeps what it answers.
+"""Runs an agent on the steps that a change touches, on A, B and the placebo, and saves its answers.
 
-    an agent with probabilities     its probabilities, once for each page: no chance is in them
-    all others                      replies to each page, drawn with the same seeds on A, B and placebo
+    an agent with probabilities     its probabilities, once for each page: they are not subject to chance
+    all other agents                replies to each page, drawn with the same seeds on A, B and placebo
 
-Answers are kept as an evaluation keeps them (shop_env/evaluation/steps_file.py): nothing is run twice, and steps at
-which an agent failed are run again by the next call.
+Answers are saved as in an evaluation (shop_env/evaluation/steps_file.py): no step is run twice, except that the next
+call runs the steps at which an agent failed.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.replies import Extraction, Reply, parse_reply
 
-DRAWS = 5  # replies to each page of an agent without probabilities
+DRAWS = 5  # default number of replies to each page, for an agent without probabilities
 Lines = Mapping[StepKey, StepLine]
 
 
@@ -39,9 +39,9 @@ class Answers(msgspec.Struct, kw_only=True):
     """An agent's answers at each touched step, as shares of kinds of action.
 
     Attributes:
-        draws: Replies to each page; 0: these are probabilities.
-        shares: Of each step, (steps, kinds); not a number where there was no answer.
-        first_error: What the first step without an answer said.
+        draws: Number of replies to each page; 0 means that the shares are probabilities.
+        shares: For each version of the pages the shares of each step, (steps, kinds); NaN where there is no answer.
+        first_error: The error of the first step without an answer; None if all were answered.
     """
 
     draws: int
@@ -50,7 +50,7 @@ class Answers(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """True at the steps that were answered on every version, (steps,); the others are in no figure."""
+        """A mask of the steps that were answered on every version, (steps,); no metric includes the other steps."""
         complete: NDArray[np.bool_] = np.all(~np.isnan(list(self.shares.values())), axis=(0, 2))
         return complete
 
@@ -58,12 +58,12 @@ class Answers(msgspec.Struct, kw_only=True):
 def ask_agent(
     spec: AgentSpec, config: PagesConfig, store: SessionStore, touched: TouchedSteps, kinds: Kinds
 ) -> Answers:
-    """Generates what is not there yet."""
+    """Runs an agent on the touched steps that have no saved answer, and returns all of its answers."""
     agent = LazyAgent(lambda: make_agent(spec, store=store, context=config.context))
     weighed = not config.draws and gives_probabilities(spec)
 
     def answer(version: PageVersion, seed: int) -> Lines:
-        """One answer to each step on a version of its page."""
+        """Returns one answer to each step, on a version of its page."""
         path = config.out / "answers" / folder_name(spec.label) / f"{version}-{seed}" / "steps.jsonl"
         identity = reply_identity(spec, config.context, store, seed)
         identity |= {"pages": touched.digests[version], "likelihood": weighed}
@@ -108,7 +108,7 @@ def ask_agent(
 
 
 def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed: bool) -> Distribution | str:
-    """The share of each action in the answers to a step, or why there is none."""
+    """Returns the share of each action in the answers to a step, or an error message."""
     for line in lines:
         if line.error is not None:
             return line.error

@@ -1,14 +1,14 @@
-"""A change: rules in a TOML file, or a function of one's own, from the page of A to the page of B.
+"""Loads a change, which turns the page of A into the page of B: rules in a TOML file, or a user's function.
 
-    [[rule]]                                  # each rule selects elements of the simplified page, and does one thing
+    [[rule]]                                  # each rule selects elements of the simplified page and changes them
     select = "[name$=add_to_cart]"
     replace = { "Add to cart" = "Add to basket" }
 
     shop-r1 ab pages --change my_change.toml …
     shop-r1 ab pages --change my_change.py:cheaper …         def cheaper(page: str) -> str
 
-Rules are applied one after another, each to what those before it have made of the page. Names stay those of A: an
-action is counted by the name it carries. A parser writes both pages out, so that they differ in the change alone.
+Rules are applied in order, each to the result of the rules before it. They keep the names of elements, because actions
+are counted by name. The same parser serializes both pages, so that they differ in the change alone.
 """
 
 import re
@@ -29,15 +29,15 @@ PageChange = Callable[[str], str]
 
 
 class Rule(Config, omit_defaults=True):
-    """One thing that happens to the elements that `select` selects.
+    """One change of the elements that `select` selects.
 
     Attributes:
         select: A CSS selector on the simplified page, such as `[name$=add_to_cart]`.
-        hide: They go, with everything inside.
-        first: They come before all else in the element that they are in.
-        replace: Words in their texts, and what comes in their place.
-        scale_prices: The factor by which prices in their texts are multiplied: $1,234.50 with 1.1 is $1,357.95, and
-            12,90 € is 14,19 €. A whole price below 100 gets cents if it needs them.
+        hide: Removes the elements with all that they contain.
+        first: Moves each element to the front of its parent.
+        replace: Words in the texts of the elements, and their replacements.
+        scale_prices: The factor that multiplies the prices in the texts of the elements: with 1.1, $1,234.50 becomes
+            $1,357.95, and 12,90 € becomes 14,19 €. A whole price below 100 gets cents if it needs them.
     """
 
     select: str
@@ -51,16 +51,16 @@ class Rule(Config, omit_defaults=True):
             raise BadConfig(f"the rule for {self.select!r} must do one thing: hide, first, replace or scale_prices")
 
     def apply(self, document: LexborHTMLParser) -> None:
-        """Changes the document.
+        """Applies the rule to the document, in place.
 
         Raises:
-            BadConfig: `select` is no selector.
+            BadConfig: `select` is no valid CSS selector.
         """
         try:
             elements = _outermost(document.css(self.select))
         except SelectolaxError as error:
             raise BadConfig(f"{self.select!r} is no CSS selector that is understood") from error
-        for element in reversed(elements) if self.first else ():  # each before the one that went ahead
+        for element in reversed(elements) if self.first else ():  # so that they keep their order at the front
             _move_to_front(element)
         for element in elements if self.hide else ():
             element.decompose()
@@ -93,12 +93,12 @@ class _ChangeFile(Config):
 
 
 def load_change(source: str) -> PageChange:
-    """The change that `FILE.toml`, `FILE.py:FUNCTION` or `MODULE:FUNCTION` names.
+    """Loads the change that `FILE.toml`, `FILE.py:FUNCTION` or `MODULE:FUNCTION` names.
 
-    It raises a BadConfig where the function fails or gives no page.
+    The returned change raises BadConfig if the function fails or does not return the text of a page.
 
     Raises:
-        BadConfig: There is none, or it does not read as one.
+        BadConfig: The file or function does not exist or cannot be loaded.
     """
     if source.endswith(".toml"):
         return partial(_apply_rules, load_toml(_ChangeFile, "change", source, Path()).rule)
@@ -123,18 +123,18 @@ def load_change(source: str) -> PageChange:
 
 
 def written_out(page: str) -> str:
-    """The page as a parser writes it: what is the same in A and B is then the same in every byte."""
+    """Returns the page as the parser serializes it, so that unchanged parts of A and B are equal byte by byte."""
     return LexborHTMLParser(page).html or ""
 
 
 def count_prices(page: str) -> Counter[float]:
-    """Counts the prices of a page, as `choice` reads them."""
+    """Counts the prices on a page, parsed as the agent `choice` parses them."""
     body = LexborHTMLParser(page).body
     return Counter(amounts(body.text(separator=" ")) if body else ())
 
 
 def spaced(page: str) -> str:
-    """The placebo: a blank line more at each end of the page and wherever a line ends; what it says stays."""
+    """Returns the page of the placebo: blank lines at both ends and between all lines, with the same content."""
     return "\n" + page.replace("\n", "\n\n") + "\n"
 
 
@@ -148,11 +148,11 @@ def _apply_rules(rules: tuple[Rule, ...], page: str) -> str:
 def _move_to_front(element: LexborNode) -> None:
     first = element.parent.first_child if element.parent else None
     if first is not None and first.mem_id != element.mem_id:
-        first.insert_before(element)  # a copy
+        first.insert_before(element)  # inserts a copy
         element.decompose()
 
 
 def _outermost(elements: list[LexborNode]) -> list[LexborNode]:
-    """Those that lie in no other of them."""
+    """Returns the elements that are not inside another of these elements."""
     selected = {element.mem_id for element in elements}
     return [element for element in elements if selected.isdisjoint(around.mem_id for around in ancestors(element))]

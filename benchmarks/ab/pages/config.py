@@ -1,4 +1,4 @@
-"""The options of `ab pages`."""
+"""The options of `shop-r1 ab pages`."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,22 +11,22 @@ from shop_env.replies import Extraction
 
 
 class PagesConfig(Config):
-    """Asks agents what a change of a shop's pages would do.
+    """Predicts with agents what a change of a shop's pages would do.
 
     Attributes:
-        agents: Which agents answer, as in a leaderboard; what learns from a store is given the train split of this one.
+        agents: Agents to evaluate, as in a leaderboard. Those that learn get the train split of the store.
         change: FILE.toml with rules, FILE.py:FUNCTION or MODULE:FUNCTION, from the text of a page to that of B.
         out: The folder for pages.json, pages.md, change.diff and answers.
         store: `demo` or the path of a session store.
-        split: Which of its splits to ask about; agents have learnt from train.
-        placebo: Another change, one that should do nothing (another wording, say); None: blank lines alone.
-        clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN: * stands for anything, and a pattern
-            without a dot is about the last part of an element's name. A click counts for the first label that fits.
-        draws: Replies to each page; 0: the agent's probabilities, or 5 replies of one that gives none.
-        sessions: Only so many sessions of the split, drawn by the seed; None: all.
-        context: What of a session the agents are shown.
-        extraction: How an action is read out of a reply, `strict` or `lenient`, as in a leaderboard.
-        seed: Seeds the agents, on A and on B alike.
+        split: The split to evaluate on; agents have learnt from train.
+        placebo: A change that should have no effect, such as another wording. If None, blank lines are added.
+        clicks: Clicks that are counted by themselves, as LABEL=PATTERN|PATTERN. In a pattern, * stands for anything;
+            a pattern without a dot matches the last part of an element's name. The first label that matches counts.
+        draws: Number of replies to each page. If 0, the agent's probabilities, or 5 replies if it gives none.
+        sessions: Number of sessions of the split, drawn by the seed. If None, all.
+        context: What the agents see of a session.
+        extraction: How an action is parsed from a reply, `strict` or `lenient`, as in a leaderboard.
+        seed: The seed of the agents, the same on A and on B.
         dry_run: Print what the change touches and write change.diff, without running an agent.
     """
 

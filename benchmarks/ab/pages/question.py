@@ -1,6 +1,6 @@
-"""The question from end to end: which pages the change touches, what agents do there, and what shoppers did on A.
+"""Runs `ab pages`: finds the pages that the change touches, runs the agents there, computes shares and their shifts.
 
-store, change ─► TouchedSteps ─► ask_agent, each ─► shares on A, B and placebo ─► Difference ─► PagesResults
+store, change ─► TouchedSteps ─► ask_agent ─► shares on A, B and placebo ─► Difference ─► PagesResults
 """
 
 import msgspec
@@ -22,10 +22,10 @@ from shop_env.metrics.clustered_errors import Codes
 
 
 class Shift(Record):
-    """An agent's shift of one kind of action, as a share of what is done on the touched pages.
+    """An agent's shift of one kind of action, as a share of all actions on the touched pages.
 
     Attributes:
-        on_a, on_b: The share on each.
+        on_a, on_b: The share on A and on B.
         difference: B minus A.
         placebo: Placebo minus A.
     """
@@ -37,13 +37,14 @@ class Shift(Record):
 
 
 class PagesRow(Record):
-    """One agent's answer.
+    """The result of one agent.
 
     Attributes:
-        shifts: By kind of action; empty where it gave no answer at all.
-        steps: Touched steps that it answered on every page.
-        failed: Touched steps at which it did not, once or more.
-        draws: Replies to each page; 0 where it gives probabilities.
+        shifts: The shift of each kind of action; empty if the agent gave no answer at all.
+        steps: Number of touched steps that the agent answered on every version of the page.
+        failed: Number of touched steps that it did not answer on at least one version.
+        first_error: The error of the first step without an answer; None if all were answered.
+        draws: Number of replies to each page; 0 if the agent gives probabilities.
     """
 
     label: str
@@ -55,14 +56,17 @@ class PagesRow(Record):
 
 
 class PagesResults(Record):
-    """An answer.
+    """The results of all agents.
 
     Attributes:
-        touched, step_count: Steps whose page the change touches, of how many.
-        prices, repriced: How many prices B shows at touched steps, and how many of those are not on the same page of A.
-        users: Users with such a step.
-        shoppers: What they really did on these pages: the share of each kind.
-        rows: Empty in a dry run.
+        change: The change, as the option names it.
+        touched: Number of steps with a page that the change touches.
+        step_count: Number of all steps.
+        prices: Number of prices that B shows at touched steps.
+        repriced: Number of these prices that the same page of A does not show.
+        users: Number of users with a touched step.
+        shoppers: The share of each kind of action among the logged actions of the touched steps.
+        rows: The results of each agent; empty in a dry run.
     """
 
     change: str
@@ -76,7 +80,7 @@ class PagesResults(Record):
 
 
 def run_pages(config: PagesConfig) -> PagesResults:
-    """Asks what has not been asked yet, and compares.
+    """Runs the agents at the touched steps that have no saved answer, and computes the shifts.
 
     Raises:
         BadConfig: The change touches no page, or pages of too few users for any shift to be significant.
@@ -84,7 +88,7 @@ def run_pages(config: PagesConfig) -> PagesResults:
     store = SessionStore.open(config.store)
     specs, kinds = agent_specs(config.agents), parse_kinds(config.clicks)
     for spec in specs:
-        agent_class(spec)  # a misspelt agent is found before hours of work, not after
+        agent_class(spec)  # reports a misspelt agent before hours of work
     touched = TouchedSteps(config, store)
     replace_file(config.out / "change.diff", difference_of(touched))
     results = PagesResults(

@@ -1,4 +1,4 @@
-"""The results as tables, as sentences and as Markdown."""
+"""Formats the results of `ab pages` as tables, sentences and Markdown."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ COLUMNS = (
     Column("seen from", "percent"),
     Column("placebo", "difference"),
 )
-SMALLEST_SHOWN = 0.0005  # a smaller share is 0.0 points
+SMALLEST_SHOWN = 0.0005  # a smaller share is printed as 0.0 points
 LEGEND = (
     "Logged: what shoppers did on A. B minus A with 95% intervals over users (CR2), for each agent as it was fitted: "
     "the uncertainty of its fit is not in them. Holm p: of the t test over users, adjusted for the kinds of action; a "
@@ -38,7 +38,7 @@ LIMITS = (
 
 
 def table(results: PagesResults, row: PagesRow) -> Table:
-    """One agent's answer, a row for each kind of action that the shoppers did or the agent predicted."""
+    """Returns the table of one agent, with a row for each kind of action that is logged, predicted or shifted."""
     how = f"by {row.draws} replies to each page" if row.draws else "by its probabilities"
     return Table(
         title=f"{row.label}, {how}, {row.steps:,} pages, in percent and points",
@@ -61,12 +61,12 @@ def table(results: PagesResults, row: PagesRow) -> Table:
 
 
 def warnings(results: PagesResults) -> list[str]:
-    """Returns what must be read before the tables."""
+    """Returns the warnings to print before the tables."""
     return [PRICES.format(results.repriced, results.prices)] if results.repriced else []
 
 
 def sentences(results: PagesResults) -> Iterator[str]:
-    """Yields the pages that the change touches, each agent's significant shifts, and what qualifies them."""
+    """Yields sentences about the pages that the change touches, failed steps, and each agent's significant shifts."""
     yield (
         f"'{results.change}' touches {results.touched:,} of {results.step_count:,} pages, of {results.users} users; "
         "agents are evaluated on those."
@@ -105,7 +105,7 @@ def _is_zero(shift: Difference) -> bool:
 
 
 def markdown(results: PagesResults) -> str:
-    """pages.md."""
+    """Returns the content of pages.md."""
     answers = [table(results, row) for row in results.rows if row.shifts]
     parts = [
         "# What would this change do?\n",

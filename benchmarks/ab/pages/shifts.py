@@ -1,13 +1,13 @@
-"""From answers to shares of kinds of action, and how much a share differs between two versions of the pages.
+"""Computes shares of kinds of action from answers, and how much a share differs between two versions of the pages.
 
     answers ─► Kinds.shares on A and on B, users ─► mean difference, CR2 error over users, t test ─► Holm over kinds
 
-A difference is significant where the p of the t test over users, adjusted over the kinds by Holm, is 5% or less: so a
-change that does nothing is called one that does something, in any kind, in at most about 5% of cases. Where all of G
-users differ by the same the p is 2^(1-G), which is why too few users are refused before any agent is evaluated.
+A difference is significant if the Holm-adjusted p of the t test over users is at most 5%. So a change without effect
+has a significant difference, in any kind, in at most about 5% of cases. If all of G users differ by the same amount, p
+is 2^(1-G); so a change with too few users is refused before any agent is evaluated.
 
-The shares of a step (clicks, search, terminate, impossible) add up to 1. An action on an element that its page does not
-have is `impossible`: who clicks a button that B has taken away does not buy on B.
+The shares of a step (clicks, search, terminate, impossible) add up to 1. An action on an element that the page does not
+have is `impossible`: a shopper cannot buy by a click on a button that B has removed.
 """
 
 import math
@@ -26,14 +26,14 @@ from shop_env.metrics.clustered_errors import NO_SPREAD, Codes, Floats, holm, sm
 
 
 class Difference(Record):
-    """Of one share on two pages.
+    """The difference of one share between two versions of the pages.
 
     Attributes:
-        effect: The mean difference of the steps and its 95% interval over users.
-        p_value: Of the t test over users (CR2).
-        holm_p_value: The same, adjusted for all kinds.
-        could_be_seen: What difference would have been found with 80% probability, going by how much users differed
-            here, by a t test of this kind alone; None where none differed, or where there is one user.
+        effect: The mean difference over the steps and its 95% interval over users.
+        p_value: The p value of the t test over users (CR2).
+        holm_p_value: The p value, Holm-adjusted for all kinds.
+        could_be_seen: The difference that a t test of this kind alone would detect with 80% probability, given the
+            spread over users. None if no user differs, or if there is a single user.
     """
 
     effect: Effect
@@ -47,7 +47,13 @@ class Difference(Record):
 
 
 def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]:
-    """For each kind, of shares (steps, kinds) of steps of these users, (steps,)."""
+    """Computes the difference of each kind.
+
+    Args:
+        before: Shares on the first version, (steps, kinds).
+        after: Shares on the second version, (steps, kinds).
+        users: The number of each step's user, (steps,).
+    """
     effects = [paired_effect(a, b, users) for a, b in zip(before.T, after.T, strict=True)]
     errors = [difference_error(of_kind, users) for of_kind in (after - before).T]
     p_values = [t_p_value(effect.difference, error) for effect, error in zip(effects, errors, strict=True)]
@@ -63,7 +69,7 @@ def differences(before: Floats, after: Floats, users: Codes) -> list[Difference]
 
 
 def users_needed(kinds: int) -> int:
-    """With fewer users no difference of so many kinds can be significant, however large.
+    """Returns the number of users below which no difference can be significant, however large, for `kinds` kinds.
 
     >>> users_needed(1), users_needed(6)
     (6, 8)
@@ -71,7 +77,7 @@ def users_needed(kinds: int) -> int:
     return math.ceil(math.log2(2 * kinds / LEVEL))
 
 
-Distribution = Mapping[Action | None, float]  # None: a reply that cannot be read
+Distribution = Mapping[Action | None, float]  # None stands for a malformed reply
 
 OTHER, SEARCH, LEAVE, IMPOSSIBLE = "other clicks", "search", "leave", "impossible"
 
@@ -80,8 +86,8 @@ class Kinds:
     """The kinds of action that are counted.
 
     Attributes:
-        clicks: Label -> patterns of names, in the order in which they are tried.
-        labels: All kinds.
+        clicks: For each label its patterns of names, in the order in which they are tried.
+        labels: The names of all kinds.
     """
 
     def __init__(self, clicks: Mapping[str, Sequence[str]]) -> None:
@@ -89,7 +95,7 @@ class Kinds:
         self.labels = [*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE]
 
     def of(self, action: Action | None, names: Collection[str]) -> str:
-        """Returns the kind of an action on a page with these names.
+        """Returns the kind of an action on a page that has elements with these names.
 
         >>> from replay_sessions.schema import Click
         >>> kinds = Kinds({"cart": ["add_to_*"], "banner": ["hero.*"]})
@@ -111,7 +117,7 @@ class Kinds:
                 assert_never(action)
 
     def shares(self, distribution: Distribution, names: Collection[str]) -> Floats:
-        """Returns the share of a distribution that each kind has, (kinds,)."""
+        """Returns the share of each kind in a distribution over actions, (kinds,)."""
         shares_of_kinds = np.zeros(len(self.labels))
         for action, share in distribution.items():
             shares_of_kinds[self.labels.index(self.of(action, names))] += share
@@ -119,10 +125,10 @@ class Kinds:
 
 
 def parse_kinds(clicks_option: Sequence[str]) -> Kinds:
-    """The kinds that `--clicks` names, each as LABEL=PATTERN|PATTERN.
+    """Parses the kinds that `--clicks` names, each as LABEL=PATTERN|PATTERN.
 
     Raises:
-        BadConfig: They do not read.
+        BadConfig: A text has another form, or its label is taken.
     """
     clicks: dict[str, list[str]] = {}
     for text in clicks_option:

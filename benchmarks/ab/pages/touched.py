@@ -1,9 +1,9 @@
-"""The logged steps that a change touches, and what an agent sees there: the page of A, of B, or of the placebo.
+"""Finds the logged steps that a change touches, and builds what an agent sees there: the page of A, B or the placebo.
 
     PagesConfig, store, change ─► TouchedSteps ─► the steps on each version of their pages
 
-Only the page that is answered is another: the pages before it, and what was done on them, are the shopper's own. So a
-step whose page does not change is the same question twice, and agents answer the others only.
+Only the current page differs between versions; the earlier pages and actions are the logged ones. So a step without a
+change of its page has the same observation on A and B, and agents are not run on it.
 """
 
 import difflib
@@ -34,14 +34,15 @@ class TouchedSteps:
     """The steps that a change touches.
 
     Attributes:
-        keys: Which they are, in the order of the store.
-        users: For each the number of its user, (steps,).
-        prices, repriced: How many prices B shows on them, and how many of those are not on the same page of A.
-        step_count: How many steps there are with the others.
-        digests: Of the pages of A, B and the placebo: answers to other pages are other answers.
+        keys: The keys of the touched steps, in the order of the store.
+        users: The number of each step's user, (steps,).
+        prices: Number of prices that B shows at touched steps.
+        repriced: Number of these prices that the same page of A does not show.
+        step_count: Number of all steps, touched or not.
+        digests: A digest of the pages of A, B and the placebo. It is part of the identity of saved answers.
 
     Raises:
-        BadConfig: There is none, or the placebo changes none of them; or a change cannot be loaded.
+        BadConfig: No step is touched, or the placebo changes none of the touched pages, or a change cannot be loaded.
     """
 
     def __init__(self, config: PagesConfig, store: SessionStore) -> None:
@@ -79,7 +80,12 @@ class TouchedSteps:
         return int(self.users.max()) + 1
 
     def steps(self, version: PageVersion, keys: Collection[StepKey] | None = None) -> Iterator[ScoredStep]:
-        """These steps, or all, as an agent sees them."""
+        """Yields steps as an agent sees them, with a version of their pages.
+
+        Args:
+            version: The version of the current page.
+            keys: The steps to yield. If None, the touched steps.
+        """
         for session, indices in sessions_at(self._store, self._config.split, self.keys if keys is None else keys):
             for index in indices:
                 yield self._step(session, index, version)
@@ -102,7 +108,7 @@ class TouchedSteps:
 
 
 def difference_of(touched: TouchedSteps) -> str:
-    """The first few touched pages, as a unified diff of their tags and texts."""
+    """Returns a unified diff of the first SHOWN_IN_DIFF touched pages, with a line for each tag."""
     lines: list[str] = []
     keys = touched.keys[:SHOWN_IN_DIFF]
     for before, after in zip(touched.steps("A", keys), touched.steps("B", keys), strict=True):
@@ -113,5 +119,5 @@ def difference_of(touched: TouchedSteps) -> str:
 
 
 def _in_lines(page: str) -> list[str]:
-    """A page with a line for each tag that begins."""
+    """Splits a page into lines, one for each opening tag."""
     return [line for line in re.sub(r"(?<=\S)(?=<[^/])", "\n", page).splitlines() if line.strip()]
