@@ -1,10 +1,11 @@
-"""The metrics: from the records of a run to figures with intervals (docs/metrics.md lists all of them).
+"""Computes metrics with intervals from the records of a run (docs/metrics.md lists all of them).
 
     step_record.py ─► step_table.py ─► exact_match, f1, click_types, likelihood, stopping ─► all_metrics ─► intervals
 
-choices.py has what the papers leave open, metric.py what a metric is. Statistics: clustered_errors.py (intervals, the
-test), between_users.py (how alike one person's steps are), over_seeds.py. Beyond single steps: populations.py
-(distances of sessions and visits), people.py (does an agent differ between people as people do?), calibration.py.
+metric.py defines a metric, and choices.py the settings that the papers leave open. Statistics: clustered_errors.py
+(intervals, the test), between_users.py (the similarity of a user's steps), over_seeds.py. Beyond single steps:
+populations.py (distances of sessions and visits), people.py (does an agent differ between users as people do?),
+calibration.py.
 """
 
 from shop_env.metrics.all_metrics import step_metrics

@@ -1,11 +1,11 @@
-"""All figures of a run by name: where the metrics of the other modules come together.
+"""Collects the metrics of all modules by name, and computes them for a run.
 
     step_metrics(records, preset="shop_r1")["exact_accuracy"]
 
-A metric without a step to stand on (no logged click, no reward) is left out.
+A metric without a step to count (no logged click, no reward) is left out.
 
-exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions), likelihood.py, stopping.py, long_pages.py;
-and
+The metrics are those of exact_match.py, f1.py (action types), click_types.py (and outcomes of sessions), likelihood.py,
+stopping.py and long_pages.py, and
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -37,10 +37,14 @@ IN_SHOP_R1_MIX = ("exact_accuracy", "type_accuracy", "type_f1_weighted")
 
 
 def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "shop_r1") -> dict[str, float]:
-    """All figures of a run, with the counts it stands on.
+    """Computes all metrics of a run, and its counts.
 
-    `steps`, `sessions` and `users` are what was scored; `errors` counts steps without a reply, and `unscored_targets`
-    those of the scored steps whose logged action lacks a field: only their type can be right or wrong.
+    `steps`, `sessions` and `users` count scored steps, their sessions and their users. `errors` counts steps without a
+    reply. `unscored_targets` counts scored steps whose logged action lacks a field: only their type can be right or
+    wrong.
+
+    Args:
+        preset: The choices of the metrics (choices.py).
     """
     table = StepTable(records, preset)
     values = {name: metric.total(metric.rows(table)) for name, metric in all_metrics(table.choices).items()}
@@ -54,7 +58,11 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
 
 
 def find_metric(name: str, choices: MetricChoices) -> Metric:
-    """The metric of that name."""
+    """Returns the metric of that name.
+
+    Raises:
+        BadConfig: No metric has that name.
+    """
     metrics = all_metrics(choices)
     if name not in metrics:
         raise BadConfig(f"Unknown metric {name!r}. {did_you_mean(name, metrics)}")
@@ -62,7 +70,7 @@ def find_metric(name: str, choices: MetricChoices) -> Metric:
 
 
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
-    """Every metric by name, counted as `choices` say."""
+    """Returns every metric by name, computed according to `choices`."""
     own = {name: partial(StepTable.numbers, value=load_measure("metrics", name)) for name in choices.own}
     of_actions = exact_match_metrics() | type_metrics(choices)
     return {

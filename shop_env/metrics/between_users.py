@@ -1,13 +1,13 @@
-"""Variance between users and within a user (Donner 1986): steps of one person resemble each other.
+"""Variance between users and within a user (Donner 1986): steps of one user resemble each other.
 
     between = (MSB - MSW) / n₀        within = MSW        n₀ = (N - Σn_g²/N) / (G - 1)
 
-MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in all (one-way analysis of
-variance). Rows may have several columns (1 for the kind of action, 0 for all others): their variances are summed. The
+MSB and MSW are the mean squares between and within the G clusters of n_g steps, N in total (one-way analysis of
+variance). Rows may have several columns (1 for the kind of action, 0 for all others); their variances are summed. The
 intra-class correlation is between / (between + within).
 
-With products of two sides' deviations in place of squares, `between` is the covariance of two sides over users, free of
-what the steps of one user have in common otherwise.
+With products of the deviations of two sides instead of squares, `between` is the covariance of the two sides over
+users, corrected for the covariance within a user.
 """
 
 from typing import NamedTuple
@@ -18,22 +18,27 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 
 
 class UserVariance(NamedTuple):
-    """Variance between users and within a user, summed over columns; estimates, so `between` may lie below 0."""
+    """Estimates of the variance between users and within a user, summed over columns; `between` may be negative."""
 
     between: float
     within: float
 
     @property
     def correlation(self) -> float:
-        """The intra-class correlation: the share of the variance that lies between users."""
+        """The intra-class correlation: the share of the variance between users; NaN if their sum is not positive."""
         total = self.between + self.within
         return self.between / total if total > 0 else float("nan")
 
 
 def variance_components(left: Floats, right: Floats, users: Codes) -> UserVariance | None:
-    """The parts of the covariance of two sides of the same rows, (rows, columns), by user.
+    """Splits the covariance of two sides into the parts between users and within a user.
 
-    None with one user, or one row for each.
+    Args:
+        left, right: The two sides of the same rows, shape (rows, columns); equal sides give variances.
+        users: The user of each row, shape (rows,).
+
+    Returns:
+        The parts; None with fewer than two users, or with one row for each user.
 
     >>> rows = np.array([[0.0], [2.0], [3.0], [5.0]])
     >>> variance_components(rows, rows, np.array([0, 0, 1, 1]))  # MSB 9, MSW 2
@@ -52,5 +57,14 @@ def variance_components(left: Floats, right: Floats, users: Codes) -> UserVarian
 
 
 def cluster_sums(rows: Floats, codes: Codes, count: int = 0) -> Floats:
-    """The rows of each cluster added up, shape (clusters, columns); at least `count` clusters."""
+    """Sums the rows of each cluster.
+
+    Args:
+        rows: Shape (rows, columns).
+        codes: The number of each row's cluster, counted from 0.
+        count: The smallest number of clusters in the result; clusters without rows have 0.
+
+    Returns:
+        The sums, shape (clusters, columns).
+    """
     return np.stack([np.bincount(codes, weights=column, minlength=count) for column in rows.T], axis=1)

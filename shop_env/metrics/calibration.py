@@ -1,7 +1,7 @@
-"""Calibration: the share of forecasts that come true, over all that can be done on a page, or of the likeliest.
+"""Calibration: compares an agent's probabilities with the share of them that come true.
 
-Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p; with n_b of them in
-bin b of N, their mean p_b and the share y_b that came true,
+Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p. With N forecasts,
+n_b of them in bin b, their mean p_b and the share y_b that came true,
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -10,7 +10,7 @@ bin b of N, their mean p_b and the share y_b that came true,
 | `brier` | Σ over a page's actions of (p - [it was taken])², a step | 0–2 | Brier 1950 |
 
 the first and the last multiplied by the mean number of actions on a page, so that they are per step. A page's many
-unlikely actions weigh little in them, each by its own small deviation. By ECE papers mostly mean the second.
+unlikely actions have small deviations, so they weigh little in both. In most papers ECE is the second.
 """  # noqa: E501 - a table row is a line
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ import numpy as np
 
 from shop_env.metrics.clustered_errors import Floats
 
-# Most actions of a page are unlikely: bins of one width would hold nearly all of them in the first.
-# Of the likeliest actions bins of one width do.
+# Most actions of a page are unlikely, and bins of equal width would put nearly all of them into the first: so EDGES has
+# narrow bins near 0. The likeliest actions have bins of equal width (TENTHS).
 TENTHS = tuple(edge / 10 for edge in range(11))
 EDGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class Calibration(NamedTuple):
-    """The expected calibration error and the Brier score of some choices."""
+    """An expected calibration error and a Brier score, each per step."""
 
     error: float
     brier: float
@@ -36,11 +36,15 @@ class Calibration(NamedTuple):
 def calibration_of(
     probabilities: Sequence[Floats], taken: Sequence[int | None], edges: Sequence[float] = EDGES
 ) -> Calibration | None:
-    """The calibration of whole choices; None without a step.
+    """Computes the calibration of the forecasts of all actions.
 
     Args:
-        probabilities: For each step of all actions that it offers or the agent names.
-        taken: For each step which of them was logged; None where it is none of them.
+        probabilities: For each step the probabilities of its actions, shape (actions,).
+        taken: For each step the index of the logged action among them; None if it is not among them.
+        edges: The edges of the bins, ascending from 0 to 1.
+
+    Returns:
+        The calibration; None without a step.
     """
     if not len(probabilities):
         return None
@@ -55,6 +59,14 @@ def calibration_of(
 
 
 def top1_calibration(probabilities: Sequence[Floats], right: Sequence[bool]) -> Calibration | None:
-    """The calibration of the likeliest action of each step; `right`: whether that was the logged one."""
+    """Computes the calibration of the likeliest action of each step.
+
+    Args:
+        probabilities: For each step the probabilities of its actions, shape (actions,).
+        right: For each step whether the likeliest action is the logged one.
+
+    Returns:
+        The calibration; None without a step.
+    """
     likeliest = [own.max(keepdims=True) for own in probabilities]
     return calibration_of(likeliest, [0 if hit else None for hit in right], TENTHS)

@@ -1,20 +1,20 @@
-"""The choices that the papers' metrics leave open, and each paper's set of them.
+"""The choices that the papers' metrics leave open, and a preset of them for each paper.
 
-They move results by ten points and more, so every figure names its set (step_metrics(…, preset=…)).
+They change results by ten points and more, so every metric names its preset (step_metrics(…, preset=…)).
 
-- `shop_r1`: mean over steps; type F1 is weighted by how often a type is logged. The paper says "F1", but a policy that
-  always terminates has, with its test set's 27.2% of terminations, a weighted F1 of 11.67% and a macro-F1 of 14.28%;
-  table 4 reports 11.7% for its run that does. A malformed reply misses its type and is no class of its own. Typed text
-  must be equal; the figure with "similar" text (ROUGE-L ≥ 0.75) stands beside it as `exact_accuracy_similar_text`.
+- `shop_r1`: mean over steps; type F1 is weighted by how often a type is logged. The paper says "F1". Its test set has
+  27.2% terminations, so a policy that always terminates has a weighted F1 of 11.67% and a macro-F1 of 14.28%; table 4
+  reports 11.7% for its run that does. A malformed reply is a miss of its type, not a separate class. Typed text must be
+  equal; `exact_accuracy_similar_text` also accepts similar text (ROUGE-L ≥ 0.75).
 - `customer_r1`: macro-F1 over the three types (table 7 gives its confusion: click .914, input .025, terminate 0, mean
-  .313; reported .3117), a malformed reply is a miss.
-- `opera`: exact name, field and text; macro-F1, the weighted one beside it. The same choices as `customer_r1`, which
-  took the task over from there: the papers differ in the figures that they report, and all of them are always counted.
-- `lu_2025` (arXiv 2503.20749, section 4.2, the paper behind ShopCART): exact type, target and text, as a mean over
-  sessions of each session's share, so that long sessions do not count more. Its outcome is one F1, of buying
-  (`outcome_f1_purchase`).
+  .313; reported .3117). A malformed reply is a miss.
+- `opera`: exact name, field and text; macro-F1, and the weighted F1 too. The choices are those of `customer_r1`, which
+  has the same task. The two papers report different metrics; both sets are always computed.
+- `lu_2025` (arXiv 2503.20749, section 4.2, the paper behind ShopCART): exact type, target and text, as the mean over
+  sessions of each session's share, so that long sessions do not count more. Its outcome metric is the F1 of purchase
+  alone (`outcome_f1_purchase`).
 
-In all four the first action of a session is not scored: it is the caller who leaves it out (evaluate does).
+In all four the first action of a session is not scored: the caller leaves it out, as `evaluate` does.
 """
 
 from collections.abc import Mapping
@@ -30,22 +30,23 @@ Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
 Invalid = Literal["miss", "class"]
 TextMatch = Literal["exact", "normalised", "similar"]
-SHOP_R1_MIX = "690:677:512"  # of its test set, by table 3: click, type_and_submit, terminate
+SHOP_R1_MIX = "690:677:512"  # the paper's test set, by table 3: click, type_and_submit, terminate
 
 
 class MetricChoices(Config):
     """The settings that affect the metrics.
 
     Attributes:
-        mean: Every step counts the same, or every session does (a step then counts 1/steps of its session).
-        f1: Which average over types is reported as `type_f1`; both are there by their own names.
-        invalid: A malformed reply is only a miss of the logged type, or also a class of its own in macro-F1.
-        text: Typed text counts as right when equal, when equal after normalisation (Unicode NFKC, case, white space),
-            or when its ROUGE-L reaches `threshold`.
-        mix: How often each type of action is logged, in the order of ACTION_TYPES, such as "690:677:512": steps are
-            weighed so that their types come to these shares. "": as they were logged.
-        own: Metrics of one's own beside these, as "module:function" or "file.py:function": of a StepRecord, the value
-            of the step, or None where it does not count. The metric is the mean over steps.
+        mean: `steps` gives every step the same weight, `sessions` every session (a step weighs 1/steps of its session).
+        f1: The average over types that is reported as `type_f1`; both averages also have names of their own.
+        invalid: A malformed reply is a miss of the logged type; with `class` it is also another class in macro-F1.
+        text: Typed text is right if it is equal (`exact`), equal after normalisation of Unicode (NFKC), case and white
+            space (`normalised`), or if its ROUGE-L is at least `threshold` (`similar`).
+        threshold: The smallest ROUGE-L that counts as similar.
+        mix: Shares of the types of action, in the order of ACTION_TYPES, such as "690:677:512": steps are weighted so
+            that the logged types have these shares. "" means no such weights.
+        own: The user's metrics, as "module:function" or "file.py:function". The function takes a StepRecord and returns
+            the value of the step, or None if it does not count. The metric is the mean over steps.
     """
 
     mean: Mean = "steps"
@@ -68,14 +69,14 @@ class MetricChoices(Config):
 
     @property
     def weighting(self) -> str:
-        """In words what steps count where they do not all count the same, else ""."""
+        """A description of the weights of steps; "" if all steps have the same weight."""
         mean = "each session counts the same" if self.mean == "sessions" else ""
         mix = f"{', '.join(ACTION_TYPES)} count {self.mix}" if self.mix else ""
         return " and ".join(filter(None, [mean, mix]))
 
 
 def parse_mix(mix: str) -> list[float]:
-    """Returns the share of each type of action.
+    """Parses a mix into the share of each type of action, in the order of ACTION_TYPES.
 
     >>> parse_mix("2:1:1")
     [0.5, 0.25, 0.25]
@@ -95,7 +96,12 @@ METRIC_PRESETS: Mapping[str, MetricChoices] = {
 
 
 def metric_preset(preset: str | MetricChoices) -> MetricChoices:
-    """The choices of a paper by name, single ones changed, and metrics of one's own; MetricChoices pass through.
+    """Parses a preset: the name of a paper, changed choices, and the user's metrics, separated by commas.
+
+    MetricChoices pass through. Without a name the choices are those of `shop_r1`.
+
+    Raises:
+        BadConfig: The name or a choice is unknown.
 
     >>> metric_preset("opera,my.py:length").own
     ('my.py:length',)

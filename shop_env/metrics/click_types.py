@@ -1,4 +1,4 @@
-"""Kinds of click (a purchase, a filter, a product, …) and how a session ends.
+"""Metrics of kinds of click (a purchase, a filter, a product, …) and of the outcomes of sessions.
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -8,8 +8,8 @@
 | `outcome_f1_purchase` | F1 of the outcome purchase alone | 0–1 | Lu et al. 2025, section 4.2 |
 | `outcome_f1_weighted` | F1 of both outcomes, weighed by logged sessions; a reply that is neither misses | 0–1 | Customer-R1, section 4.2 |
 
-A logged click has the log's kind, or, where the log has none, that of its name (shop_env/reward/click_types.py); so has a
-predicted one, except that a click equal to the logged one is of the same kind.
+The kind of a logged click is the log's or, if the log has none, follows from its name (shop_env/reward/click_types.py).
+The kind of a predicted click follows from its name, except that a click equal to the logged one has the same kind.
 
 The outcome of a session is its last logged action, a click of kind `purchase` or `terminate`; the prediction is the
 reply to that step. Sessions that end otherwise have no outcome and are not counted.
@@ -25,13 +25,17 @@ from shop_env.metrics.metric import Metric, equal, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
 
-KIND_METRICS = ("fine_type_accuracy", "click_type_f1_weighted", "outcome_f1_weighted")  # they use kinds by name
+KIND_METRICS = (
+    "fine_type_accuracy",
+    "click_type_f1_weighted",
+    "outcome_f1_weighted",
+)  # they use kinds derived from names
 OUTCOMES = ("purchase", "terminate")
 _NEITHER = len(OUTCOMES)
 
 
 def click_type_metrics() -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     return {
         "fine_type_accuracy": share(_fine_hits),
         "click_rule_agreement": share(lambda table: table.rule_agrees),
@@ -44,7 +48,7 @@ def click_type_metrics() -> dict[str, Metric]:
 
 
 def agreement_note(records: Sequence[StepRecord]) -> str | None:
-    """Returns for below a table with kinds of click how often those by name are the log's own; None: it has none."""
+    """Returns a note for a table: how often kinds derived from names agree with the log's; None if the log has none."""
     agrees = StepTable(records, "shop_r1").rule_agrees
     clicks = agrees[~np.isnan(agrees)]
     if not len(clicks):

@@ -1,25 +1,25 @@
-"""Standard errors over users, their intervals and the test: arithmetic on arrays (intervals.py applies it).
+"""Computes standard errors over users, intervals and the test from arrays; intervals.py applies them to metrics.
 
-Steps come in clusters (users). With u_g what cluster g adds to a figure's deviation (its influence; for a mean its
-residuals' sum / all steps) and h_g its share of the steps, the standard error and its degrees of freedom are
+Steps come in clusters (users). Let u_g be the influence of cluster g, its part in the metric's deviation (for a mean, the
+sum of its residuals / all steps), and h_g its share of the steps. The standard error and its degrees of freedom are
 
     of a difference     SE² = Σ_g u_g² / (1 - h_g),  df = 1 / (Σ_g h_g² + (Σ_g q_g)² - Σ_g q_g²),  q_g = h_g² / (1 - h_g)
     of a single value   SE² = Σ_g v_g²,  df = (Σ_g v_g²)² / Σ_g v_g⁴,  v_g = u_g / (1 - h_g)
 
-The first is CR2 (Bell and McCaffrey 2002), df Satterthwaite's under independent steps: for clusters of one size the
-variance of a mean of G means, Σ(d_g - d)² / (G(G - 1)), and G - 1. The second is the jackknife (v_g is how much the
-figure changes without cluster g), with as many degrees of freedom as influences of one size would have that spread. It
-is wider, because in a difference what long sessions have in common cancels, and in a single value it does not: where
-they are more predictable, few of them decide it. A single value's interval is symmetric on the logit scale of the range
-that its metric has, so that it ends within it and covers rare events.
+The first is CR2 (Bell and McCaffrey 2002), with Satterthwaite's df under independent steps. For G clusters of equal size
+it is the variance of a mean of G means, Σ(d_g - d)² / (G(G - 1)), with G - 1. The second is the jackknife: v_g is the
+change of the metric without cluster g, and df is the number of equal influences with the same spread. It is wider:
+properties that long sessions share cancel in a difference, but not in a single value, which a few long sessions decide
+where they are more predictable. A single value's interval is symmetric on the logit scale of its metric's range, so
+that it ends within the range and covers rare events.
 
-These are the only 95% intervals and the only test of the project. Fewer than 8 clusters have neither: an error that is
-itself estimated from so few says too little. Where all clusters have the same value there is no spread to estimate and
-so no interval; a difference that all G clusters share has p = 2^(1-G), as likely as G equal signs.
+These are the only 95% intervals and the only test of the project. Fewer than 8 clusters have neither, because an error
+estimated from so few says too little. If all clusters have the same value, no spread can be estimated and the value has
+no interval; a difference that all G clusters share has p = 2^(1-G), the probability of G equal signs.
 
-Of twenty tests of equal agents one would be "significant" by chance. Holm's step-down procedure (Holm 1979) adjusts for
-that, whatever the tests have to do with one another: p values in rising order are multiplied by m, m - 1, …, 1, each at
-least the one before, at most 1. Rejecting those at or below α errs anywhere with probability α at most.
+Of twenty tests of equal agents one is "significant" by chance on average. Holm's step-down procedure (Holm 1979) adjusts
+for that, however the tests depend on each other: p values in ascending order are multiplied by m, m - 1, …, 1; each is
+at least the previous one, at most 1. Rejecting those at or below α makes any error with probability α at most.
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -41,11 +41,11 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 MIN_CLUSTERS = 8
-NO_SPREAD = 1e-9  # influences are derivatives taken numerically: equal ones differ by about 1e-12
+NO_SPREAD = 1e-9  # influences are numerical derivatives: equal ones differ by about 1e-12
 
 
 class ClusteredError(msgspec.Struct, frozen=True):
-    """A standard error, the degrees of freedom that it is known with, and how many clusters have a step."""
+    """A standard error, its degrees of freedom, and the number of clusters with a step."""
 
     standard_error: float
     degrees_of_freedom: float
@@ -57,11 +57,14 @@ class ClusteredError(msgspec.Struct, frozen=True):
 
 
 def clustered_error(influences: Floats, shares: Floats) -> ClusteredError | None:
-    """The CR2 standard error; None where one cluster has all steps, which is no evidence on others.
+    """Computes the CR2 standard error.
 
     Args:
-        influences: What each cluster adds to the figure's deviation from its expectation, (clusters,).
-        shares: Each cluster's share of the steps, (clusters,), summing to 1.
+        influences: The part of each cluster in the metric's deviation from its expectation, shape (clusters,).
+        shares: Each cluster's share of the steps, shape (clusters,); they sum to 1.
+
+    Returns:
+        The error; None if one cluster has all steps, because it says nothing about others, or if an influence is NaN.
 
     >>> means = np.array([1.0, 2.0, 6.0])  # as many steps in each
     >>> clustered_error((means - means.mean()) / 3, np.full(3, 1 / 3)).standard_error ** 2  # 14 / (3 * 2)
@@ -76,7 +79,7 @@ def clustered_error(influences: Floats, shares: Floats) -> ClusteredError | None
 
 
 def value_error(influences: Floats, shares: Floats) -> ClusteredError | None:
-    """The standard error of a single value, by the jackknife; arguments as for `clustered_error`."""
+    """Computes the jackknife standard error of a single value; arguments and None as for `clustered_error`."""
     error = clustered_error(influences, shares)
     if error is None or not error.has_spread:
         return error
@@ -86,21 +89,23 @@ def value_error(influences: Floats, shares: Floats) -> ClusteredError | None:
 
 
 def estimate(value: float, error: ClusteredError | None) -> Estimate:
-    """Returns the value with its 95% interval; without one for fewer than 8 clusters."""
+    """Returns the value with its 95% interval; without one for fewer than 8 clusters or without spread."""
     if error is None or error.clusters < MIN_CLUSTERS or not error.has_spread:
         return Estimate(value)
     return Estimate(value, *t_interval(value, error))
 
 
 def cut_at_bounds(difference: Estimate, bounds: tuple[float, float]) -> Estimate:
-    """Returns the difference with an interval that ends at its bounds; what it says of 0 stays."""
+    """Returns the difference with its interval cut at the bounds, which does not change whether it contains 0."""
     if difference.low is None or difference.high is None:
         return difference
     return Estimate(difference.value, max(bounds[0], difference.low), min(bounds[1], difference.high))
 
 
 def within_bounds(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
-    """Returns a single value with an interval as long on the logit scale of its bounds; unbounded: the same.
+    """Moves a single value's interval to the logit scale of its bounds; leaves an unbounded value as it is.
+
+    The interval is symmetric on that scale, and as long as before at the slope of the value.
 
     >>> within_bounds(Estimate(0.5, 0.25, 0.75), (0, 1)).high  # 1 / (1 + exp(-0.25 / (0.5 · 0.5)))
     0.7310585786300049
@@ -115,25 +120,25 @@ def within_bounds(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
 
 
 def p_value(value: float, error: ClusteredError | None) -> float | None:
-    """The two-sided p of the t test against 0; None for fewer than 8 clusters."""
+    """Computes the two-sided p value of the t test against 0; None for fewer than 8 clusters."""
     return None if error is None or error.clusters < MIN_CLUSTERS else t_p_value(value, error)
 
 
 def t_interval(value: float, error: ClusteredError) -> tuple[float, float]:
-    """The 95% interval value ± t(df) · SE, however few the clusters."""
+    """Computes the 95% interval value ± t(df) · SE for any number of clusters."""
     margin = float(stdtrit(error.degrees_of_freedom, 0.975)) * error.standard_error
     return value - margin, value + margin
 
 
 def t_p_value(value: float, error: ClusteredError) -> float:
-    """Returns how often a value whose expectation is 0 lies as far from it, two-sided, however few the clusters."""
+    """Computes the two-sided p value of the t test against 0 for any number of clusters."""
     if not error.has_spread:
         return 1.0 if abs(value) <= NO_SPREAD else 2.0 ** (1 - error.clusters)
     return float(2 * stdtr(error.degrees_of_freedom, -abs(value) / error.standard_error))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The adjusted p values, in the given order.
+    """Adjusts p values by Holm's procedure, and keeps their order.
 
     >>> holm([0.25, 0.0625, 0.125])
     [0.25, 0.1875, 0.25]
@@ -145,6 +150,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_difference(error: ClusteredError) -> float:
-    """The smallest true difference that a t test at 5% would have found with a probability of 80%."""
+    """Computes the smallest true difference that a t test at 5% detects with a probability of 80%."""
     threshold = stdtrit(error.degrees_of_freedom, 0.975)
     return float(nctdtrinc(error.degrees_of_freedom, 1 - 0.8, threshold)) * error.standard_error

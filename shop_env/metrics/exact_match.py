@@ -6,7 +6,7 @@
 | `exact_accuracy_similar_text` | the same, typed texts of ROUGE-L ≥ τ counted as equal | 0–1 | Shop-R1, section 4.1 |
 | `exact_accuracy_<type>` | the same of that logged type | 0–1 | Shop-R1, table 3 |
 
-A step whose logged action lacks its name or text (`StepRecord.is_scorable`) can match nothing, and is not counted.
+A step is not counted if the log lacks its action's name or text (`StepRecord.is_scorable`), because no reply can match.
 """  # noqa: E501 - a table row is a line
 
 import unicodedata
@@ -23,7 +23,7 @@ from shop_env.reward.similarity import rouge_l
 
 
 def exact_match_metrics() -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     per_type = {f"exact_accuracy_{kind}": _of_type(code) for code, kind in enumerate(ACTION_TYPES)}
     return {
         "exact_accuracy": share(exact_steps),
@@ -33,10 +33,10 @@ def exact_match_metrics() -> dict[str, Metric]:
 
 
 def exact_steps(table: StepTable, text: TextMatch | None = None) -> Floats:
-    """1 where the prediction is exact, else 0, (steps,); NaN where the step is not scorable.
+    """Returns 1 for each step with an exact prediction, else 0, shape (steps,); NaN if the step is not scorable.
 
     Args:
-        text: How typed text is compared; None: as the table's choices say.
+        text: How typed text is compared; None means as in the table's choices.
     """
     comparison = text or table.choices.text
     hits = table.numbers(lambda record: is_exact(record, comparison, table.choices.threshold))
@@ -44,7 +44,12 @@ def exact_steps(table: StepTable, text: TextMatch | None = None) -> Floats:
 
 
 def is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
-    """Returns whether a prediction equals the logged action, its typed text compared as `text` says."""
+    """Returns whether a prediction equals the logged action.
+
+    Args:
+        text: How typed text is compared (`MetricChoices.text`).
+        threshold: The smallest ROUGE-L of `similar` text.
+    """
     predicted, logged = record.predicted, record.logged
     if predicted is None or predicted == logged or text == "exact" or "text" not in predicted:
         return predicted == logged

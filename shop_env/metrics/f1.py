@@ -9,8 +9,8 @@
 | `type_f1` | the preset's choice of the two | 0–1 | as there |
 | `invalid_rate` | share of replies that cannot be read | 0–1 | ours |
 
-Macro-F1 has no interval where a type has few right predictions: one more or less then moves it by points, and the
-sample does not show by how much.
+Macro-F1 has no interval if a type has few right predictions: then each of them changes it by points, and the sample
+does not show how much it varies.
 """
 
 import math
@@ -23,11 +23,11 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.metric import Metric, divide, equal, ratio, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID, StepTable
 
-MIN_RIGHT = 20  # right predictions of each class
+MIN_RIGHT = 20  # right predictions of each class that an interval needs
 
 
 def type_metrics(choices: MetricChoices) -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     metrics = {
         "type_accuracy": share(_type_hits),
         "type_f1_macro": Metric(
@@ -63,9 +63,12 @@ def _type_confusion(table: StepTable) -> Floats:
 
 
 def confusion(logged: Codes, predicted: Codes, classes: int, counted: Floats) -> Floats:
-    """Each step's entry in the confusion matrix, flattened to (steps, classes · (classes + 1)).
+    """Builds each step's confusion matrix, flattened to shape (steps, classes · (classes + 1)).
 
-    The last column is for predictions outside the classes; `counted` is what a step counts, 0 to leave it out.
+    Args:
+        logged: The logged class of each step, shape (steps,).
+        predicted: The predicted class of each step, shape (steps,); `classes` for a prediction outside the classes.
+        counted: The weight of each step, shape (steps,); 0 leaves it out.
     """
     rows = np.zeros((len(logged), classes * (classes + 1)))
     rows[np.arange(len(logged)), logged * (classes + 1) + predicted] = counted
@@ -73,22 +76,23 @@ def confusion(logged: Codes, predicted: Codes, classes: int, counted: Floats) ->
 
 
 def f1_by_class(sums: Floats) -> Floats:
-    """2·TP / (2·TP + FP + FN) from summed `confusion` rows; NaN for a class neither logged nor predicted."""
+    """Computes 2·TP / (2·TP + FP + FN) from summed `confusion` rows; NaN for a class neither logged nor predicted."""
     matrix = _matrix(sums)
     hits = np.diagonal(matrix, axis1=-2, axis2=-1)
     return divide(2 * hits, matrix.sum(axis=-1) + matrix[..., :-1].sum(axis=-2))
 
 
 def weighted_f1(sums: Floats) -> Floats:
-    """The mean of F1 by class, weighed by how often a class is logged."""
+    """Computes the mean of F1 over classes, weighted by how often a class is logged."""
     support = _matrix(sums).sum(axis=-1)
     return divide(np.nansum(f1_by_class(sums) * support, axis=-1), support.sum(axis=-1))
 
 
 def macro_f1(sums: Floats, *, outside_is_a_class: bool) -> Floats:
-    """The mean of F1 over the classes that are logged or predicted.
+    """Computes the mean of F1 over the classes that are logged or predicted.
 
-    `outside_is_a_class` adds one for predictions outside the classes, where there are any: its F1 is 0.
+    Args:
+        outside_is_a_class: Whether predictions outside the classes, if any, form another class, with F1 0.
     """
     scores = f1_by_class(sums)
     present = (~np.isnan(scores)).sum(axis=-1).astype(np.float64)
@@ -105,7 +109,7 @@ def has_right_predictions(sums: Floats) -> bool:
 
 
 def _matrix(sums: Floats) -> Floats:
-    """Rows are logged classes, columns predicted ones and, last, what lies outside."""
+    """Reshapes sums to confusion matrices: rows are logged classes, columns predicted ones, the last column outside."""
     classes = math.isqrt(sums.shape[-1])
     matrix: Floats = sums.reshape(*sums.shape[:-1], classes, classes + 1)
     return matrix

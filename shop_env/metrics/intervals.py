@@ -1,12 +1,11 @@
-"""The 95% interval of a metric over users, and the paired test of two agents.
+"""Computes the 95% interval of a metric over users, and the paired test of two agents.
 
     records ─► StepTable ─► sums of each user's steps ─► influences ─► standard error ─► Estimate | PairedTest
 
-Steps of one session, and sessions of one user, resemble each other: users, not steps, are what intervals count. (Or
-sessions, for logs that do not know who came back; else those intervals are too short.) A metric is a function of sums
-over steps (metric.py), so each user's influence is the change of the metric when the user's steps weigh a little
-more: linearisation, exact for shares and means, and what gives F1 its interval. The error's formula stands in
-clustered_errors.py.
+Steps of one session, and sessions of one user, resemble each other, so intervals are over users, not steps. (Intervals
+over sessions are for logs without user ids; in other logs they are too short.) A metric is a function of sums over
+steps (metric.py). So each user's influence is the change of the metric when the user's steps weigh a little more. This
+linearisation is exact for shares and means, and gives F1 an interval. clustered_errors.py has the formula of the error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,16 +40,16 @@ _NUDGE = 1e-4
 
 
 class PairedTest(Record):
-    """A paired difference and what can be said of it over few users.
+    """A paired difference of two agents with its interval and test.
 
     Attributes:
-        difference: Of the two metrics, first minus second.
-        low, high: The 95% interval; None with fewer than 8 users, or where all differ by the same.
-        p_value: Of the t test over users, two-sided; None with fewer than 8.
-        standard_error, degrees_of_freedom: CR2; None where one user has all steps.
-        clusters: Users (or sessions) with a step that the metric counts.
-        steps: That both answered and the metric counts.
-        smallest_difference: What the test would have found with 80% probability; None where no user differs.
+        difference: The metric of the first agent minus that of the second.
+        low, high: The 95% interval; None with fewer than 8 users, or if all differ by the same.
+        p_value: The two-sided p value of the t test over users; None with fewer than 8 users.
+        standard_error, degrees_of_freedom: The CR2 error; None if one user has all steps.
+        clusters: Number of users (or sessions) with a step that the metric counts.
+        steps: Number of steps that both agents answered and the metric counts.
+        smallest_difference: The difference that the test detects with 80% probability; None without an interval.
     """
 
     difference: float
@@ -75,10 +74,10 @@ def estimate_metric(
     cluster: Cluster = "user",
     preset: str | MetricChoices = "shop_r1",
 ) -> Estimate:
-    """A metric (a name in `step_metrics`) with its 95% interval; NaN where no step counts.
+    """Computes a metric of `step_metrics` with its 95% interval; NaN if no step counts.
 
     Raises:
-        BadConfig: No such metric or cluster, or no scored step.
+        BadConfig: The metric or the cluster is unknown, or no step is scored.
     """
     table = StepTable(records, preset)
     return _estimate(find_metric(metric, table.choices), table, cluster)
@@ -87,7 +86,7 @@ def estimate_metric(
 def estimate_metrics(
     records: Sequence[StepRecord], *, cluster: Cluster = "user", preset: str | MetricChoices = "shop_r1"
 ) -> dict[str, Estimate]:
-    """Every metric that has a step to count, with its 95% interval."""
+    """Computes every metric that has a step to count, with its 95% interval."""
     table = StepTable(records, preset)
     metrics = all_metrics(table.choices) if len(table) else {}
     estimates = {name: _estimate(metric, table, cluster) for name, metric in metrics.items()}
@@ -107,9 +106,9 @@ def paired_test(
     cluster: Cluster = "user",
     preset: str | MetricChoices = "shop_r1",
 ) -> PairedTest | None:
-    """Tests how much higher the metric is for a than for b on the same steps; None where no step counts.
+    """Tests the difference of a metric, a minus b, on the same steps; None if no step counts.
 
-    Steps at which either gave no reply at all (`error`) are left out for both.
+    Steps at which either agent gave no reply (`error`) are left out for both.
 
     Raises:
         BadConfig: The records are not of the same steps.
@@ -140,26 +139,26 @@ def paired_test(
 
 
 def difference_error(metric: Metric, sums_a: Floats, sums_b: Floats) -> ClusteredError | None:
-    """The CR2 error of a difference, from the sums of each user's steps, (users, k)."""
+    """Computes the CR2 error of a difference from the sums of each user's steps, shape (users, k)."""
     shares = (_shares(metric, sums_a) + _shares(metric, sums_b)) / 2
     return clustered_error(influences(metric, sums_a) - influences(metric, sums_b), shares)
 
 
 def metric_error(metric: Metric, sums: Floats, table: StepTable) -> ClusteredError | None:
-    """Computes the error of one agent's metric; None where the steps are too few for one.
+    """Computes the error of one agent's metric; None if the steps are too few.
 
     Args:
-        sums: Of each user's steps, (users, k).
-        table: These steps.
+        sums: The sums of each user's steps, shape (users, k).
+        table: The steps.
     """
     enough = metric.has_interval(metric.statistics(table).sum(axis=0))
     return value_error(influences(metric, sums), _shares(metric, sums)) if enough else None
 
 
 def influences(metric: Metric, sums: Floats) -> Floats:
-    """Returns what each row of sums, (rows, k), adds to the metric of all of them: they sum to 0.
+    """Computes the influence of each row of sums, shape (rows, k), on the metric of all rows; influences sum to 0.
 
-    For a mean: (the row's sum - the row's steps · mean) / all steps.
+    For a mean the influence is (the row's sum - the row's steps · mean) / all steps.
     """
     total = sums.sum(axis=0)
     changed: Floats = metric.value(total + _NUDGE * sums) - metric.value(total - _NUDGE * sums)
@@ -167,7 +166,7 @@ def influences(metric: Metric, sums: Floats) -> Floats:
 
 
 def user_sums(metric: Metric, table: StepTable, cluster: Cluster = "user") -> Floats:
-    """The metric's sums of each user's steps, (users, k); in the same order for all records of one split."""
+    """Sums the metric's addends of each user, shape (users, k); the order is the same for all records of a split."""
     return cluster_sums(metric.rows(table), *_clusters(table, cluster))
 
 
@@ -177,7 +176,7 @@ def _shares(metric: Metric, sums: Floats) -> Floats:
 
 
 def _clusters(table: StepTable, cluster: str) -> tuple[Codes, int]:
-    """For each step the number of its user or session, and how many there are."""
+    """Returns for each step the number of its user or session, and the number of users or sessions."""
     if cluster not in ("session", "user"):
         raise BadConfig(f"cluster is {cluster!r}; it must be 'session' or 'user'.")
     if not len(table):
@@ -186,10 +185,13 @@ def _clusters(table: StepTable, cluster: str) -> tuple[Codes, int]:
 
 
 def answered_by_all(records: Mapping[str, Sequence[StepRecord]]) -> dict[str, list[StepRecord]]:
-    """Every agent's records of the steps at which none of them is an error, all in one order.
+    """Returns each agent's records of the steps that all agents answered, in the same order.
+
+    Args:
+        records: The records of each agent by its label.
 
     Raises:
-        BadConfig: They are not of the same steps.
+        BadConfig: The records are not of the same steps.
     """
     by_key = {label: {record.key: record for record in own} for label, own in records.items()}
     first, keys = next((label, own.keys()) for label, own in by_key.items())

@@ -1,15 +1,15 @@
-"""The likelihood of the logged action, of agents that give probabilities.
+"""Metrics of the logged action's likelihood, for agents that give probabilities.
 
 | name | formula | range | source |
 |---|---|---|---|
 | `nll` | mean of -ln max(p, 1e-6), p the probability of the logged action | 0–13.8 | Good 1952 |
 | `top1_accuracy`, `top3_accuracy`, `top5_accuracy` | share of logged actions among the page's k likeliest | 0–1 | ours |
 
-Steps without probabilities are not counted. What an agent gives must be a distribution over what can be done on the
-page: `likelihood_of` refuses probabilities that do not sum to 1, so none is certain of everything, and ranks the logged
-action among all that the page offers, so that naming few actions gains nothing.
+Steps without probabilities are not counted. An agent must give a distribution over the possible actions on the page:
+`likelihood_of` refuses probabilities that do not sum to 1, so that no agent is certain of everything. It ranks the
+logged action among all actions that the page offers, so that naming few actions gains nothing.
 
-The floor of `nll` keeps it finite: one step held impossible costs 13.8 nats, whatever the number of candidates.
+The floor of `nll` keeps it finite: a logged action with probability 0 costs 13.8 nats for any number of candidates.
 """  # noqa: E501 - a table row is a line
 
 import math
@@ -30,7 +30,7 @@ _TOLERANCE = 1e-3
 
 
 def likelihood_metrics() -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     return {
         "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, -math.log(SMALLEST))),
         **{f"top{k}_accuracy": share(_is_among_first(k)) for k in (1, 3, 5)},
@@ -42,7 +42,7 @@ def _is_among_first(k: int) -> Callable[[StepTable], Floats]:
 
 
 class Likelihood(NamedTuple):
-    """The logged action in an agent's distribution over a page's actions; fields of StepRecord."""
+    """The likelihood fields of a StepRecord, from an agent's distribution over a page's actions."""
 
     logged_probability: float | None
     logged_rank: int | None
@@ -50,13 +50,14 @@ class Likelihood(NamedTuple):
 
 
 def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candidates: Iterable[Action]) -> Likelihood:
-    """The probability of the logged action and its rank, 1 for the likeliest; of equals the worst rank.
+    """Computes the logged action's probability and rank (1 for the likeliest), and the probability of terminate.
 
-    Ranks count all that can be done on the page, whether the agent named it or not: an action without a probability has
-    probability 0 and stands behind every other. A logged action with a field that was not logged has neither.
+    Ranks count all actions that the page offers or the agent names. An action without a probability has probability 0.
+    Of actions with equal probabilities the logged one ranks last. If the logged action lacks a field, its probability
+    and rank are None.
 
     Args:
-        candidates: The page's actions (shop_env.candidates); the agent may know others.
+        candidates: The page's actions (shop_env.candidates); the agent may name others.
 
     Raises:
         AgentFailed: The probabilities are no distribution.
@@ -76,7 +77,7 @@ def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candida
 
 
 def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[str, ...], float]:
-    """The probability of each action as a reply carries it (its type and fields); the kinds of a click added up.
+    """Returns the probability of each action by its fields in a reply; sums over clicks that differ only in kind.
 
     Raises:
         AgentFailed: A probability is negative or not finite, or they do not sum to 1 within 0.001.

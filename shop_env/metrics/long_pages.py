@@ -1,4 +1,4 @@
-"""Pages that are longer than an agent's model can read: how often it read less, or could not answer.
+"""Metrics of pages that are too long for an agent's model: how often it reads only a part, or cannot answer.
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -6,7 +6,7 @@
 | `pages_lost_rate` | share of steps at which it read nothing of an earlier page | 0–1 | ours |
 | `too_long_rate` | share of steps too long to read: no reply, a miss elsewhere | 0–1 | ours |
 
-A step may count in the first two. Each is left out where it is 0, and of agents that do not say what they read.
+A step may count in both of the first two. A metric is left out if it is 0, as for agents that do not report their cuts.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from shop_env.metrics.step_table import StepTable
 
 
 def long_page_metrics() -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     return {
         "page_cut_rate": _share_of(lambda record: record.page_cut),
         "pages_lost_rate": _share_of(lambda record: record.pages_left_out > 0),

@@ -1,4 +1,4 @@
-"""A metric: the addends of each step, and what their sums come to.
+"""A metric: the addends of each step, and a function of their sums.
 
     StepTable ─► Metric.statistics (steps, k) ─► sums over steps or users (…, k) ─► Metric.value
 
@@ -19,14 +19,14 @@ UNBOUNDED = (-math.inf, math.inf)
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """A figure over steps.
+    """A metric over steps.
 
     Attributes:
-        statistics: Each step's addends, shape (steps, k); they are multiplied by the table's weights.
-        value: From sums of shape (..., k) to the figure, shape (...); NaN where there is nothing to count.
-        counted: From sums to how many steps are counted, shape (...): all entries of a confusion matrix together.
-        bounds: Between which the value lies, and so its interval.
-        has_interval: From the sums of all steps, unweighted, to whether they are enough for an interval.
+        statistics: Returns each step's addends, shape (steps, k), without the table's weights.
+        value: Maps sums, shape (..., k), to the metric, shape (...); NaN if no step counts.
+        counted: Maps sums to the number of counted steps, shape (...): the sum of all entries of a confusion matrix.
+        bounds: The range of the value and of its interval.
+        has_interval: Maps the unweighted sums of all steps to whether they are enough for an interval.
     """
 
     statistics: Callable[[StepTable], Floats]
@@ -41,11 +41,11 @@ class Metric(msgspec.Struct, frozen=True):
         return low - high, high - low
 
     def rows(self, table: StepTable) -> Floats:
-        """The weighted addends, shape (steps, k)."""
+        """Returns the weighted addends, shape (steps, k)."""
         return self.statistics(table) * table.weights[:, None]
 
     def total(self, rows: Floats) -> float:
-        """The figure of all rows of addends together."""
+        """Computes the metric of all rows of addends together."""
         return float(self.value(rows.sum(axis=0)))
 
 
@@ -54,7 +54,7 @@ def ratio(
     below: Callable[[StepTable], Floats],
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
-    """Σ above / Σ below; steps where `above` is NaN count on neither side."""
+    """Builds the metric Σ above / Σ below; steps at which `above` is NaN count in neither sum."""
 
     def statistics(table: StepTable) -> Floats:
         numerator, denominator = above(table), below(table)
@@ -65,12 +65,12 @@ def ratio(
 
 
 def share(hits: Callable[[StepTable], Floats], bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
-    """The mean of `hits` over steps; steps where it is NaN are not counted."""
+    """Builds the metric that is the mean of `hits` over steps; steps at which it is NaN are not counted."""
     return ratio(hits, lambda table: np.ones(len(table)), bounds)
 
 
 def in_mix(metric: Metric, mix: str) -> Metric:
-    """The metric where types of action have the shares of `mix`; NaN where one of them is not logged."""
+    """Builds the metric with steps weighted so that types have the shares of `mix`; NaN if a type is not logged."""
 
     def statistics(table: StepTable) -> Floats:
         return metric.statistics(table) * table.mix_factors(mix)[:, None]
@@ -79,12 +79,12 @@ def in_mix(metric: Metric, mix: str) -> Metric:
 
 
 def equal(left: Codes, right: Codes | int) -> Floats:
-    """1 where equal, 0 elsewhere."""
+    """Returns 1 where the codes are equal, else 0."""
     hits: Floats = np.equal(left, right).astype(np.float64)
     return hits
 
 
 def divide(above: Floats, below: Floats) -> Floats:
-    """above / below, NaN where `below` is 0."""
+    """Returns above / below, NaN where `below` is 0."""
     quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=np.asarray(below) > 0)
     return quotient

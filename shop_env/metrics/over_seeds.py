@@ -1,16 +1,16 @@
-"""One interval for several seeds: a training run on another seed gives another policy.
+"""Computes one interval for several seeds, because training with another seed gives another policy.
 
-Pooled over seeds, a figure, or the difference of two recipes, is the mean of the seeds'. With W the mean squared error
-of one seed's, known with f degrees of freedom, and B the variance of all S, its 95% interval reaches to either side
+The pooled value of a metric, or of the difference of two recipes, is the mean over seeds. Let W be the mean squared
+error of one seed, with f degrees of freedom, and B the variance between the S seeds. The 95% interval is the mean ±
 
-    seeds with users of their own:   t(S-1) · √(B/S)
-    the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      for other seeds are no evidence on other users
+    different users for each seed:   t(S-1) · √(B/S)
+    the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      because more seeds say nothing about other users
 
-The first is exact for what is normal. The second is rather too wide, as B holds part of what W holds and each part has
-its own t; joining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5 with three
-seeds. With three seeds t(2) is 4.3: more seeds are worth more than more users. The p of a difference is the level at
-which the interval would just reach 0. Two one-sided tests at 5% (TOST) find two recipes equal within a margin if the
-90% interval lies within it.
+The first is exact for normal values. The second is a little too wide, because B contains a part of W and each part has
+a separate t; combining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5% with three
+seeds. With three seeds t(2) is 4.3: more seeds help more than more users. The p value of a difference is the level at
+which the interval just reaches 0. Two one-sided tests at 5% (TOST) find two recipes equal within a margin if the 90%
+interval lies within it.
 """
 
 import math
@@ -25,13 +25,13 @@ from shop_env.metrics.clustered_errors import MIN_CLUSTERS, NO_SPREAD, Clustered
 
 
 class Pooled(Estimate, frozen=True, kw_only=True):
-    """The mean of a metric or a difference over seeds, and what follows from its spread: None with too few users.
+    """The mean of a metric or a difference over seeds, with its interval and test; these are None with too few users.
 
     Attributes:
-        by_seed: In the order of the seeds.
-        p_value: Of a difference from 0.
-        equal_within: Of a difference over several seeds, the smallest margin of equality: the end of the 90% interval
-            that is farther from 0.
+        by_seed: The value of each seed, in their order.
+        p_value: The p value of the difference from 0.
+        equal_within: The smallest margin of equality of a difference: the end of the 90% interval that is farther
+            from 0.
     """
 
     by_seed: list[float]
@@ -40,15 +40,15 @@ class Pooled(Estimate, frozen=True, kw_only=True):
 
 
 def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError], *, same_users: bool) -> Pooled:
-    """One figure, or one difference, for all seeds.
+    """Pools a metric, or a difference, over seeds.
 
     Args:
-        values: One for each seed.
-        errors: Theirs over users.
+        values: The value of each seed.
+        errors: The error over users of each seed.
         same_users: Whether all seeds were evaluated on the same users.
 
     Raises:
-        BadConfig: Fewer than two seeds.
+        BadConfig: Fewer than two seeds, or not as many errors.
     """
     if len(values) < 2 or len(values) != len(errors):
         raise BadConfig(f"Given {len(values)} seeds and {len(errors)} errors; pooling needs two of each at least.")
@@ -65,7 +65,7 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
 
     if (fewest if same_users else sum(error.clusters for error in errors)) >= MIN_CLUSTERS:
         reach = margin(0.05)
-        if reach <= NO_SPREAD:  # equal in all seeds and users: as for one seed
+        if reach <= NO_SPREAD:  # all seeds and users have the same value: the p value of one seed
             p_value = t_p_value(mean, ClusteredError(reach, freedom, fewest))
         else:
             low, high, p_value = mean - reach, mean + reach, _level(margin, abs(mean))
@@ -74,7 +74,7 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
 
 
 def _level(margin: Callable[[float], float], distance: float) -> float:
-    """The level at which the margin, which falls with it, is as large as the distance; by bisection."""
+    """Finds by bisection the level with a margin equal to the distance; the margin falls with the level."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

@@ -1,7 +1,7 @@
-"""Differences between people and within one person, of an agent beside those of the log.
+"""Compares an agent's differences between users, and within a user, with those of the log.
 
-Accuracy does not say: the best single guess for everyone may be right most often. From the records of a run, what was
-answered beside what was logged, step by step:
+Accuracy does not show them: the same best guess for everyone may be right most often. From the answered and the logged
+action of each step of a run:
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -11,37 +11,35 @@ answered beside what was logged, step by step:
 | `entropy_ratio` | H(kind, given the user) answered / logged: below 1 for an over-sharp agent | ≥ 0 | Miller 1955 |
 | `coverage` | share of logged sessions with an answered one within reach of their 5 nearest | 0–1 | Naeem et al. 2020 |
 
-Kinds are types of action, clicks by what is clicked; a reply that cannot be read is a kind of its own. On logged pages
-an agent sees what each person's past is: even one that knows nothing of persons then differs between users. Where the
-logged ICC is below 0.02 people hardly differ: there is no ratio and no agreement.
+Kinds are types of action, and the kinds of click; a malformed reply is another kind. On logged pages an agent sees each
+user's past, so even an agent without a persona differs between users. If the logged ICC is below 0.02, people hardly
+differ, and the ratio and the agreement are None.
 
 `user_icc` is the intra-class correlation of between_users.py, rows being steps and columns 1 for their kind of action.
 With `between` of two sides, simulated and human,
 
     user_agreement = between(simulated, human) / √(between(simulated) · between(human))
 
-is the correlation of the two over users. An agent that is one average shopper for all has an ICC of 0. One that plays
-each user as another has the ICC of people and an agreement of 0. Where an agent hardly distinguishes users (its between
-is less than a tenth of people's) nothing could agree, and where people hardly differ (an ICC below 0.02) there is
-nothing to compare with: no figure.
+is the correlation of the two over users. An agent that acts as one average shopper for all users has an ICC of 0. An
+agent that plays each user as another one has the ICC of people and an agreement of 0. The agreement is None if the agent
+hardly distinguishes users (its between is less than a tenth of people's) or people hardly differ (an ICC below 0.02).
 
-How varied what one person does is: the entropy of kinds of action within a user, in bits,
+The variety of a user's actions is the entropy of kinds of action within a user, in bits,
 
     H(kind | user) = Σ_u (n_u / N) · (Σ_k -p_uk log2 p_uk + (K_u - 1) / (2 n_u ln 2))
 
-p_uk user u's shares of the K_u kinds that it shows; the last term makes up for most of what few steps hide (Miller
-1955). Range 0 to log2 of the number of kinds, a little more where the correction overshoots. An over-sharp agent, which
-always does what its person does most often, has less than people; one average shopper for all has more.
+where p_uk are user u's shares of the K_u kinds that occur; the last term corrects most of the bias of few steps (Miller
+1955). It ranges from 0 to log2 of the number of kinds, or a little more if the correction overshoots. An over-sharp
+agent, which always does what its user does most often, has less than people; one average shopper for all has more.
 
-Sessions as counts: how often each kind of action was done, and how often each after each.
-
-Two sessions are as far apart as these counts differ in all (L1): 1 for another kind at the end of a session, and 1 for
-the pair that it makes.
+A session is represented by counts: of each kind of action, and of each pair of successive kinds. The distance of two
+sessions is the sum of the differences of these counts (L1): one more action at the end of a session adds 1 for its kind
+and 1 for its pair.
 
     coverage = share of human sessions whose ball, out to the k-th nearest other human session, holds a simulated one
 
-(Naeem et al. 2020, k = 5; range 0–1). As many sessions of the same people drawn anew reach about 1 - 2^-k = 0.97. Ways
-that are never simulated pull it down, however well the others are met; a copy of any people's sessions does not.
+(Naeem et al. 2020, k = 5; range 0–1). As many new sessions of the same people reach about 1 - 2^-k = 0.97. Behaviour
+that is never simulated lowers it, however well the rest is covered; a copy of any people's sessions does not.
 """  # noqa: E501 - a table row is a line
 
 from collections.abc import Sequence
@@ -62,9 +60,14 @@ PEOPLE_DIFFER = 0.02
 
 
 def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | None:
-    """The correlation over users of what they do, simulated and human, on the same rows.
+    """Computes the correlation over users of simulated and human actions on the same rows.
 
-    None where the agent hardly distinguishes users, people hardly differ, or it cannot be computed.
+    Args:
+        simulated, human: The kind of action of each step, one-hot, shape (steps, kinds).
+        users: The user of each step, shape (steps,).
+
+    Returns:
+        The correlation; None if the agent hardly distinguishes users, people hardly differ, or it cannot be computed.
     """
     together, agent, people = (
         variance_components(left, right, users)
@@ -78,7 +81,7 @@ def user_agreement(simulated: Floats, human: Floats, users: Codes) -> float | No
 
 
 def entropy_within(kinds: Codes, users: Codes) -> float:
-    """The entropy of kinds within a user, in bits; NaN without a step.
+    """Computes the entropy of kinds within a user, in bits; NaN without a step.
 
     >>> round(entropy_within(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), 3)  # 1 bit, and 1 / (4 ln 2)
     1.361
@@ -97,11 +100,15 @@ NEIGHBOURS = 5
 
 
 def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
-    """One row of counts for each session, in the order of first appearance; columns are kinds, then pairs.
+    """Counts the kinds and pairs of kinds of each session.
 
     Args:
-        kinds: Of each step, from 0 to `count` - 1.
-        sessions: Whose each step is; its steps in their order.
+        kinds: The kind of each step, from 0 to `count` - 1; the steps of a session are in order.
+        sessions: The session of each step.
+        count: The number of kinds.
+
+    Returns:
+        A row for each session in the order of first appearance, shape (sessions, count + count²): kinds, then pairs.
 
     >>> session_vectors(np.array([0, 1, 1]), np.array([7, 7, 7]), 2).tolist()
     [[1.0, 2.0, 0.0, 1.0, 0.0, 1.0]]
@@ -119,7 +126,12 @@ def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
 
 
 def coverage(human: Floats, simulated: Floats, neighbours: int = NEIGHBOURS) -> float:
-    """The share of human sessions that are covered, from session_vectors; NaN with no more than k of them.
+    """Computes the share of human sessions that simulated ones cover; NaN without simulated ones.
+
+    Args:
+        human, simulated: The rows of `session_vectors`.
+        neighbours: k, the rank of the human neighbour at the edge of a session's ball. With at most k human sessions
+            the result is NaN.
 
     >>> human = np.array([[0.0], [1.0], [2.0], [9.0]])
     >>> coverage(human, np.array([[0.5]]), neighbours=1)  # 0, 1 and 2 have a neighbour 1 away, 9 one 7 away
@@ -137,7 +149,7 @@ KINDS = len(KIND_NAMES)
 
 
 class PeopleFigures(Record):
-    """The figures at the head of this module; None where there is nothing that they could stand on."""
+    """The metrics at the head of this module; None if one cannot be computed."""
 
     user_icc: float | None
     logged_user_icc: float | None
@@ -148,7 +160,7 @@ class PeopleFigures(Record):
 
 
 def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
-    """The figures of a run; steps without a reply are left out on both sides."""
+    """Computes the metrics of a run; steps without a reply are left out on both sides."""
     table = StepTable(records, MetricChoices())
     answered, logged = table.predicted_fine, table.logged_fine
     users, _ = table.clusters("user")
@@ -168,7 +180,7 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
 
 
 def session_traces(records: Sequence[StepRecord]) -> tuple[list[ActionTrace], list[ActionTrace]]:
-    """Sessions as kinds of action, logged and answered; no pair spans a step that was not answered."""
+    """Returns the logged and the answered sessions as kinds of action; no pair spans a step without a record."""
     table = StepTable(records, MetricChoices())
     sessions: dict[str, list[int]] = {}
     for index, record in enumerate(table.records):

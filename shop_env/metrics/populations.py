@@ -1,8 +1,8 @@
-"""Distances between populations: simulated shoppers beside the logged ones.
+"""Computes distances between populations: simulated shoppers and logged ones.
 
-Beyond single steps (Customer-R1's figure 3 compares action distributions by eye). Two populations are compared:
-sessions of a log, and the visits that an agent makes by itself (ShopLive-v0), each as the kinds of action in it (clicks
-by subtype):
+These metrics are not about single steps (Customer-R1's figure 3 compares action distributions visually). They compare
+the sessions of a log with the visits that an agent makes by itself (ShopLive-v0), each as a sequence of kinds of action
+(clicks by kind):
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -12,7 +12,7 @@ by subtype):
 | `purchase_rate`, `logged_purchase_rate` | share of traces that end in a purchase | 0–1 | ours |
 | `purchase_rate_difference` | simulated minus logged | -1–1 | ours |
 
-A pair is two actions that followed one another: where something is missing between them (`Step.gap`) there is none.
+A pair is two successive actions; actions with a gap between them (`Step.gap`) form none.
 """
 
 from collections import Counter
@@ -27,10 +27,13 @@ from replay_sessions.foundation.records import Record
 
 
 class ActionTrace(msgspec.Struct, frozen=True):
-    """A session or a visit as kinds of action (shop_env.metrics.step_table.FINE_TYPES, or "invalid").
+    """A session or a visit as kinds of action.
 
     Attributes:
-        pairs: Each kind with the one before it, where that is known.
+        kinds: Each a name of shop_env.metrics.step_table.FINE_TYPES, or "invalid".
+        pairs: Each two successive kinds without a gap between them.
+        length: Number of actions up to the first terminate.
+        bought: Whether the last of these actions is a purchase.
     """
 
     kinds: tuple[str, ...]
@@ -40,7 +43,7 @@ class ActionTrace(msgspec.Struct, frozen=True):
 
 
 class Fidelity(Record):
-    """The figures at the head of this module, and of how many visits they are."""
+    """The metrics at the head of this module, and the number of simulated visits."""
 
     visits: int
     action_mix_divergence: float
@@ -52,7 +55,7 @@ class Fidelity(Record):
 
 
 def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[ActionTrace]) -> Fidelity | None:
-    """The figures of two populations; None where one is empty."""
+    """Computes the metrics of two populations; None if one is empty."""
     if not (logged and simulated):
         return None
     from scipy.stats import wasserstein_distance  # noqa: PLC0415 - takes a second to load
@@ -73,11 +76,10 @@ def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[Actio
 
 
 def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = ()) -> ActionTrace:
-    """A trace from its kinds of action; it ends at the first `terminate`.
+    """Builds a trace from its kinds of action; its length ends at the first `terminate`.
 
     Args:
-        breaks: The places of actions before which something is missing (a gap in the log, a step that failed): no pair
-            spans them.
+        breaks: The indices of actions with a gap before them (in the log, or a failed step); no pair spans a gap.
     """
     length = kinds.index("terminate") + 1 if "terminate" in kinds else len(kinds)
     pairs = tuple(pair for index, pair in enumerate(pairwise(kinds), start=1) if index not in breaks)
@@ -85,9 +87,10 @@ def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = ()) -> ActionTra
 
 
 def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -> float:
-    """The Jensen-Shannon divergence, base 2, of two distributions given as counts.
+    """Computes the Jensen-Shannon divergence, base 2, of two distributions given as counts.
 
-    Nothing against something has the largest value, 1: an agent that does nothing is not half like people.
+    An empty and a non-empty distribution have the largest value, 1, because an agent that does nothing is not similar
+    to people.
 
     >>> js_divergence({"a": 1}, {"b": 5}), js_divergence({"a": 1, "b": 1}, {"a": 2, "b": 2})
     (1.0, 0.0)

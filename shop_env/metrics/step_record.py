@@ -1,8 +1,8 @@
-"""One answered step: the logged action, the reply, and what it earned.
+"""The record of one answered step: the logged action, the reply, and its reward.
 
     evaluate.py ─► record_step ─► StepRecord ─► step_table.py
 
-A record holds what was logged and what was answered, so figures can be counted anew without asking the agent again.
+A record holds the logged action and the reply, so metrics can be computed again without running the agent.
 """
 
 import sys
@@ -15,28 +15,32 @@ from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.matching import unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 
-TOO_LONG = "prompt_too_long"  # there is no reply, because the agent's model cannot read so much
+TOO_LONG = (
+    "prompt_too_long"  # the problem of a step without a reply, because the prompt is too long for the agent's model
+)
 
 
 class StepRecord(Config, omit_defaults=True, gc=False):
-    """One step and its answer.
+    """One step and the agent's answer.
 
     Attributes:
-        step_count: How many steps the session has; the step is its last when `step_index` is this minus 1.
-        logged: The logged action as a reply carries it; a field that the log does not know is "", and then nobody can
-            say whether a reply matched it (`is_scorable`).
-        logged_click_type: The log's kind of click, None where it has none.
+        step_count: Number of steps of the session; the step is its last if `step_index` is this minus 1.
+        logged: The logged action as a reply contains it; a field that the log lacks is "", and then no reply can be
+            compared with it (`is_scorable`).
+        logged_click_type: The log's kind of click; None if the log has none.
+        logged_rationale: The log's rationale; None if the log has none.
+        reply: The complete reply; None if the agent gave none.
         predicted: The action of the reply; None for a malformed reply or an error.
         predicted_rationale: The rationale of the reply.
-        problem: What is wrong with a malformed reply (its code, shop_env.replies), or TOO_LONG.
-        error: Why the agent gave no reply at all (time-out, server down): counted, not scored.
-        reward: What the reply earned, self-certainty aside; None where there is no reply.
-        best_reward: What the logged action would have earned.
-        logged_probability: The agent's probability of the logged action, if it gives one (action_likelihood.py).
-        logged_rank: The logged action's rank by it among all that can be done on the page, 1 for the most likely.
+        problem: The code of what is wrong with a malformed reply (shop_env.replies), or TOO_LONG.
+        error: Why the agent gave no reply (time-out, server down); such a step is counted, not scored.
+        reward: The reward of the reply without self-certainty; None if the step is an error.
+        best_reward: The reward of the logged action.
+        logged_probability: The agent's probability of the logged action, if it gives one (likelihood.py).
+        logged_rank: The logged action's rank among all possible actions on the page, 1 for the most likely.
         terminate_probability: The agent's probability of terminate.
-        page_cut: The agent read a window of the page, which is too long for its model.
-        pages_left_out: So many earlier pages it did not read, for the same reason.
+        page_cut: Whether the agent read only a window of the page, because it is too long for its model.
+        pages_left_out: Number of earlier pages that the agent did not read, for the same reason.
     """
 
     session_id: str
@@ -61,7 +65,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
 
     @property
     def key(self) -> tuple[str, int]:
-        """The session's id and the step's number."""
+        """The session's id and the step's index."""
         return self.session_id, self.step_index
 
     @property
@@ -72,7 +76,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
 
     @property
     def is_scorable(self) -> bool:
-        """True where the log knows every field of its action: else only the type can be right or wrong."""
+        """True if the log has every field of its action; else only the type can be right or wrong."""
         return not unlogged_fields(self.logged)
 
 
@@ -85,10 +89,12 @@ def record_step(
     extraction: Extraction = "strict",
     error: str | None = None,
 ) -> StepRecord:
-    """Reads and scores a reply to a step; `reply` is None, and `error` says why, where the agent failed.
+    """Parses and scores a reply to a step.
 
     Args:
-        extraction: How the action is found in the reply (shop_env.replies).
+        reply: The reply; None if the agent failed.
+        extraction: How the reply is parsed (shop_env.replies).
+        error: Why the agent failed; None if it did not.
     """
     step = session.steps[step_index]
     record = StepRecord(
@@ -115,13 +121,13 @@ def record_step(
 
 
 def record_too_long(session: Session, step_index: int, reward: RewardConfig) -> StepRecord:
-    """The record of a step that the agent cannot read: a miss that earns nothing."""
+    """Builds the record of a step that is too long for the agent's model: a miss that earns 0."""
     record = record_step(session, step_index, None, reward)
     return msgspec.structs.replace(record, problem=TOO_LONG, reward=0.0)
 
 
 def with_worst_likelihood(record: StepRecord) -> StepRecord:
-    """The record with the worst probabilities: whoever gives none where it is unsure must not gain by it."""
+    """Returns the record with the worst probabilities, so that giving none at uncertain steps is no advantage."""
     return msgspec.structs.replace(
         record,
         logged_probability=0.0,

@@ -1,8 +1,8 @@
-"""All steps of a run as columns of numbers: what metrics are computed from.
+"""Turns all steps of a run into columns of numbers, from which metrics are computed.
 
     step_record.py (StepRecord) ─► StepTable ─► all_metrics.py, intervals.py
 
-A StepTable has one row per scored record (errors are left out), read once; every metric is then arithmetic on arrays.
+A StepTable has one row for each scored record (errors are left out), so that metrics are arithmetic on arrays.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.click_types import CLICK_TYPES, click_type_of
 
-INVALID = len(ACTION_TYPES)  # the code of a reply without a readable action
+INVALID = len(ACTION_TYPES)  # the code of a malformed reply
 FINE_TYPES = (*CLICK_TYPES, *(kind for kind in ACTION_TYPES if kind != "click"))  # clicks by their kind
 
 _TYPE_CODES: dict[str, int] = {name: code for code, name in enumerate(ACTION_TYPES)}
@@ -26,18 +26,18 @@ _INVALID_FINE = len(FINE_TYPES)
 
 
 class StepTable:
-    """The scored steps of a run, one entry per step in every column.
+    """The scored steps of a run as columns, each of shape (steps,).
 
     Attributes:
-        weights: What a step counts: 1, or 1/steps of its session where sessions are to count alike, times the factor
-            of its type where the choices say in what mix types are to count.
-        logged_type, predicted_type: Codes of ACTION_TYPES; INVALID where the reply could not be read.
+        weights: The weight of the step: 1, or 1/steps of its session if sessions have equal weights, times the factor
+            of its type if the choices have a mix of types.
+        logged_type, predicted_type: Codes of ACTION_TYPES; INVALID for a malformed reply.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
-        rule_agrees: For clicks with a kind and a name in the log, whether the name's kind by click_types.py is the
-            log's; NaN elsewhere.
-        fine_known: Whether the log has the kind: not where a click has neither a kind nor a name.
-        scorable: Whether the log knows every field of its action.
-        reward, logged_probability, logged_rank, terminate_probability: NaN where a record has none.
+        rule_agrees: For clicks with a kind and a name in the log, whether click_types.py derives the same kind from the
+            name; NaN for other steps.
+        fine_known: Whether the kind is known: 0 for a click with neither a kind nor a name in the log.
+        scorable: Whether the log has every field of its action.
+        reward, logged_probability, logged_rank, terminate_probability: Fields of the records; NaN for None.
         last: Whether the step is the last of its session.
     """
 
@@ -72,14 +72,14 @@ class StepTable:
         return len(self.records)
 
     def numbers(self, value: Callable[[StepRecord], float | None]) -> Floats:
-        """A column of its own; NaN where there is None."""
+        """Computes a column from the records; None becomes NaN."""
         return np.array([value(record) for record in self.records], dtype=np.float64)
 
     def _codes(self, code: Callable[[StepRecord], int]) -> Codes:
         return np.array([code(record) for record in self.records], dtype=np.int64)
 
     def mix_factors(self, mix: str) -> Floats:
-        """Returns each step's factor with which types have the shares of `mix`, (steps,); NaN where one is missing."""
+        """Computes the factors, shape (steps,), that give types the shares of `mix`; NaN if a type is not logged."""
         weights = np.bincount(self.logged_type, self.weights, minlength=len(ACTION_TYPES))
         if not weights.all():
             return np.full(len(self), np.nan)
@@ -87,7 +87,11 @@ class StepTable:
         return factors
 
     def clusters(self, by: str) -> tuple[Codes, int]:
-        """For each step the number of its session or user, counted from 0, and how many there are."""
+        """Returns for each step the number of its session or user, from 0, and the number of sessions or users.
+
+        Args:
+            by: "session" or "user".
+        """
         names = [getattr(record, f"{by}_id") for record in self.records]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         return np.array([numbers[name] for name in names], dtype=np.int64), len(numbers)

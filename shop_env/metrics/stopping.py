@@ -1,4 +1,4 @@
-"""Stopping: an agent's `terminate` beside the shopper's.
+"""Metrics of stopping: compares an agent's `terminate` with the shopper's.
 
 | name | formula | range | source |
 |---|---|---|---|
@@ -17,7 +17,7 @@ _TERMINATE = ACTION_TYPES.index("terminate")
 
 
 def stopping_metrics() -> dict[str, Metric]:
-    """The metrics at the head of this module by name."""
+    """Returns the metrics at the head of this module by name."""
     return {
         "stop_brier": share(_squared_error),
         "stop_too_early": ratio(
