@@ -1,17 +1,23 @@
-"""Agents: whatever answers an observation with a reply.
+"""Agents, which answer observations with replies.
 
-    registry.py       a name, class or checkpoint -> an agent     agent_code.py   what an agent consists of, as a digest
-    adapted.py        what an agent sees of a store; functions, policies, distributions as agents
-    conformance.py    checks for authors of agents                templates/      an agent to begin with, and its test
+    registry.py       builds an agent from a name, class or checkpoint
+    agent_code.py     computes the digest of an agent's code and files
+    child_process.py  runs the agents of users in child processes (worker.py)
+    adapted.py        the train split as agents see it; base classes; functions and policies as agents
+    conformance.py    checks for authors of agents
+    templates/        templates of agents, rewards, metrics and importers, with tests
     baselines/        agents without a language model
-    local/  prompting/  sb3/   language models here (trained policies too) and behind a server; discrete policies
-    llm_grpo/         the training command and the agents that its table ranks
-    rationales/                           … write the rationales that a log lacks
+    local/            language models in this process, trained policies included
+    prompting/        language models behind a server
+    sb3/              policies of Stable-Baselines3 on the discrete view
+    policies/         two tiny trained policies
+    llm_grpo/         the training command
+    rationales/       the command that writes the rationales that a log lacks
 
-How an agent is evaluated: shop_env/evaluation.
+shop_env/evaluation evaluates agents.
 
-Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; `__project__`
-tells ours from it (registry.py).
+Importing this package loads no model library. The distribution `openai-agents` also imports as `agents`; registry.py
+checks `__project__` to distinguish the two.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Agents, and what else one can bring, from the command line.
+"""Lists and checks agents, and writes templates of agents, rewards, metrics and importers.
 
   shop-r1 agents list
   shop-r1 new agent
@@ -37,17 +37,17 @@ COMMANDS = {
 
 
 class List(msgspec.Struct, frozen=True):
-    """Lists the registered agents: those that are ready, and those that an extra would add."""
+    """Lists the registered agents, and what each of them needs."""
 
 
 class New(msgspec.Struct, frozen=True):
-    """Writes NAME.py, which runs, and test_NAME.py, which passes; never over a file that is there.
+    """Writes NAME.py, which runs, and test_NAME.py, which passes; existing files are not overwritten.
 
     Attributes:
-        part: What to write: `agent`, `reward`, `metric` or `importer`; any other word is the name of an agent.
-        name: The name of the module; None: my_PART.
-        kind: Of an agent: `class` with reset and act, `function` that takes an observation and returns a reply, or
-            `policy` whose predict chooses among the page's candidates.
+        part: The part to write: `agent`, `reward`, `metric` or `importer`; any other word is the name of a new agent.
+        name: The name of the module; None means my_PART.
+        kind: The kind of agent: `class` with reset and act, `function` that takes an observation and returns a reply,
+            or `policy` with a predict that chooses among the page's candidates.
         out: The folder to write to.
     """
 
@@ -63,9 +63,9 @@ class Check(msgspec.Struct, frozen=True):
     Attributes:
         agent: MODULE:CLASS, FILE.py:CLASS, FILE.py:FUNCTION, a registered name or a checkpoint folder; arguments as
             ?key=value.
-        store: For agents that learn from a store (majority): `demo` or the path of one.
-        sessions: How many sessions of the demo shop to check it on.
-        time_limit_s: How long one reply may take.
+        store: The store for an agent that learns from one, such as majority: `demo` or a path.
+        sessions: The number of sessions of the demo shop to check it on.
+        time_limit_s: The longest time that a reply may take, in seconds.
     """
 
     agent: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="AGENT")]]
@@ -98,14 +98,17 @@ def _list() -> int:
 
 
 def _describe(name: str) -> tuple[str, str, str]:
-    """An agent's name, its summary, and what it lacks to run here; ours that need an extra are not loaded for it."""
+    """Returns an agent's name, its summary, and what it lacks to run here.
+
+    Agents of this project that need an extra are described without loading them.
+    """
     own = AGENTS.get(name)
     if own is not None and own.extra:
         is_missing = find_spec(own.package) is None
         return name, own.summary, f"needs {own.package}; pip install 'shop-r1[{own.extra}]'" if is_missing else ""
     try:
         build = agent_class(AgentSpec(target=name, label=name))[0]
-    except Exception as error:  # another package's, and one that fails must not hide the rest
+    except Exception as error:  # an agent of another package; one that fails must not hide the others
         return name, "", f"cannot be loaded: {error}"
     return name, (inspect.getdoc(build) or "").partition("\n")[0], ""
 

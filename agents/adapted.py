@@ -1,18 +1,18 @@
-"""What agents are built on: the train split that they see, their seed; functions, policies, distributions as agents.
+"""The parts that agents are built from: base classes, adapters of functions and policies, and the view of a store.
 
     def act(observation, *, seed=None, **arguments) -> str      a function whose first parameter is called `observation`
     class Policy: predict(observation) -> (action, state)       an object with `predict`, and without `act`
 
-A function with a parameter `seed` gets the step's; its other parameters are arguments of the agent
-(`my.py:act?temperature=0`). What a policy predicts is an action (`Click(name="cart")`), the text of a reply, or the
-number of one of the page's candidates (shop_env.candidates), as in the discrete view. The state is dropped, since a
-reply follows from the observation alone. A policy that reads features in place of observations belongs to agents/sb3.
+A function with a parameter `seed` gets the seed of the step; its other parameters are arguments of the agent
+(`my.py:act?temperature=0`). A policy predicts an action (`Click(name="cart")`), the text of a reply, or the number of
+one of the page's candidates (shop_env.candidates), as in the discrete view. The state is dropped, because a reply
+depends on the observation alone. A policy that reads features in place of observations belongs in agents/sb3.
 
     observation ─► DistributionAgent.distributions ─► probabilities, or: temperature ─► action ─► reply
 
-Of the store that it will be evaluated on an agent sees a TrainView: the train split, and nothing else. An agent is code
-that runs in the same process, so this stops nobody from opening the store's folder again. It only ensures that the
-answers are not handed over, and not read by mistake.
+An agent sees the store that it will be evaluated on as a TrainView, which holds the train split alone. An agent is code
+that may run in the same process, so the view does not stop it from opening the store's folder. The view only ensures
+that the answers are neither passed to agents nor read by mistake.
 """
 
 import inspect
@@ -39,23 +39,26 @@ _DEFAULT_CONTEXT = ContextConfig()
 
 
 def answers_itself(build: Callable[..., Any]) -> bool:
-    """Returns True for a function that returns replies, False for one that makes an agent."""
+    """Returns True for a function that returns replies, False for a class or a function that makes an agent."""
     return inspect.isroutine(build) and next(iter(inspect.signature(build).parameters), None) == "observation"
 
 
 def is_policy(agent: object) -> bool:
-    """Returns whether it predicts and does not act."""
+    """Returns whether an object is a policy, which has `predict` and no `act`."""
     return callable(getattr(agent, "predict", None)) and not callable(getattr(agent, "act", None))
 
 
 def check_arguments(
     name: str, build: Callable[..., Any], leading: tuple[Any, ...], arguments: Mapping[str, Any]
 ) -> None:
-    """Raises BadConfig, with the arguments that it takes, where a class or function does not take these.
+    """Checks that a class or function takes the arguments.
 
     Args:
-        name: What to call it.
-        leading: What goes before the keyword arguments.
+        name: The name of the class or function in the message.
+        leading: Positional arguments before the keyword arguments.
+
+    Raises:
+        BadConfig: It does not take them; the message lists the arguments that it takes.
     """
     signature = inspect.signature(build)
     try:
@@ -66,12 +69,12 @@ def check_arguments(
 
 
 class TrainView:
-    """The train split of a store, read as a store is.
+    """The train split of a store, with the methods of a store.
 
     Attributes:
-        name, source, fingerprint, typing: Of the whole store.
-        context: What of a session the agent will be shown, and should learn from; shuffled personas are not for
-            learning, so those who will see them learn from the shoppers' own.
+        name, source, fingerprint, typing: Properties of the store.
+        context: The context in which the agent will see sessions, and should learn from them. An agent that will see
+            shuffled personas learns from matched ones, because shuffled personas teach nothing.
     """
 
     def __init__(self, store: SessionStore, context: ContextConfig = _DEFAULT_CONTEXT) -> None:
@@ -86,7 +89,7 @@ class TrainView:
 
     @classmethod
     def of(cls, store: "TrainView | str") -> "TrainView":
-        """A view as it is, or that of a store named by its path or as `demo`."""
+        """Returns the view of a store that is named by its path or as `demo`; returns a view unchanged."""
         return cls(SessionStore.open(store)) if isinstance(store, str) else store
 
     def __len__(self) -> int:
@@ -97,21 +100,25 @@ class TrainView:
         return list(self._ids)
 
     def sessions(self, split: Literal["train"] = "train") -> Iterator[Session]:
-        """Streams them in storage order."""
+        """Yields the sessions in storage order."""
         _check(split)
         return self._store.sessions("train")
 
     def learnt(
         self, *, skip_first_action: bool = True, inferred: bool = False, max_steps: int | None = None
     ) -> Iterator[tuple[Session, list[int]]]:
-        """Yields sessions in storage order, each with the steps to learn from: those that the same options score.
+        """Yields sessions in storage order, each with the indices of the steps to learn from.
+
+        These are the steps that an evaluation with the same options scores.
 
         Args:
-            max_steps: The most steps, of a random sample of whole sessions where there are more; the sample is the
-                same for the same store, and one session is read whatever its length. None: all.
+            skip_first_action: Leave out the first step of each session.
+            inferred: Include inferred actions.
+            max_steps: The maximum number of steps; None means all. If the split has more, a random sample of whole
+                sessions is read, which is always the same for a store. At least one session is read.
 
         Raises:
-            BadConfig: There is no step to learn from.
+            BadConfig: The train split has no step to learn from.
         """
         steps = {
             session_id: scored_indices(self._store, session_id, first_action=not skip_first_action, inferred=inferred)
@@ -132,7 +139,11 @@ class TrainView:
             yield session, steps[session.session_id]
 
     def session(self, session_id: str) -> Session:
-        """Reads one of them."""
+        """Reads a session of the train split.
+
+        Raises:
+            BadConfig: The session is in another split, or in none.
+        """
         if session_id not in self._ids:
             raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent sees no other.")
         return self._store.session(session_id)
@@ -144,12 +155,12 @@ def _check(split: str) -> None:
 
 
 class SeededAgent:
-    """An agent whose reply follows from the observation and the seed of the last `reset`; None draws one."""
+    """An agent with replies that depend on the observation and the seed of the last `reset` (None: a random seed)."""
 
     _seed: int | None = None
 
     def reset(self, *, seed: int | None = None) -> None:
-        """Holds the seed of the next reply."""
+        """Sets the seed of the next reply."""
         self._seed = seed
 
 
@@ -157,8 +168,8 @@ class FunctionAgent(SeededAgent):
     """A function as an agent.
 
     Args:
-        function: Takes an observation and returns the text of a reply.
-        arguments: Its further arguments.
+        function: A function that takes an observation and returns the text of a reply.
+        arguments: Further arguments of the function.
     """
 
     def __init__(self, function: Callable[..., str], **arguments: Any) -> None:
@@ -168,7 +179,7 @@ class FunctionAgent(SeededAgent):
         check_arguments(f"Agent function '{function.__name__}'", function, ({},), arguments)
 
     def act(self, observation: Observation) -> str:
-        """Returns the reply of the function."""
+        """Returns the function's reply."""
         seed = {"seed": self._seed} if self._takes_seed else {}
         return self._function(observation, **seed, **self._arguments)
 
@@ -180,12 +191,12 @@ class PolicyAdapter:
         self._policy = policy
 
     def reset(self, *, seed: int | None = None) -> None:
-        """Passes the seed on to a policy that has a `reset` too."""
+        """Passes the seed to the policy if it has a `reset`."""
         if callable(reset := getattr(self._policy, "reset", None)):
             reset(seed=seed)
 
     def act(self, observation: Observation) -> str:
-        """The reply that the predicted action stands for."""
+        """Returns the reply that stands for the predicted action."""
         predicted = self._policy.predict(observation)
         if not isinstance(predicted, tuple) or len(predicted) != 2:
             raise AgentFailed(f"predict returned {predicted!r:.60}; it must return (action, state)")
@@ -211,7 +222,10 @@ def _reply(action: object, observation: Observation) -> str:
 
 
 def choose(shares: Floats, temperature: float, source: np.random.Generator) -> int:
-    """The index of the likeliest at temperature 0, of equal ones the first; else one drawn from p^(1/temperature)."""
+    """Returns the index of the largest share at temperature 0, or an index drawn from p^(1/temperature).
+
+    Among equal largest shares, temperature 0 chooses the first.
+    """
     if temperature == 0:
         return int(shares.argmax())
     powers = (shares / shares.max()) ** (1 / temperature)
@@ -219,10 +233,10 @@ def choose(shares: Floats, temperature: float, source: np.random.Generator) -> i
 
 
 class DistributionAgent(SeededAgent, ABC):
-    """Chooses among the actions of a page by their probabilities; its replies have no rationale.
+    """An agent that chooses among a page's actions by their probabilities, without writing a rationale.
 
     Args:
-        temperature: 0 chooses the likeliest, of equal ones the first; T > 0 draws from p^(1/T), 1 being p itself.
+        temperature: 0 chooses the likeliest action, the first of equally likely ones; T > 0 draws from p^(1/T).
     """
 
     def __init__(self, temperature: float) -> None:
@@ -232,14 +246,14 @@ class DistributionAgent(SeededAgent, ABC):
 
     @abstractmethod
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        """That of each page; never called without a page."""
+        """Returns the distribution over the actions of each page; never called with an empty list."""
 
     def act(self, observation: Observation) -> str:
-        """One reply."""
+        """Returns a reply with the chosen action."""
         return self.act_batch([observation], seeds=[self._seed])[0]
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
-        """A reply to each page."""
+        """Returns a reply to each observation."""
         pairs = zip(self.distributions(observations) if observations else [], seeds, strict=True)
         return [
             format_reply("", actions[choose(shares, self._temperature, np.random.default_rng(seed))])
@@ -247,6 +261,6 @@ class DistributionAgent(SeededAgent, ABC):
         ]
 
     def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
-        """The probability of every action of each page, whatever the temperature."""
+        """Returns the probability of every action of each page, which does not depend on the temperature."""
         pages = self.distributions(observations) if observations else []
         return [dict(zip(actions, shares.tolist(), strict=True)) for actions, shares in pages]

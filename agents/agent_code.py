@@ -1,8 +1,8 @@
-"""What decides an agent's replies: its arguments, the digest of its code, and what it is evaluated on.
+"""Identifies an agent by what decides its replies: arguments, a digest of its code, store, context and seed.
 
-The code of an agent is every Python file in the folder of its module, and every file that its arguments or its
-checkpoint name. An edited agent is another agent, whose steps are run again; modules elsewhere are not seen (of shop-r1
-itself the `scoring` version tells).
+An agent's code is every Python file in the folder of its module, and every file that its arguments or its checkpoint
+name. An edited agent is a different agent, and its steps are run again. Modules in other folders are not part of the
+digest; the `scoring` version stands for shop-r1 itself.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from shop_env.versions import SCORING_VERSION
 
 
 def reply_identity(spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
-    """Returns everything that decides what an agent replies to a step."""
+    """Returns everything that decides an agent's replies."""
     deciding = deciding_arguments(spec)
     return {
         "target": spec.target,
@@ -40,18 +40,21 @@ def reply_identity(spec: AgentSpec, context: ContextConfig, store: SessionStore,
 
 
 def deciding_arguments(spec: AgentSpec) -> dict[str, Any] | None:
-    """Returns the arguments that decide replies, if the agent's class names them (evaluation/protocol.py)."""
+    """Returns the arguments that decide replies, or None if the agent's class does not name them.
+
+    The method that names them is described in evaluation/protocol.py; only agents of this project can have it.
+    """
     select = getattr(agent_class(spec)[0], "deciding_arguments", None) if is_own(spec) else None
     return None if select is None else select(spec.arguments)
 
 
 def code_digest(spec: AgentSpec) -> str:
-    """Returns a digest of an agent's code, and of all files in its arguments: a checkpoint, a model, a file."""
+    """Computes a digest of an agent's code and of all files that its arguments name, such as a checkpoint."""
     deciding = deciding_arguments(spec)
     named = [value for value in (spec.arguments if deciding is None else deciding).values() if isinstance(value, str)]
     files = sorted(module_file(spec).parent.glob("*.py"))
     for name in [*(agent_class(spec)[1] if is_own(spec) else ()), *named]:
-        # os.path, not Path: an argument may be a text that no path can be.
+        # os.path, because Path raises for texts that cannot be paths.
         files += sorted(Path(name).rglob("*")) if os.path.isdir(name) else [Path(name)] * os.path.isfile(name)
     digest = hashlib.blake2b(digest_size=16)
     for file in filter(Path.is_file, files):
@@ -62,10 +65,10 @@ def code_digest(spec: AgentSpec) -> str:
 
 
 def gives_probabilities(spec: AgentSpec) -> bool:
-    """Returns whether the agent may give probabilities; True where that is unknown without loading somebody else's.
+    """Returns whether the agent may give probabilities; True for agents of users, which are not loaded to find out.
 
     Raises:
-        UnknownAgent, MissingExtra: There is no such agent.
+        UnknownAgent, MissingExtra: The agent does not exist, or its extra is not installed.
     """
     if not is_own(spec):
         return module_file(spec).is_file()
@@ -74,16 +77,18 @@ def gives_probabilities(spec: AgentSpec) -> bool:
 
 
 def module_file(spec: AgentSpec) -> Path:
-    """Returns the file that an agent's class is in. Somebody else's module is found, not run; its packages are.
+    """Returns the file that defines an agent's class.
+
+    A module that does not belong to this project is located without running it; the packages around it are imported.
 
     Raises:
-        UnknownAgent: There is none.
+        UnknownAgent: The file does not exist.
     """
     if is_own(spec):
         return Path(inspect.getfile(inspect.unwrap(agent_class(spec)[0])))
     module, colon, name = installed_agents().get(spec.target, spec.target).rpartition(":")
     if not colon or (module.endswith(".py") and not os.path.isfile(module)):
-        agent_class(spec)  # says what is wrong
+        agent_class(spec)  # raises with a precise message
         raise UnknownAgent(f"Unknown agent '{spec.target}'")
     if module.endswith(".py"):
         code = Path(module).read_bytes()
@@ -93,7 +98,7 @@ def module_file(spec: AgentSpec) -> Path:
     import_from(Path.cwd())  # as for `load_own`
     try:
         found = importlib.util.find_spec(module)
-    except Exception as error:  # of a package around it
+    except Exception as error:  # raised by a package around the module
         raise UnknownAgent(f"No module '{module}' for agent '{spec.target}': {error_with_line(error)}") from error
     if found is None or found.origin is None:
         raise UnknownAgent(

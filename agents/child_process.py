@@ -1,10 +1,10 @@
-"""Somebody else's agent in one child process: it gets observations, and what goes wrong in it is an error of its steps.
+"""Runs an agent of a user in a child process, so that its failures are errors of steps and not of the run.
 
     generate.py ─► ForeignAgent ─► agents/worker.py: the agent ─► replies and probabilities, as lines of JSON
 
-An agent that raises, ends its process or does not reply in time costs the steps that it was asked about, and the run
-goes on. This protects a run from mistakes. It does not stop code that looks for the answers on the disk or the network:
-run strangers' code in a container, on a store they do not have.
+If an agent raises, ends its process or does not reply in time, the requested steps are errors and the run continues.
+This protects a run from mistakes. It does not stop code that looks for the answers on the disk or the network: run
+untrusted code in a container, on a store that its authors do not have.
 """
 
 import os
@@ -32,18 +32,18 @@ from shop_env.observation import ContextConfig, Observation
 
 Message = TypeVar("Message", bound=msgspec.Struct)
 START_LIMIT_S = STEP_LIMIT_S = 600.0
-MOST_STARTS = 4  # an agent whose process ended that often is not started again
+MOST_STARTS = 4  # of the process of one agent; then its steps fail
 
 
 def build_agent(
     spec: AgentSpec, store: SessionStore | None, context: ContextConfig, step_limit_s: float = STEP_LIMIT_S
 ) -> Agent:
-    """Builds an agent of ours in this process, somebody else's in one of its own.
+    """Builds an agent of this project in this process, and any other agent in a child process.
 
-    Somebody else's agent that cannot be made fails at each step, at no other agent's cost.
+    If an agent in a child process cannot be built, each of its steps fails, and other agents are not affected.
 
     Args:
-        step_limit_s: The most time for one reply; a call for several has as many times as long.
+        step_limit_s: The longest time for one reply, in seconds; a call for n replies may take n times as long.
     """
     if is_own(spec):
         return make_agent(spec, store=store, context=context)
@@ -54,13 +54,13 @@ def build_agent(
 
 
 class ForeignAgent(SeededAgent):
-    """An agent whose replies and probabilities come from a worker."""
+    """An agent that gets its replies and probabilities from a worker."""
 
     def __init__(self, worker: "Worker") -> None:
         self._worker = worker
 
     def act(self, observation: Observation) -> str:
-        """Returns one reply, or raises what is in its place."""
+        """Returns the reply to an observation, or raises the exception in its place."""
         (answer,) = self.answer_batch([observation], [self._seed], probabilities=False)
         if isinstance(answer.reply, Exception):
             raise answer.reply
@@ -69,7 +69,10 @@ class ForeignAgent(SeededAgent):
     def answer_batch(
         self, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
     ) -> Sequence[Answer]:
-        """Returns a reply to each observation with the probabilities of its actions; all fail where the call fails."""
+        """Returns the reply to each observation, with probabilities if the agent gives any.
+
+        If the call fails, its exception stands in place of every reply.
+        """
         try:
             response = self._worker.call(Request(list(observations), list(seeds), probabilities))
         except AgentFailed as failed:
@@ -82,7 +85,7 @@ class ForeignAgent(SeededAgent):
 
 
 class ForeignBatchAgent(ForeignAgent):
-    """One that replies to many observations at once."""
+    """An agent in a worker that replies to many observations in one call."""
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Seeds) -> list[str | Exception]:
         """Returns a reply to each observation, or the exception in its place."""
@@ -90,7 +93,7 @@ class ForeignBatchAgent(ForeignAgent):
 
 
 class Worker:
-    """The child process of one agent, started again where it ended.
+    """The child process of one agent, which is started again after it ended.
 
     Attributes:
         replies_in_batches: Whether the agent has `act_batch`.
@@ -108,22 +111,22 @@ class Worker:
         self._failure = ""
 
     def start(self) -> None:
-        """Starts the process and makes the agent in it.
+        """Starts the process and builds the agent in it.
 
         Raises:
-            AgentFailed: The agent cannot be made.
+            AgentFailed: The agent cannot be built, or the process was started MOST_STARTS times before.
         """
         if self._starts == MOST_STARTS:
             raise AgentFailed(self._failure)
         self._starts += 1
-        # The current folder stands last, as for `load_own`: a module in it must hide none of the project's.
+        # The current folder is last, as for `load_own`, so that a module in it cannot hide modules of this project.
         paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "agents.worker"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # what the agent starts ends with it
+            start_new_session=True,  # so that _kill also ends the processes that the agent starts
         )
         self._kill = weakref.finalize(self, _kill, self._process)
         started = self._exchange(self._process, self._start, Started, START_LIMIT_S)
@@ -134,10 +137,10 @@ class Worker:
         self.replies_in_batches = started.replies_in_batches
 
     def call(self, request: Request) -> Response:
-        """Returns the agent's response.
+        """Sends a request and returns the agent's response.
 
         Raises:
-            AgentFailed: The process ended, or did not answer in time or in form.
+            AgentFailed: The process ended, did not answer in time, or sent a malformed answer.
         """
         if self._process is None:
             self.start()
@@ -158,7 +161,7 @@ class Worker:
         self, process: subprocess.Popen[bytes], message: msgspec.Struct, kind: type[Message], limit_s: float
     ) -> Message:
         assert process.stdin is not None and process.stdout is not None
-        began, line = time.monotonic(), b""  # before the timer, so that what it ends took at least the limit
+        began, line = time.monotonic(), b""  # before the timer: what it ends took the limit or more
         timer = threading.Timer(limit_s, self._kill)
         timer.start()
         try:
@@ -180,7 +183,7 @@ class Worker:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process with all that it started."""
+    """Kills a process and all processes that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(OSError), process:  # closes its pipes and waits

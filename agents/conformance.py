@@ -1,10 +1,10 @@
-"""Checks for authors of agents: does an agent keep the contract of shop_env/evaluation/protocol.py?
+"""Checks whether an agent keeps the contract of shop_env/evaluation/protocol.py, for authors of agents.
 
     shop-r1 agents check MODULE:CLASS          (or FILE.py:CLASS, a registered name, a checkpoint folder)
 
 Every check runs on small sessions of the demo shop and on hostile pages (empty, broken HTML, many scripts, control
-characters, 100 kB). A *fault* breaks the contract; a *note* breaks nothing, but authors should know of it. The agent
-runs in this process, so that a fault comes with the file and line.
+characters, 100 kB). A *fault* breaks the contract; a *note* does not, but authors should know of it. The agent runs in
+this process, so that a fault is reported with its file and line.
 """
 
 import copy
@@ -30,7 +30,7 @@ Replies = Sequence[ReplyOrError]
 Result = TypeVar("Result")
 
 TIME_LIMIT_S = 60.0
-MOST_CHANGED = 0.25  # of the replies may change with the batch: sums in another order can do that
+MOST_CHANGED = 0.25  # share of replies that may change with the batch, because sums in another order round differently
 STRANGE_PAGES = {
     "empty page": "",
     "no markup": "just words, no element",
@@ -43,7 +43,7 @@ STRANGE_PAGES = {
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The outcome of one check, in words."""
+    """The outcome of one check."""
 
     kind: Kind
     check: str
@@ -51,7 +51,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """All findings of `check_agent`; `passed` when none is a fault."""
+    """The findings of `check_agent`; it is `passed` if none of them is a fault."""
 
     findings: tuple[Finding, ...]
 
@@ -72,14 +72,14 @@ def check_agent(
     time_limit_s: float = TIME_LIMIT_S,
     **arguments: Any,
 ) -> Report:
-    """Checks an agent against the contract.
+    """Checks an agent against the contract and returns the findings.
 
     Args:
-        agent: An agent, or what `make_agent` takes.
-        sessions: How many sessions of the demo shop to check it on.
-        store: For `make_agent`.
-        time_limit_s: How long one reply may take.
-        arguments: For `make_agent`.
+        agent: An agent, or a spec or text that `make_agent` takes.
+        sessions: The number of sessions of the demo shop to check it on.
+        store: The store that `make_agent` gets.
+        time_limit_s: The longest time that a reply may take, in seconds.
+        arguments: Further arguments of `make_agent`.
     """
     spec = parse_spec(agent) if isinstance(agent, str) else agent
     if isinstance(spec, AgentSpec):
@@ -93,11 +93,11 @@ def check_agent(
 
 
 class _Checks:
-    """The checks of one agent, one after another; a fault that makes later ones meaningless ends them.
+    """The checks of one agent, in sequence; a fault that makes later checks meaningless ends them.
 
     Attributes:
-        changed: The call in which the agent changed an observation; "": in none.
-        slowest_s: The longest time for a reply, the mean of its batch.
+        changed: The name of the first method that changed an observation; "" if no method did.
+        slowest_s: The longest time for a reply in seconds, as the mean over the replies of its call.
     """
 
     def __init__(self, agent: Any, sessions: int) -> None:
@@ -107,17 +107,17 @@ class _Checks:
         self.observations = [
             observation
             for session in demo_shop.generate_sessions(sessions, seed=20_240_601)
-            for observation in observe_session(session, ContextConfig(goal="shown"))  # all that one may remember
+            for observation in observe_session(session, ContextConfig(goal="shown"))  # with all that it could remember
         ]
         self.seeds = list(range(len(self.observations)))
 
     def judge(self, check: str, problem: object, ok: str = "", *, kind: Kind = "fault") -> bool:
-        """Notes the outcome of a check; True where there is a problem."""
+        """Records the outcome of a check and returns whether it has a problem."""
         self.findings.append(Finding(kind, check, str(problem)) if problem else Finding("ok", check, ok))
         return bool(problem)
 
     def run(self) -> None:
-        """All checks."""
+        """Runs the checks."""
         problem, is_batch = protocol_problem(self.agent), isinstance(self.agent, BatchAgent)
         methods = "has reset and act" + (" and act_batch" * is_batch)
         if self.judge("protocol", problem and f"{problem}: see shop_env/evaluation/protocol.py", methods):
@@ -139,7 +139,7 @@ class _Checks:
     def _show(
         self, observations: Sequence[Observation], call: str, task: Callable[[list[Observation]], Result]
     ) -> Result:
-        """Runs the task on copies of the observations; notes the call if it changes one, and its time."""
+        """Runs the task on copies of the observations, and records its time and whether it changes a copy."""
         copies, began = copy.deepcopy(list(observations)), time.monotonic()
         result = task(copies)
         self.slowest_s = max(self.slowest_s, (time.monotonic() - began) / len(copies))
@@ -148,8 +148,8 @@ class _Checks:
         return result
 
     def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
-        """Returns the reply of `act` to each, after a reset, as in an evaluation."""
-        single: Any = SimpleNamespace(reset=self.agent.reset, act=self.agent.act)  # whatever else the agent has
+        """Returns the reply of `act` to each observation, after a reset, as in an evaluation."""
+        single: Any = SimpleNamespace(reset=self.agent.reset, act=self.agent.act)  # without its act_batch
         return [
             self._show([observation], "act", lambda copies, seed=seed: generate_batch(single, copies, [seed]))[0]  # type: ignore[misc]
             for observation, seed in zip(observations, seeds, strict=True)
@@ -165,17 +165,20 @@ class _Checks:
         self.judge("replies parse", problem, "each is one JSON object with a rationale and an action", kind="note")
 
     def _check_repeats(self, replies: Replies) -> None:
-        """Each observation three times, then all backwards: the seed decides, and earlier calls change nothing."""
+        """Checks that replies depend on the seed and not on earlier calls.
+
+        Each observation is answered three times, then all of them are answered in reverse order.
+        """
         pairs = zip(self.observations, self.seeds, strict=True)
         again = [self._act([observation] * 3, [seed] * 3) for observation, seed in pairs]
-        # An agent that remembers its last call replies the second time as the third.
+        # The second and third reply are equal even if the agent remembers its last call.
         changed = sum(second != third for _, second, third in again)
         detail = f"{changed} of {len(replies)} replies differ when repeated after reset(seed=…): draw from it alone"
         if self.judge("same seed, same reply", changed and detail):
             return
         backwards = self._act(self.observations[::-1], self.seeds[::-1])[::-1]
         rounds = zip(replies, [first for first, _, _ in again], backwards, strict=True)
-        changed = sum(len({*map(repr, same)}) > 1 for same in rounds)  # exceptions are equal by their text
+        changed = sum(len({*map(repr, same)}) > 1 for same in rounds)  # equal exceptions have equal reprs
         detail = f"{changed} of {len(replies)} replies differ in another order: only the history tells the past"
         self.judge("independent of earlier calls", changed and detail, "in any order")
 
@@ -193,7 +196,7 @@ class _Checks:
         self.judge("handles any page", failed and detail, ", ".join(STRANGE_PAGES), kind="note")
 
     def _strange(self, page: str) -> list[Observation]:
-        """The page without history, goal or persona, and the same text as everything at once."""
+        """Returns an observation of the page alone, and one with the page's text as history, goal and persona too."""
         action = self.observations[1]["history"][0]["action"]
         past: PastStep = {"page": page, "rationale": page, "action": action}
         return [

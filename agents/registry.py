@@ -1,15 +1,15 @@
-"""From what a user types to an agent: names, classes, files, checkpoints.
+"""Builds agents from what users type: names, classes, files, checkpoints.
 
     random                              a registered name (below, or another package's entry point `shop_r1.agents`)
     my_package.module:MyAgent           a class that can be imported; the current folder counts
     path/to/file.py:MyAgent             a class in a file
-    path/to/file.py:my_function         a function: one whose first parameter is called `observation` is an agent itself
-                                        and returns the reply; any other makes an agent
+    path/to/file.py:my_function         a function; if its first parameter is called `observation`, it is itself the
+                                        agent and returns replies, otherwise it returns an agent
     runs/demo/sft                       a checkpoint folder (it holds shop_r1_checkpoint.json)
     runs/demo/sft?temperature=0         any of these with arguments: ?key=value&key2=value2, JSON where it parses
     SFT greedy=runs/demo/sft?temperature=0        any of these with the label that tables show
 
-What needs an extra is imported on use, so that a missing one costs nothing before.
+Agents that need an extra are imported when they are used, so that the others work without it.
 """
 
 import importlib.metadata
@@ -49,10 +49,10 @@ class Own(NamedTuple):
 
     Attributes:
         target: Its class or factory, as "module:name".
-        extra: The extra that brings what it needs beside the core.
-        package: One that the agent imports of that extra.
-        summary: The head of its docstring, which cannot be read without that package.
-        checkpoint: The folder that it is given first.
+        extra: The extra that installs its dependencies; "" if the core has all of them.
+        package: A package of that extra, which the agent imports.
+        summary: The first line of its docstring, which cannot be read without that package.
+        checkpoint: The folder of a packaged policy, its first argument.
     """
 
     target: str
@@ -115,7 +115,7 @@ AGENTS = {
     ),
 }
 CHECKPOINT = Own("agents.local.policy_agent:PolicyAgent", "train")
-# What a name in --agents stands for when it stands for several.
+# Names in --agents that stand for several agents.
 GROUPS = {
     "baselines": (
         "context_majority", "page_counts", "step_number", "ngram", "logistic", "boosting", "choice",
@@ -124,11 +124,11 @@ GROUPS = {
 }  # fmt: skip
 WITHOUT_PAGE = {"page_counts": "history_counts", "ngram": "history_ngram"}
 ENTRY_POINTS = "shop_r1.agents"
-MOST_CALLS = 1024  # at once; each has a thread
+MOST_CALLS = 1024  # at the same time; each has a thread
 
 
 def parse_spec(text: str) -> AgentSpec:
-    """Parses `label=target?key=value&key2=value2`; without a label the text itself is the label.
+    """Parses `label=target?key=value&key2=value2`; if the label is missing, the text itself is the label.
 
     >>> parse_spec("greedy=runs/sft?temperature=0&name=a%20b")
     AgentSpec(target='runs/sft', arguments={'temperature': 0, 'name': 'a b'}, label='greedy')
@@ -150,7 +150,7 @@ def parse_spec(text: str) -> AgentSpec:
 
 
 def format_spec(spec: AgentSpec) -> str:
-    """The text, without a label, that `parse_spec` reads as this agent.
+    """Returns the text, without a label, that `parse_spec` parses to this agent.
 
     >>> format_spec(parse_spec('my.py:Mine?word="1"&size=2&fast=true&path=a%20b'))
     'my.py:Mine?word=%221%22&size=2&fast=true&path=a%20b'
@@ -172,17 +172,16 @@ def make_agent(
     """Builds the agent that `spec` names.
 
     Args:
-        spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with arguments if need be (see above).
-        store: What the agent will be evaluated on; a constructor with a parameter called `store` gets its train split
-            (agents/adapted.py): the other splits hold the answers.
-        context: What of a session the agent will be shown: fitted baselines learn from that.
-        arguments: For the constructor; they override those in the spec.
+        spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with optional arguments (see the module).
+            Functions and policies (objects with `predict` and without `act`) are agents too (agents/adapted.py).
+        store: The store that the agent will be evaluated on. A constructor with a parameter called `store` gets its
+            train split (agents/adapted.py), because the other splits hold the answers.
+        context: The context in which the agent will see sessions; fitted baselines learn from sessions in it.
+        arguments: Arguments of the constructor; they override those in the spec.
 
     Raises:
-        UnknownAgent: Nothing of that name.
-        BadConfig: The constructor rejected the arguments or failed, or what it made is no agent.
-
-    Functions and policies (an object with `predict`, and without `act`) are agents too: agents/adapted.py.
+        UnknownAgent: No agent has this name.
+        BadConfig: The constructor rejected the arguments or failed, or its result is no agent.
     """
     spec = parse_spec(spec) if isinstance(spec, str) else spec
     build, leading = agent_class(spec)
@@ -206,11 +205,11 @@ def make_agent(
         return PolicyAdapter(agent)
     if problem := protocol_problem(agent):
         raise BadConfig(f"'{spec.target}' is no agent: it has {problem} (see shop_env/evaluation/protocol.py)")
-    return agent  # type: ignore[no-any-return]  # both methods are there; `shop-r1 agents check` looks closer
+    return agent  # type: ignore[no-any-return]  # it has both methods; `shop-r1 agents check` checks more
 
 
 def protocol_problem(agent: object) -> str:
-    """Names what an object lacks to be an agent; "" for nothing that can be seen without a call."""
+    """Returns what an object lacks to be an agent, as far as that is visible without calling it; "" for nothing."""
     missing = [method for method in ("reset", "act") if not callable(getattr(agent, method, None))]
     if missing:
         return f"no method {' or '.join(map(repr, missing))}"
@@ -221,21 +220,21 @@ def protocol_problem(agent: object) -> str:
 
 
 def names_nothing(spec: AgentSpec) -> bool:
-    """Returns whether the agent is a registered one without texts as arguments.
+    """Returns whether the agent is a registered one and none of its arguments is a text or a container.
 
-    A text may name any function, file or address, and an argument within an argument may too.
+    A text may name any function, file or address, and so may the texts within a container.
     """
     plain = bool | int | float | None
     return spec.target in AGENTS and all(isinstance(value, plain) for value in spec.arguments.values())
 
 
 def is_own(spec: AgentSpec) -> bool:
-    """Returns whether the agent is this project's: a registered name or a checkpoint."""
+    """Returns whether the agent belongs to this project: a registered name or a checkpoint."""
     return spec.is_checkpoint or spec.target in AGENTS
 
 
 def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
-    """The class (or factory function) behind a spec, and what goes before its keyword arguments."""
+    """Returns the class or factory function that a spec names, and its leading positional arguments."""
     target = spec.target
     if spec.is_checkpoint:
         return _load(CHECKPOINT), (Path(target),)
@@ -245,7 +244,7 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     target = installed.get(target, target)
     file, colon, _ = target.rpartition(":")
     if colon and file.endswith(".py"):
-        if not os.path.isfile(file):  # False too for what no path can be
+        if not os.path.isfile(file):  # also False for texts that cannot be paths
             raise UnknownAgent(f"No file '{file}'")
         return _load_foreign(target, spec.target), ()
     if colon and re.fullmatch(r"\w+(\.\w+)*", file):
@@ -261,7 +260,7 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
 
 
 def installed_agents() -> dict[str, str]:
-    """Name -> `module:Class` of the agents that installed packages register."""
+    """Returns the agents that installed packages register, as a mapping of names to `module:Class`."""
     entries = importlib.metadata.entry_points(group=ENTRY_POINTS)
     return {entry.name: entry.value for entry in entries if entry.name not in AGENTS}
 
@@ -273,7 +272,13 @@ def _load(own: Own) -> Build:
 
 
 def _load_foreign(target: str, label: str, module: str = "") -> Build:
-    """A class or function of somebody else's; `module` is empty for a file."""
+    """Loads a class or function that does not belong to this project.
+
+    Args:
+        target: `module:NAME` or `file.py:NAME`.
+        label: The agent's name in messages.
+        module: The module in `target`; "" if that is a file.
+    """
     name = target.rpartition(":")[2]
     try:
         build = load_own(target)
@@ -287,7 +292,7 @@ def _load_foreign(target: str, label: str, module: str = "") -> Build:
         raise MissingExtra(f"Agent '{label}' needs the package '{error.name}', which is not installed") from error
     if not callable(build):
         raise UnknownAgent(f"'{name}' of agent '{label}' is {build!r:.40}, and no class or function")
-    return build  # type: ignore[no-any-return]  # callable() does not tell mypy the return type
+    return build  # type: ignore[no-any-return]  # mypy cannot infer the return type from callable()
 
 
 def _json_or_text(text: str) -> Any:

@@ -1,9 +1,9 @@
-"""The child process of somebody else's agent: makes the agent, then answers requests until its input ends.
+"""The child process of an agent of a user: builds the agent, then answers requests until its input ends.
 
     python -m agents.worker        agents/child_process.py starts it
 
-Messages are lines of JSON on standard input and output: a Start and a Started, then Requests and Responses. What the
-agent itself prints goes to standard error.
+Messages are lines of JSON on standard input and output: a Start and a Started, then Requests and Responses. The agent's
+own output goes to standard error.
 """
 
 import os
@@ -27,7 +27,7 @@ from shop_env.observation import ContextConfig, Observation
 
 
 class Start(msgspec.Struct, frozen=True):
-    """To the child: which agent to make, the path of the store that it may learn from, and what it will see."""
+    """A message to the child: the agent to build, the path of its store, and the context of its observations."""
 
     spec: AgentSpec
     store: str | None
@@ -35,14 +35,14 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Started(Record):
-    """From the child: what the agent can do, or why there is none."""
+    """A message from the child: whether the agent replies in batches, or the error that prevented building it."""
 
     error: str | None = None
     replies_in_batches: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
-    """To the child: reply to these observations, and give the probabilities too if they are wanted."""
+    """A message to the child: the observations to reply to, and whether to give probabilities."""
 
     observations: list[Observation]
     seeds: list[int | None]
@@ -50,7 +50,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Given(Record):
-    """The response of the agent to one observation: a reply, with probabilities if it has any, or an error."""
+    """The agent's response to one observation: a reply, with probabilities if the agent gives any, or an error."""
 
     reply: str = ""
     weights: list[tuple[Action, float]] | None = None
@@ -59,13 +59,13 @@ class Given(Record):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """From the child: what the agent gives at each observation."""
+    """A message from the child: the agent's response to each observation."""
 
     given: list[Given]
 
 
 def main() -> None:
-    """Answers requests until the evaluation closes the pipe."""
+    """Builds the agent and answers requests until the evaluation closes the pipe."""
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
-    """Writes a message."""
+    """Writes a message as a line of JSON."""
     pipe.write(msgspec.json.encode(message) + b"\n")
     pipe.flush()
 
@@ -108,7 +108,7 @@ def _given(answer: Answer) -> Given:
         return Given(error=format_error(reply))
     if isinstance(probabilities, Exception):
         return Given(error=format_error(probabilities))
-    # Half a surrogate pair is no text that can be sent; its escape reads as the same malformed reply.
+    # Half a surrogate pair cannot be encoded; its escape is parsed as the same malformed reply.
     text = reply.encode("utf-8", "backslashreplace").decode()
     return Given(reply=text, weights=None if probabilities is None else list(probabilities.items()), cut=cut)
 

@@ -1,19 +1,19 @@
-"""`choice`: McFadden's conditional logit over what a page offers, fitted to the train split (D. McFadden, 1974).
+"""`choice`: McFadden's conditional logit over a page's choices, fitted to the train split (D. McFadden, 1974).
 
     P(a | page) = exp(V(a)) / Σ_b exp(V(b))
     V(a)        = (p (w + w[role]) + w[role, kind of page]) · x(a) + Σ_t v[t]
 
-x(a) are numbers (FEATURES): the price of an offer relative to the goal's budget, or without one to the store's median
-price; its rating, stock, place, match with the goal and the page's heading, distance from the last click; the cart's
-total, steps so far. p describes the persona: 1, then the first principal components of its recurring words. t are
-categories: the role after the last role, the traits of choices.py, the words of the element, and the name of the offer
-that it is of, which says how popular that is.
+x(a) are numbers (FEATURES): the price of an offer relative to the goal's budget, or to the store's median price if the
+goal names no budget; its rating, stock, place, match with the goal and the page's heading, distance from the last
+click; the cart's total, steps so far. p describes the persona: 1, then the first principal components of its recurring
+words. t are categories: the role after the last role, the traits of choices.py, the words of the element, and the name
+of its offer, which accounts for the offer's popularity.
 
-Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that what holds everywhere is learnt
-by `w`: an element of an unknown role on an unknown kind of page has the weights of its words and of elements at large,
-a purchase step or a way back also those of the role that is most like it. An unknown rating or number of reviews counts
-as the mean of the offers in the log.
-The strength of the penalty is chosen on sessions that are held out of the fit.
+Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that `w` learns what holds
+everywhere. An element of an unknown role on an unknown kind of page has the weights of its words and the weights that
+all elements share. A purchase step or a way back also has the weights of the most similar role. An unknown rating or
+number of reviews counts as the mean of the offers in the log. The strength of the penalty is chosen on sessions that
+are held out of the fit.
 
     shop-r1 rank --agents choice,boosting,ngram --likelihood --store STORE --out boards/choice
 """
@@ -39,29 +39,29 @@ from shop_env.words import words_of
 
 BATCH_STEPS = 256
 MAX_ITERATIONS = 60
-REFIT_ITERATIONS = 20  # from the fit's weights
+REFIT_ITERATIONS = 20  # a refit starts from the fit's weights
 RIDGES = (30.0, 10.0)
 PERSONA_AXES = 6
-MAX_OTHERS = 400  # choices without an offer that enter the fit, of each step
-MIN_ROWS = 5  # a category that fewer rows have is no category
+MAX_OTHERS = 400  # choices without an offer that enter the fit, for each step
+MIN_ROWS = 5  # a category with fewer rows is ignored
 HAS_PRICE = FEATURES.index("has its own price")
 BUYS, LEADS_BACK = FEATURES.index("leads to a purchase"), FEATURES.index("leads back")
-# How strongly each level is drawn to 0: what holds everywhere least.
+# The relative penalty of each level of weights.
 ALL, ROLE, KIND, WORD, TRAIT = 0.1, 1.0, 3.0, 0.1, 1.0
-PERSONA_SCALE = 1 / 3  # so small, a persona's components have nine times the penalty of the 1 beside them
+PERSONA_SCALE = 1 / 3  # gives a persona's components nine times the penalty of the 1 beside them
 
 
 class Rows(NamedTuple):
-    """The choices of some steps, one after another.
+    """The choices of some steps, concatenated.
 
     Attributes:
-        facts: In units of their root mean square in the fit, (rows, features).
+        facts: Facts in units of their root mean square in the fit, (rows, features).
         step, starts: The step of each row, (rows,), and the first row of each step, (steps,).
-        role, kind: Of each row: the number of its role, and of its role on that kind of page, (rows,). What the fit
-            did not have has the last number, whose weights are 0.
-        categories: (rows, categories), 0 or 1.
-        persona, persona_of: The different personas, (personas, 1 + axes), and that of each step, (steps,).
-        stands_for: The logarithm of how many choices each row stands for, (rows,); in the fit alone it is not 0.
+        role, kind: The number of each row's role, and of its role on that kind of page, (rows,). Roles and kinds that
+            were not in the fit have the last number, which has weights of 0.
+        categories: The categories of each row, (rows, categories), 0 or 1.
+        persona, persona_of: The distinct personas, (personas, 1 + axes), and the persona of each step, (steps,).
+        stands_for: The logarithm of the number of choices that each row stands for, (rows,); 0 outside of the fit.
     """
 
     facts: Floats
@@ -76,7 +76,13 @@ class Rows(NamedTuple):
 
 
 class FitBatch(NamedTuple):
-    """The rows of some steps, which of them were taken, and how often each step counts, (steps,)."""
+    """A batch of the fit.
+
+    Attributes:
+        rows: The rows of some steps.
+        taken: The row that was taken at each step, (steps,).
+        counts: The weight of each step in the likelihood, (steps,).
+    """
 
     rows: Rows
     taken: NDArray[np.int64]
@@ -84,10 +90,10 @@ class FitBatch(NamedTuple):
 
 
 class ChoiceModel(FittedBaseline):
-    """The conditional logit over what a page offers: prices, ratings, places, words, persona.
+    """A conditional logit over a page's choices: prices, ratings, places, words, persona.
 
     Args:
-        refits: Fit so many times more, each to users drawn with replacement (a bootstrap): what `log_ratios` needs.
+        refits: The number of bootstrap refits, each to users drawn with replacement, which `log_ratios` needs.
     """
 
     reader = OfferReader
@@ -116,12 +122,12 @@ class ChoiceModel(FittedBaseline):
         self._number([page for page, _ in fitted + tuned])
         fit, held_out = self.batches(fitted), self.batches(tuned)
         weights, fits = np.zeros(len(self._penalty)), []
-        for ridge in RIDGES:  # each fit starts where the one before it ended
+        for ridge in RIDGES:  # each fit starts from the weights of the previous one
             weights = self._minimize(weights, fit, ridge, MAX_ITERATIONS)
             fits.append((ridge, weights))
         ridge, self.weights = min(fits, key=lambda fit: self.objective(fit[1], held_out, 0.0)[0])
         labelled = (example for example in examples if example.chosen is not None)
-        users = np.unique([example.user_id for example, _ in zip(labelled, fitted)], return_inverse=True)[1]  # noqa: B905 - the last are held out
+        users = np.unique([example.user_id for example, _ in zip(labelled, fitted)], return_inverse=True)[1]  # noqa: B905 - the last ones are held out
         draw = np.random.default_rng(0)
         self.refitted = []
         if self.refits:
@@ -140,9 +146,10 @@ class ChoiceModel(FittedBaseline):
         return weights
 
     def _curvature(self, fit: Sequence[FitBatch]) -> Floats:
-        """Returns the diagonal of the log-likelihood's Hessian at the fit's weights, (weights,).
+        """Approximates the diagonal of the Hessian of the negative log-likelihood, summed over steps, (weights,).
 
-        In units of its root all weights are about as well known, so that few iterations reach a refit's optimum.
+        Covariances between the choices of a step are left out. In units of the inverse square root all weights have
+        about the same uncertainty, so that a refit needs few iterations.
         """
         curvature = np.zeros(len(self._penalty))
         for rows, _, counts in fit:
@@ -164,9 +171,9 @@ class ChoiceModel(FittedBaseline):
         return iter(np.split(self.shares(rows, self.levels(self.weights)), rows.starts[1:]))
 
     def log_ratios(self, observations: Sequence[Observation], replies: Sequence[str]) -> Floats:
-        """Computes the log-probability of each reply by each refit, minus that by the fit, (replies, refits), in nats.
+        """Computes the log-probability of each reply under each refit minus that under the fit, (replies, refits).
 
-        With the outcomes of walks they say how far the refits' outcomes are from the fit's, without walking again.
+        The logarithms of importance weights, in nats: with them, walks of the fit also estimate outcomes of the refits.
         """
         pages = self.pages(observations)
         actions: list[Any] = [getattr(parse_reply(reply, "strict_input"), "action", None) for reply in replies]
@@ -181,7 +188,7 @@ class ChoiceModel(FittedBaseline):
         return ratios
 
     def _number(self, pages: Sequence[ChoicePage]) -> None:
-        """Gives roles, kinds and categories their numbers, personas their axes, and every weight its penalty."""
+        """Numbers roles, kinds and categories, and computes the scale of facts, the persona axes and the penalties."""
         choices = [(page, choice) for page in pages for choice in page.choices]
         self.roles = _numbers(choice.role for _, choice in choices)
         self._meanings = {choice.role: _meaning(choice) for _, choice in choices}
@@ -193,7 +200,7 @@ class ChoiceModel(FittedBaseline):
         )
         self._categories = _numbers(name for name, count in counts.items() if count >= MIN_ROWS)
         facts = np.array([choice.facts for _, choice in choices])
-        # Unknown facts are neutral: as those of the offers in lists are on average, and not of what was looked at.
+        # An unknown fact gets the mean over the offers in lists, not over the products that shoppers opened.
         is_offer, unknown = facts[:, HAS_PRICE] > 0, np.isnan(facts)
         known = ~unknown & (is_offer[:, None] if is_offer.any() else True)
         count = np.where(unknown.any(axis=0), np.maximum(1, known.sum(axis=0)), np.inf)
@@ -217,7 +224,7 @@ class ChoiceModel(FittedBaseline):
         self._penalty = np.concatenate([penalty.ravel() for penalty in penalties])
 
     def levels(self, weights: Floats) -> Iterator[Floats]:
-        """Splits weights into those of all choices, of roles, of kinds and of categories."""
+        """Yields the weights of all choices, of roles, of kinds and of categories, each in its shape."""
         parts = np.split(weights, np.cumsum([np.prod(shape) for shape in self._shapes])[:-1])
         return (part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True))
 
@@ -232,7 +239,7 @@ class ChoiceModel(FittedBaseline):
         return batches
 
     def _known(self, choice: Choice) -> Choice:
-        """Gives a purchase step or a way back whose role the fit did not have the most similar role that it had."""
+        """Replaces a role that was not in the fit by the most similar role, for purchase steps and ways back."""
         meaning, words = _meaning(choice), {*words_of(choice.role)}
         if choice.role in self.roles or not any(meaning):
             return choice
@@ -267,7 +274,11 @@ class ChoiceModel(FittedBaseline):
         )
 
     def shares(self, rows: Rows, levels: Iterable[Floats]) -> Floats:
-        """Computes the probability of each row among those of its step."""
+        """Computes the probability of each row among the rows of its step, (rows,).
+
+        Args:
+            levels: The weights as `levels` splits them.
+        """
         shared, role, kind, category = levels
         by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (personas, roles, features)
         weights = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
@@ -277,7 +288,7 @@ class ChoiceModel(FittedBaseline):
         return shares
 
     def objective(self, weights: Floats, batches: Sequence[FitBatch], ridge: float) -> tuple[float, Floats]:
-        """Computes the mean negative log-likelihood in nats, with a ridge's penalty, and its gradient."""
+        """Computes the mean negative log-likelihood of a step in nats, with the ridge penalty, and its gradient."""
         steps = sum(batch.counts.sum() for batch in batches)
         slope = ridge / steps * self._penalty * weights
         cost = weights @ slope / 2
@@ -290,7 +301,7 @@ class ChoiceModel(FittedBaseline):
         return float(cost), slope
 
     def _sum_rows(self, rows: Rows, facts: Floats, persona: Floats, factors: Floats) -> Floats:
-        """Computes for each weight the sum over rows of `factors` times what the weight multiplies, (weights,)."""
+        """Computes for each weight the sum over rows of `factors` times the input of that weight, (weights,)."""
         roles, personas = len(self.roles) + 1, len(persona)
         facts = facts * factors[:, None]
         by_role = sum_rows(rows.persona_of[rows.step] * roles + rows.role, personas * roles) @ facts
@@ -302,10 +313,14 @@ class ChoiceModel(FittedBaseline):
 
 
 def sample_page(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tuple[ChoicePage, int, Floats]:
-    """Samples a page: its offers, terminate, and some of the other choices, which stand for all (McFadden, 1978).
+    """Samples a page's choices: all offers, terminate, and a sample of the other choices (McFadden, 1978).
+
+    Args:
+        chosen: The index of the choice that was taken, which is always part of the sample.
 
     Returns:
-        The page with these, which of them was taken, and how many choices each stands for.
+        The page with these choices, the index of the choice that was taken, and the number of choices that each of them
+        stands for.
     """
     others = [index for index, choice in enumerate(page.choices) if index and not choice.facts[1]]
     drawn = {
@@ -331,7 +346,7 @@ def _persona_words(page: ChoicePage) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def _categories(role: str, traits: tuple[str, ...], words: tuple[str, ...], past: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the categories of a choice; `past` are the last two roles."""
+    """Returns the categories of a choice, given the last two roles in `past`."""
     return (
         f"trait {role}",
         f"word in {role.partition('.')[0]}",
@@ -343,5 +358,5 @@ def _categories(role: str, traits: tuple[str, ...], words: tuple[str, ...], past
 
 
 def sum_rows(group: NDArray[np.int64], count: int) -> csr_matrix:
-    """Sums rows by their group: (count, rows)."""
+    """Builds the matrix that sums rows by their group, (count, rows)."""
     return csr_matrix((np.ones(len(group)), (group, np.arange(len(group)))), shape=(count, len(group)))

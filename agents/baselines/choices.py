@@ -1,10 +1,10 @@
-"""A step as a fitted baseline sees it: the choices on the page, each with its role and traits, and the context.
+"""Reads an observation as a page of choices with roles, traits and a context, which fitted baselines learn from.
 
-    TrainView ─► Reader (which names and words recur) ─► ChoicePage of choices ─► a baseline's probabilities
+    TrainView ─► Reader (the names and words that recur) ─► ChoicePage of choices ─► a baseline's probabilities
 
-A *role* is what an action is, whatever the product: its type and the parts of the element's name that recur over
+A *role* describes an action independently of the product: its type and the parts of the element's name that recur over
 sessions (`click search_results.*.view_product`). *Traits* distinguish the choices of one role by the shopper's words.
-All of it follows from the observation alone; what recurs is counted in the train split.
+Roles and traits depend on the observation, and on the names and words that recur in the train split.
 """
 
 import re
@@ -40,13 +40,13 @@ WORD = re.compile(r"[^\W_]+")
 
 
 class Choice(NamedTuple):
-    """Something that can be done on a page.
+    """An action that is possible on a page, with the inputs of models.
 
     Attributes:
-        traits: How it fits the shopper's words, its rank among those of its role, and the word before a typed text in
-            the goal.
-        numbers: The same and more as numbers.
-        facts, words: What a reader of offers adds (choice_model.py): numbers of the offer, words of the element.
+        traits: For a click: the match with the shopper's words, the rank among the clicks of its role, and "". For a
+            typed text: its length and repetition, its origin, and the word before it in the goal.
+        numbers: The match or repetition as numbers, (6,); the last number of a click is its rank.
+        facts, words: Numbers of the offer and words of the element, which OfferReader adds (facts.py).
     """
 
     action: Action
@@ -58,12 +58,12 @@ class Choice(NamedTuple):
 
 
 class ChoicePage(NamedTuple):
-    """A step as a fitted baseline sees it.
+    """An observation as the input of a fitted baseline.
 
     Attributes:
         past: The roles of the actions so far, oldest first.
-        kind: Which elements the page is made of.
-        context: Words on the whole step: kind, past, progress, and the recurring words of persona and goal.
+        kind: The kind of page: the recurring first parts of its elements' names.
+        context: Words that describe the step: kind, past, progress, and the recurring words of persona and goal.
     """
 
     choices: list[Choice]
@@ -81,7 +81,12 @@ class ChoicePage(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A step of the train split: the page, the role of what was done there, which choice that was, if it is one."""
+    """A step of the train split.
+
+    Attributes:
+        role: The role of the logged action.
+        chosen: The index of the logged action among the page's choices; None if it is not among them.
+    """
 
     page: ChoicePage
     role: str
@@ -90,7 +95,13 @@ class Example(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A text that might be typed: how it came about, the word before it in the goal, its number of words."""
+    """A text that the shopper might type.
+
+    Attributes:
+        origin: Its number among the candidates' phrases, or its position in the goal.
+        before: The word before it in the goal, or "".
+        length: The number of its words.
+    """
 
     text: str
     origin: str
@@ -99,7 +110,7 @@ class Phrase(NamedTuple):
 
 
 class Reader:
-    """Reads observations as pages of choices, by what recurs in the train split."""
+    """Reads observations as pages of choices, with the names and words that recur in the train split."""
 
     def __init__(self, store: TrainView) -> None:
         parts, words, sessions = Counter[str](), Counter[str](), len(store)
@@ -116,7 +127,7 @@ class Reader:
     def examples(
         self, store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
     ) -> Iterator[Example]:
-        """Reads scored steps of the train split in storage order; if there are more, those of a sample of sessions."""
+        """Yields the steps of the sessions that `TrainView.learnt` selects, at most `max_steps`, in storage order."""
         steps = (
             (session, observations[index], index)
             for session, learnt in store.learnt(
@@ -131,7 +142,7 @@ class Reader:
             yield Example(page, self._role(**logged), next(chosen, None), session.user_id)
 
     def read(self, observation: Observation) -> ChoicePage:
-        """Reads the choices of a step, terminate first."""
+        """Reads an observation as a page of choices; the first choice is terminate."""
         past = past_actions(observation["history"])
         elements = find_elements(observation["page"])
         past_roles = tuple(self._role(**action) for action in past)
@@ -186,7 +197,7 @@ class Reader:
     def _clicks(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
     ) -> Iterator[Choice]:
-        """Lists the clicks, with how well each matches the shopper's words."""
+        """Yields the clicks on the page, with their match with the shopper's words."""
         clicks = [element for element in elements if element.accepts == "click"][:MAX_CLICKS]
         goal = set(words_of(observation["goal"]))
         matches = match_words(clicks, shopper_words(observation))
@@ -205,7 +216,7 @@ class Reader:
     def _texts(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
     ) -> Iterator[Choice]:
-        """Lists each phrase that the shopper has used, typed into each input."""
+        """Yields each phrase that the shopper might type, for each input of the page."""
         inputs = [element.name for element in elements if element.accepts == "type"]
         typed = [action for action in past if action.get("text")]
         by_name, by_text = (Counter(action.get(key) for action in typed) for key in ("name", "text"))
@@ -219,14 +230,14 @@ class Reader:
 
 
 def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple[float, set[str]]]:
-    """Computes how well each element's name and text match some words, and returns its own words too.
+    """Computes for each element the match of its name and text with the words, and the set of its words.
 
-    A word on n of the elements counts 1/n: one that every product carries distinguishes none.
+    A word on n of the elements counts 1/n, because a word of all products distinguishes none.
     """
     wanted = set(words)
     element_words = [set(words_of(f"{element.name} {element.text}")) for element in elements]
     carriers = Counter(word for words_of_one in element_words for word in words_of_one)
-    # Sorted: a sum of fractions in another order has another last bit, and decides ties.
+    # Sorted, because the order of a float sum changes its last bit, which would decide ties.
     return [
         (sum(1 / carriers[word] for word in sorted(words_of_one & wanted)), words_of_one)
         for words_of_one in element_words
@@ -234,7 +245,7 @@ def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple
 
 
 def _phrases(observation: Observation) -> Iterator[Phrase]:
-    """Lists texts that the shopper might type: the phrases of the page's candidates, then runs of words of the goal."""
+    """Yields texts that the shopper might type: phrases of the page's candidates, then runs of words of the goal."""
     goal = observation["goal"]
     words = list(WORD.finditer(goal))[:GOAL_WORDS]
     spans: dict[str, Phrase] = {}
@@ -255,5 +266,5 @@ def _marked_words(persona: str, goal: str) -> set[str]:
 
 
 def _bucket(match: float) -> int:
-    """Returns the number of the bucket: 0, up to 1/4, up to 1/2, up to 1, up to 2, more."""
+    """Returns the number of the match's bucket: 0, up to 1/4, up to 1/2, up to 1, up to 2, more."""
     return sum(match > end for end in (0, 0.25, 0.5, 1, 2))

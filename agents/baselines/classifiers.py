@@ -1,9 +1,9 @@
 """Baselines that score each choice with scikit-learn: `logistic`, `boosting`, `boosted_choice` (the extra `baselines`).
 
-    examples ─► sampled rows, 1 for what was chosen ─► a classifier's log-odds ─► softmax over the page at a temperature
+    examples ─► sampled rows, 1 if the choice was taken ─► a classifier's log-odds ─► softmax over the page
 
-Of many choices that were not taken a few are drawn for each step, and weigh as much as all. The temperature is the one
-at which a held-out tenth of the steps is likeliest.
+For each step a few of the choices that were not taken are drawn, with sample weights that make up for the others. The
+softmax has the temperature that maximizes the likelihood of a held-out tenth of the steps.
 """
 
 from abc import abstractmethod
@@ -25,17 +25,23 @@ from agents.baselines.choices import Choice, ChoicePage, Example
 from agents.baselines.facts import OfferReader
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 
-NOT_TAKEN = 10  # rows of each step, beside the one that was
+NOT_TAKEN = 10  # rows of each step, beside the row that was taken
 BINS = 2**18
 HASH_MULTIPLIER = 0x9E3779B1  # spreads the sums of two hashes
-MAX_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255
-STEP_WORDS = 5  # of a page's context are categories of their own, before the recurring words
+MAX_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255, and unknown words are a category too
+STEP_WORDS = 5  # words of a page's context before the recurring words of persona and goal
 
 ChoiceRows = Sequence[tuple[ChoicePage, Sequence[Choice]]]  # a row for each choice
 
 
 class TrainRows(NamedTuple):
-    """Choices to learn from: each page with some of its choices; whether each was taken, and its sample weight."""
+    """The choices to learn from.
+
+    Attributes:
+        pages: Each page with some of its choices.
+        taken: Whether each choice was taken, (choices,).
+        weights: The sample weight of each choice, (choices,).
+    """
 
     pages: ChoiceRows
     taken: NDArray[np.bool_]
@@ -43,15 +49,15 @@ class TrainRows(NamedTuple):
 
 
 class ScoredBaseline(FittedBaseline):
-    """A baseline with a score for each choice."""
+    """A baseline that computes a score for each choice."""
 
     @abstractmethod
     def fit(self, rows: TrainRows) -> None:
-        """Learns scores."""
+        """Fits the model of the scores."""
 
     @abstractmethod
     def scores(self, rows: ChoiceRows) -> Floats:
-        """Returns the log-odds of all choices of all pages, one after another."""
+        """Computes the log-odds of all choices of all pages, concatenated."""
 
     def learn(self, examples: Sequence[Example]) -> None:
         fitted, held_out = split_labelled(examples)
@@ -87,13 +93,13 @@ def _train_rows(labelled: Sequence[Labelled]) -> TrainRows:
 class Logistic(ScoredBaseline):
     """Logistic regression over crossed words.
 
-    A choice has a few words (its role, its traits, both), a step has some (page, past, persona, goal); each pair of
-    them is a feature, hashed into 2^18 bins.
+    Each pair of a word of the choice (role, traits, both) and a word of the step (page, past, persona, goal) is a
+    feature, hashed into 2^18 bins.
     """
 
     def fit(self, rows: TrainRows) -> None:
         table = _crossed(rows.pages)
-        seen = np.unique(table.indices)  # the other bins would learn nothing, and take time
+        seen = np.unique(table.indices)  # without the empty bins, which only cost time
         model = LogisticRegression(C=1.0, max_iter=200, random_state=0)
         model.fit(table[:, seen], rows.taken, sample_weight=rows.weights)
         self._bins = np.zeros(BINS)
@@ -106,7 +112,7 @@ class Logistic(ScoredBaseline):
 
 
 def _crossed(rows: ChoiceRows) -> csr_matrix:
-    """Builds a table with 1 in the bin of each pair of a choice's own words and the step's."""
+    """Builds a table (choices, BINS) with 1 in the bin of each pair of a word of the choice and a word of the step."""
     bins, lengths = [], []
     for page, choices in rows:
         step_hashes = _hashes(page.context)
@@ -131,8 +137,8 @@ def _hashes(words: Sequence[str]) -> NDArray[np.uint64]:
 class Boosting(ScoredBaseline):
     """Gradient-boosted trees.
 
-    Words are numbered by how often the train split has them and enter as categories, the step's recurring words as 0
-    or 1, and how a choice fits the shopper's words as numbers.
+    The role, the rank, the kind of page and the last roles are categories, numbered by their frequency in the train
+    split. Recurring words of the step are 0 or 1. The match with the shopper's words is numeric.
     """
 
     def fit(self, rows: TrainRows) -> None:
@@ -147,7 +153,7 @@ class Boosting(ScoredBaseline):
             random_state=0,
         )
         table = self._table(rows.pages)
-        self._columns = ~np.isnan(table).all(axis=0)  # the model cannot be fitted to what is never known
+        self._columns = ~np.isnan(table).all(axis=0)  # the model cannot be fitted to columns of NaN
         self._model.fit(table[:, self._columns], rows.taken, sample_weight=rows.weights)
 
     def scores(self, rows: ChoiceRows) -> Floats:
@@ -155,7 +161,7 @@ class Boosting(ScoredBaseline):
         return scores
 
     def _table(self, rows: ChoiceRows) -> NDArray[np.float32]:
-        """Builds a row for each choice: categories, then numbers, then which of the recurring words the step has."""
+        """Builds a row for each choice: categories, numbers, sizes of the step, and its recurring words as 0 or 1."""
         table: list[list[float]] = []
         for page, choices in rows:
             context = set(page.context)
@@ -184,7 +190,7 @@ def _categories(page: ChoicePage, choice: Choice) -> tuple[str, ...]:
 
 
 def _codes(words: Iterable[str]) -> dict[str, int]:
-    """Numbers the words, the most frequent first."""
+    """Returns the numbers of the words, the most frequent first."""
     counts = Counter(words)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
     return {word: code for code, word in enumerate(ordered[:MAX_CATEGORIES])}

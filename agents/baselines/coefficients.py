@@ -1,9 +1,9 @@
-"""The coefficients of the conditional logit `choice`: effects of prices, ratings and places, with intervals.
+"""Estimates effects of prices, ratings and places from the coefficients of the conditional logit `choice`.
 
     print(coefficient_table("stores/mine").markdown())
 
-For each kind of action that is taken often: how its log-odds change, all else equal, with one more unit of what a page
-shows. Intervals are clustered by user (sandwich).
+An effect is the change of an action's log-odds, all else equal, with one more unit of a feature, for each frequent
+role. Intervals are clustered by user (sandwich estimator).
 """
 
 from collections import Counter
@@ -21,9 +21,9 @@ from replay_sessions.store import SessionStore
 from shop_env.metrics.between_users import cluster_sums
 from shop_env.observation import ContextConfig
 
-MIN_SHARE = 0.02  # of all steps; what is taken more rarely is left out
+MIN_SHARE = 0.02  # of all steps; roles that are taken less often are left out
 NORMAL_95 = 1.96
-# An effect is a sum of features, each so many units; BUDGET stands for what prices are relative to in the store.
+# An effect is a weighted sum of features; BUDGET is replaced by the budget or price that the store's prices relate to.
 EFFECTS = {
     "price up by 10% of BUDGET": {"price / budget": 0.1},
     "the same, above BUDGET": {"price / budget": 0.1, "price over budget": 0.1},
@@ -44,11 +44,11 @@ EFFECTS = {
 
 
 def coefficient_table(store: TrainView | str, *, max_steps: int | None = None) -> Table:
-    """Fits `choice` to the train split of a store, and returns its effects with their 95% intervals over users.
+    """Fits `choice` to the train split of a store, and returns its effects with 95% intervals over users.
 
     Args:
-        store: A path is read with the goals of its shoppers, where the log knows them; a view as its context says.
-        max_steps: Fit to at most so many steps; None: all.
+        store: A view, or the path of a store, which is read with the goals of its shoppers if the log has them.
+        max_steps: The maximum number of steps to fit to; None means all.
     """
     if isinstance(store, str):
         store = TrainView(SessionStore.open(store), ContextConfig(goal="shown"))
@@ -70,12 +70,14 @@ def coefficient_table(store: TrainView | str, *, max_steps: int | None = None) -
 def estimate_changes(
     model: ChoiceModel, labelled: Sequence[Labelled], users: Sequence[str]
 ) -> Iterator[tuple[str, str, Estimate]]:
-    """Yields the effects that vary within the roles that are taken often: role, name, change with its 95% interval.
+    """Yields the role, the name and the change, with its 95% interval, of each effect.
 
-    The coefficients of these roles are taken together; those of personas, categories and other roles are held at the
-    fit, so that intervals are somewhat too short where these say the same.
+    An effect is left out for roles within which its features do not vary. The covariance is joint over the frequent
+    roles. The coefficients of personas, categories and other roles are fixed at the fit, so intervals are somewhat too
+    short where those are correlated with the effects.
 
     Args:
+        labelled: The steps to estimate from: each page with the index of its taken choice.
         users: The user of each step, (steps,).
     """
     batches = model.batches(labelled)
@@ -104,7 +106,7 @@ def estimate_changes(
 
 
 def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequence[int]) -> tuple[Floats, Floats]:
-    """Computes the gradient of each step's log-likelihood, (steps, roles * features), and the sum of its curvature."""
+    """Computes the gradient of each step's log-likelihood, (steps, roles * features), and the summed curvature."""
     slopes, curvature = [], np.zeros((len(roles) * len(FEATURES),) * 2)
     for rows, taken, _ in batches:
         shares = model.shares(rows, model.levels(model.weights))

@@ -1,9 +1,9 @@
-"""The facts of a choice: numbers of its offer, the goal, the cart and the visit so far, and the words of its name.
+"""Computes the facts of a choice: numbers of its offer, the goal, the cart and the visit so far, and words of its name.
 
     observation ─► ChoicePage of choices (choices.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
 
-What a page does not say about an offer's rating and reviews is NaN: a model takes it for neutral. Read by the
-conditional logit (choice_model.py) and, where asked, by boosting (classifiers.py).
+A rating or number of reviews that the page does not show is NaN, which models treat as neutral. The conditional logit
+(choice_model.py) and the boosted trees `boosted_choice` (classifiers.py) read the facts.
 """
 
 import re
@@ -30,7 +30,7 @@ FEATURES = (
     "goal words", "share of goal words", "times done", "heading words", "is the heading", "last one on the page",
     "after the last one", "distance from the last one, log",
 )  # fmt: skip
-NAMED_STEPS = 5_000  # of train: enough to see every name of an offer that recurs
+NAMED_STEPS = 5_000  # of the train split: enough to see every offer's name that recurs
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
 _LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
 _BUYS = re.compile(
@@ -41,7 +41,7 @@ _BACK = re.compile(r"\b(?:back|return|previous|continue shopping|zurück|retour|
 
 
 class OfferReader(Reader):
-    """Reads observations as pages of choices with their facts; which offer an element is of is no part of its role."""
+    """Reads observations as pages of choices with their facts; an element's role does not include its offer's name."""
 
     def __init__(self, store: TrainView) -> None:
         super().__init__(store)
@@ -51,7 +51,7 @@ class OfferReader(Reader):
             for step in session.steps
             for item in read_offers(step.page).by_name.items()
         ]
-        # What stands for a budget where the goal has none: the page's own median would move with the page's prices.
+        # Replaces a missing budget. The median of the page's prices would change with these prices.
         self._typical_price = median([offer.price for _, offer in offers if offer.price] or [1.0])
         names = {tuple(name.split(".")) for name, _ in offers}
         self._parts -= {part for name in names for part in name[1:-1]} - {
@@ -65,7 +65,7 @@ class OfferReader(Reader):
 
 
 class _StepFacts:
-    """The facts that all choices of a step share."""
+    """Computes the facts of a step's choices, from the facts that they share."""
 
     def __init__(self, observation: Observation, page: ChoicePage, typical_price: float) -> None:
         goal, past = observation["goal"], past_actions(observation["history"])
@@ -76,7 +76,7 @@ class _StepFacts:
         self._since = {*page.past[opened:]}
         clicks = {choice.action.name: choice for choice in page.choices if isinstance(choice.action, Click)}
         last = (clicks[str(action["name"])] for action in past if action.get("name") in clicks)
-        self._last_ranks = {choice.role: choice.numbers[-1] for choice in last}  # the last click on each role
+        self._last_ranks = {choice.role: choice.numbers[-1] for choice in last}  # rank of the last click on each role
         content = {word for word in content_words(goal) if not word.isdigit()} - _LIMITS
         things = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
         kinds = [thing[-1] for thing in things if thing]
@@ -90,7 +90,7 @@ class _StepFacts:
         self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), log1p(len(past)))
 
     def of(self, choice: Choice) -> Choice:
-        """Returns the choice with its facts (FEATURES), the words of its name's last part, and its offer's name."""
+        """Returns the choice with its facts (FEATURES) and words: its name's last part, and its offer's name."""
         name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
         named_offer = self._offers.by_name.get(name, Offer())
         is_of_page = is_click and name not in self._offers.by_name
@@ -167,7 +167,7 @@ def _read_name(name: str) -> _Name:
 
 
 def _kinds_left(kinds: Sequence[str], past: Sequence[dict[str, object]]) -> list[str]:
-    """Lists the kinds of product in the goal that were not put into the cart."""
+    """Returns the kinds of product in the goal that are not in the cart yet."""
     left, last = list(kinds), ""
     for action in past:
         words = words_of(str(action.get("name", "")))

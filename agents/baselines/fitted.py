@@ -1,14 +1,14 @@
-"""Baselines that are fitted to the train split: what they share, and `context_majority` and `ngram`.
+"""The base class of baselines that are fitted to the train split, and two of them: `context_majority` and `ngram`.
 
     TrainView ─► train_steps ─► FittedBaseline.learn     observation ─► ChoicePage ─► FittedBaseline.weigh ─► shares
 
-The role of an action (choices.py) is counted by context. `context_majority` takes the counts of the most specific
-context with enough train steps. `ngram` looks at the last three actions, with Witten-Bell smoothing:
+Both count the roles of actions (choices.py) by context. `context_majority` takes the counts of the most specific
+context with enough train steps. `ngram` counts after the last three roles, with Witten-Bell smoothing (witten_bell.py):
 
     p(o | c) = (count(c, o) + kinds(c) · p(o | c without its first word)) / (count(c) + kinds(c))
 
-(witten_bell.py). Recurring names are part of a role, so that names are followed too where they mean something;
-a page's own names (products) differ in their rank among those of their role.
+Recurring names are part of a role, so the counts distinguish them. Names of products do not recur: `ngram`
+distinguishes them by their rank within the role.
 """
 
 from abc import abstractmethod
@@ -25,24 +25,24 @@ from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.observation import Observation
 
-UNIFORM_SHARE = 0.01  # of every distribution, over all choices: no choice on the page has probability 0
+UNIFORM_SHARE = 0.01  # of every distribution, so that no choice on the page has probability 0
 MIN_STEPS = 5
 ORDER = 3  # actions before the next one
 HELD_OUT = 0.1
-Labelled = tuple[ChoicePage, int]  # and which of its choices was taken
+Labelled = tuple[ChoicePage, int]  # a page and the index of the choice that was taken
 
 
 class FittedBaseline(DistributionAgent):
-    """Chooses among the page's choices.
+    """An agent that is fitted to the train split and chooses among the page's choices.
 
     Args:
+        store: The store to learn from: its train split.
         temperature: See DistributionAgent; simulated visits need 1.
-        store: What to learn from: its train split.
-        skip_first_action: Learn from the steps that are scored, without each session's first.
-        inferred: Learn from actions too that the log does not hold and the import inferred.
-        max_steps: Learn from at most so many steps, those of a random sample of whole sessions where the split has
-            more; None: all. 100,000 steps of pages with 20 elements take two minutes to read and 2 GB of
-            memory, and boosting as much again.
+        skip_first_action: Learn from the steps that are scored, without the first step of each session.
+        inferred: Learn from inferred actions too.
+        max_steps: The maximum number of steps to learn from; None means all. If the split has more, a random sample of
+            whole sessions is read. 100,000 steps of pages with 20 elements take two minutes to read and 2 GB of memory;
+            boosting takes as much again.
     """
 
     reader: ClassVar[type[Reader]] = Reader
@@ -65,18 +65,18 @@ class FittedBaseline(DistributionAgent):
 
     @abstractmethod
     def learn(self, examples: Sequence[Example]) -> None:
-        """Takes from the train split what `weigh` needs."""
+        """Fits the model to the examples of the train split."""
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterable[Floats]:
-        """Computes each page's probabilities of its choices, (choices,), summing to 1; never called without a page."""
+        """Computes the probabilities of each page's choices, (choices,), summing to 1; `pages` is never empty."""
         return map(self.weigh_page, pages)
 
     def weigh_page(self, page: ChoicePage) -> Floats:
-        """Does the same for one page, in baselines that take them one by one."""
+        """Computes the probabilities of one page's choices, for baselines that do not override `weigh`."""
         raise NotImplementedError
 
     def pages(self, observations: Sequence[Observation]) -> list[ChoicePage]:
-        """Reads observations as pages of choices; the last ones are not read again."""
+        """Reads observations as pages of choices, and caches the pages of the last call."""
         if observations is not self._last[0]:
             self._last = observations, [self._reader.read(observation) for observation in observations]
         return self._last[1]
@@ -92,25 +92,28 @@ class FittedBaseline(DistributionAgent):
         ]
 
 
-@lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than most of them learn
+@lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than fitting most of them
 def train_steps(
     store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None, reader_class: type[Reader]
 ) -> tuple[Reader, list[Example]]:
-    """Reads the examples of a store's train split; they are held in memory for the next baseline of the same store."""
+    """Reads the examples of a store's train split, and caches them for the next baseline of the same store."""
     reader = reader_class(store)
     options = {"skip_first_action": skip_first_action, "inferred": inferred}
     return reader, list(reader.examples(store, **options, max_steps=max_steps))
 
 
 def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:
-    """Splits the steps where one of the page's choices was taken: those to fit to, and the last tenth to tune on."""
+    """Splits the steps at which a choice of the page was taken into steps to fit to, and the last tenth to tune on."""
     labelled = [(page, chosen) for page, _, chosen, _ in examples if chosen is not None]
     end = int((1 - HELD_OUT) * len(labelled))
     return labelled[:end] or labelled, labelled[end:]
 
 
 def divide_shares(labels: Sequence[str], shares: Iterable[float]) -> Floats:
-    """Divides the share of each label, in the order of their first appearance, among those that carry it.
+    """Divides the share of each label evenly among its occurrences in `labels`.
+
+    Args:
+        shares: The shares of the distinct labels, in the order of their first appearance.
 
     >>> divide_shares(["click a", "click b", "click a"], [0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
@@ -120,7 +123,7 @@ def divide_shares(labels: Sequence[str], shares: Iterable[float]) -> Floats:
 
 
 class ContextMajority(FittedBaseline):
-    """The most frequent role by kind of page and last action, backing off to the kind of page, and to all steps."""
+    """The most frequent role by kind of page and last action, backing off to the kind of page and to all steps."""
 
     def learn(self, examples: Sequence[Example]) -> None:
         self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
@@ -129,7 +132,7 @@ class ContextMajority(FittedBaseline):
                 self._counts[context][role] += 1
 
     def weigh_page(self, page: ChoicePage) -> Floats:
-        """Computes the share of each role, divided evenly among the choices that have it."""
+        """Computes the share of each role, divided evenly among the choices of the role."""
         for context in _contexts(page):
             counts = self._counts.get(context, Counter())
             shares = np.array([counts[role] for role in dict.fromkeys(page.roles)], dtype=float)
@@ -139,7 +142,7 @@ class ContextMajority(FittedBaseline):
 
 
 def _contexts(page: ChoicePage) -> list[Context]:
-    """Lists the contexts of a page, from the most specific to that of all steps."""
+    """Returns the contexts of a page, from the most specific to the context of all steps."""
     return [(page.kind, *page.past[-1:]), (page.kind,), ()]
 
 

@@ -1,9 +1,9 @@
-"""The offers of a simplified page as numbers: price, rating, reviews, stock and badge of what each element stands for.
+"""Reads the offers of a simplified page: price, rating, reviews, stock and badge of each element's product.
 
-    page ─► amounts of money ─► the smallest part of the page around each that can be acted on: a card ─► its offer
+    page ─► amounts of money ─► the smallest part with elements around each amount: a card ─► the card's offer
 
-An amount outside of all cards belongs to the page itself: the product that it is about, or the cart's total and
-shipping. Read by the conditional logit (choice_model.py); nothing here knows a particular shop.
+An amount outside of all cards belongs to the page itself: the product that it shows, or the cart's total and shipping.
+facts.py reads the offers; the rules do not depend on a particular shop.
 """
 
 import re
@@ -25,11 +25,11 @@ _COSTS = {
     "total": re.compile(r"\b(?:total|summe|gesamt|totale)\b[^\d]{0,12}$", re.I),
     "shipping": re.compile(r"\b(?:shipping|delivery|versand|livraison|envío|spedizione)\b[^\d]{0,12}$", re.I),
 }
-_MAX_IN_CARD = 6  # named elements; what holds more is the page, not one offer
+_MAX_IN_CARD = 6  # named elements; a part with more of them is the page, not one offer
 
 
 class Offer(NamedTuple):
-    """An offer; a price or number of reviews that the page does not say is 0."""
+    """An offer; a price or number of reviews that the page does not show is 0."""
 
     price: float = 0.0
     rating: float | None = None
@@ -42,11 +42,11 @@ class PageOffers(NamedTuple):
     """The offers of a page.
 
     Attributes:
-        by_name: Those of its elements.
-        main: The product that the page is about.
-        total, shipping: The cost of the cart; 0 where the page does not say.
-        heading: Of the page.
-        chosen: The names of boxes and options that are set.
+        by_name: The offer of each element by the element's name.
+        main: The product that the page shows.
+        total, shipping: The costs of the cart; 0 if the page does not show them.
+        heading: The text of the page's heading.
+        chosen: The names of boxes and options that are checked.
     """
 
     by_name: dict[str, Offer]
@@ -58,7 +58,7 @@ class PageOffers(NamedTuple):
 
 
 def amount(text: str) -> float:
-    """Parses a number that is written with points or commas.
+    """Parses a number with points, commas or spaces.
 
     >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1 299"), amount("1,23,456")
     (1299.5, 1299.5, 40.0, 1299.0, 123456.0)
@@ -106,7 +106,7 @@ def read_offers(page: str) -> PageOffers:
 
 
 def _cards(body: LexborNode) -> list[LexborNode]:
-    """Finds the smallest parts of the page that hold an amount of money and what can be acted on."""
+    """Finds the smallest parts of the page that hold an amount of money and a named element."""
     inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *ancestors(node)])
     cards: dict[int, LexborNode] = {}
     for node in body.traverse(include_text=True):
@@ -118,7 +118,7 @@ def _cards(body: LexborNode) -> list[LexborNode]:
 
 
 def ancestors(node: LexborNode) -> Iterator[LexborNode]:
-    """Yields the elements that a node lies in, the innermost first."""
+    """Yields the elements around a node, the innermost first."""
     parent = node.parent
     while parent is not None:
         yield parent

@@ -1,13 +1,15 @@
-"""Counts of what was done next, the models that a trained policy must beat: `page_counts` and `step_number`.
+"""Baselines that count next actions: `page_counts`, `step_number`, `history_counts` and `history_ngram`.
 
 `page_counts` counts the actions that followed a page's heading, the product before the last one, the last product and
-the last action. A context that was not seen is shortened from the left, with Witten-Bell smoothing (fitted.py) whose
-weight is the one that predicts a tenth of the train sessions best. `step_number` counts how often a session ends at its
-first, second, … step, and divides the rest evenly. Both read every step of the train split once, without observations.
+the last action. A context that was not seen is shortened from the left, with Witten-Bell smoothing (witten_bell.py);
+the smoothing weight is the one that predicts a tenth of the train sessions best. `step_number` counts how often a
+session ends at its first, second, … step, and divides the remaining probability evenly. A trained policy must beat
+these two. Both read every step of the train split once, without observations.
 
-Without pages, what a log's labels say alone: `history_counts` counts after the product before the last one, the last
-product, the last action and its type, `history_ngram` after the last three actions and the last type. "The last action
-again" is an outcome of its own, and every action that was counted may be chosen, whether or not it is on the page.
+The other two do not read pages, and show how far a log's actions predict themselves. `history_counts` counts after the
+product before the last one, the last product, the last action and its type; `history_ngram` counts after the last three
+actions and the last type. "The last action again" is a separate outcome. Every counted action may be chosen, whether or
+not it is on the page.
 """
 
 import re
@@ -34,17 +36,17 @@ _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 10  # every tenth session chooses the weight
 _MAX_CANDIDATES = 400
 AGAIN = "the last action again"
-_MAX_STEPS = 200  # later steps count as this one
+_MAX_STEPS = 200  # later steps count as step 200
 
 
 class _CountingAgent(DistributionAgent):
-    """Reads the train split of a store, session by session.
+    """An agent that learns from the train split of a store, session by session.
 
     Args:
-        store: What to learn from: all steps of its train split.
+        store: The store to learn from: all steps of its train split.
         temperature: See DistributionAgent.
-        skip_first_action: Learn from the steps that are scored, without each session's first.
-        inferred: Learn from actions too that the log does not hold and the import inferred.
+        skip_first_action: Learn from the steps that are scored, without the first step of each session.
+        inferred: Learn from inferred actions too.
     """
 
     def __init__(
@@ -60,11 +62,11 @@ class _CountingAgent(DistributionAgent):
 
     @abstractmethod
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
-        """Takes from the sessions, each with the steps to learn from, what `weigh` needs."""
+        """Fits the agent to sessions, each with the indices of the steps to learn from."""
 
     @abstractmethod
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
-        """Returns the probabilities of the page's actions, (actions,), summing to 1."""
+        """Computes the probabilities of the page's actions, (actions,), summing to 1."""
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
@@ -73,7 +75,7 @@ class _CountingAgent(DistributionAgent):
 
 
 class PageCounts(_CountingAgent):
-    """Counts of what was done next after the same heading, product before, last product and last action."""
+    """Counts of next actions after the same page heading, last two products and last action."""
 
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
         self._counts, fitted = WittenBell(), WittenBell()
@@ -89,7 +91,7 @@ class PageCounts(_CountingAgent):
         self._weight = min(_WEIGHTS, key=lambda weight: -sum(log(fitted.share(*pair, weight)) for pair in held_out))
 
     def transitions(self, session: Session) -> Iterator[tuple[Context, str]]:
-        """Yields the context of each step, and what was done there."""
+        """Yields the context and the outcome of each step of a session."""
         past: list[dict[str, str]] = []
         for step in session.steps:
             action = reply_action(step.action)
@@ -97,12 +99,12 @@ class PageCounts(_CountingAgent):
             past.append(action)
 
     def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
-        """Returns what the next action is counted after."""
+        """Returns the context that the next action is counted in."""
         heading = _HEADING.search(page) or _TITLE.search(page)
         return heading[1] if heading else "", *_last_products(past), action_json(past[-1]) if past else ""
 
     def outcome(self, past: Sequence[dict[str, str]], action: dict[str, str]) -> str:
-        """Returns what an action counts as."""
+        """Returns the outcome that an action is counted as."""
         return action_json(action)
 
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
@@ -111,7 +113,7 @@ class PageCounts(_CountingAgent):
 
 
 class HistoryCounts(PageCounts):
-    """Counts of what was done next after the same product before, last product and last action, whatever the page."""
+    """Counts of next actions after the same last two products and last action, without reading the page."""
 
     def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
         return (*super().context("", past)[1:], *(action["type"] for action in past[-1:]))
@@ -134,7 +136,7 @@ class HistoryCounts(PageCounts):
 
 
 class HistoryNgram(HistoryCounts):
-    """Counts of what was done next after the same three actions, whatever the page."""
+    """Counts of next actions after the same last three actions, without reading the page."""
 
     def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
         return (*map(action_json, past[-3:]), *(action["type"] for action in past[-1:]))
@@ -148,7 +150,7 @@ def _last_products(past: Sequence[dict[str, str]]) -> tuple[str, str]:
 
 
 class StepNumber(_CountingAgent):
-    """Counts of how often a session ends at each step's number; all other actions are alike."""
+    """Counts of how often sessions end at each step's number; all other actions are equally likely."""
 
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
         reached, ended = np.ones(_MAX_STEPS), np.zeros(_MAX_STEPS)
@@ -157,7 +159,7 @@ class StepNumber(_CountingAgent):
                 reached[min(index, _MAX_STEPS - 1)] += 1
                 ended[min(index, _MAX_STEPS - 1)] += isinstance(session.steps[index].action, Terminate)
         overall = ended.sum() / reached.sum()
-        self._ends = (ended + overall) / reached  # a step that was never reached ends as steps do on the whole
+        self._ends = (ended + overall) / reached  # a step number that was never reached gets the overall share
 
     def weigh(self, observation: Observation, actions: Sequence[Action]) -> Floats:
         ends = float(self._ends[min(observation["step"], _MAX_STEPS - 1)])

@@ -1,6 +1,6 @@
-"""Baselines with fixed rules: `random`, `majority`, `repeat_last` and `copy_match`. None is fitted, except for a count.
+"""Baselines with fixed rules: `random`, `majority` (which counts actions), `repeat_last`, `copy_match` and `oracle`.
 
-`oracle`: the demo shop's own policy (shop_env/evaluation/results.py has what it is expected to reach).
+`oracle` is the demo shop's own policy; shop_env/evaluation/ceiling.py computes its expected score.
 """
 
 import random
@@ -25,7 +25,7 @@ MAX_PHRASE_WORDS = 4
 
 
 class RandomAgent(SeededAgent):
-    """Draws a type among those possible on the page, then an element; types a phrase of the goal or the history."""
+    """Draws a type of action that the page allows, then an element; types a phrase of the goal or the history."""
 
     def act(self, observation: Observation) -> str:
         """Returns a reply with a random action."""
@@ -52,12 +52,12 @@ class RandomAgent(SeededAgent):
 
 
 class MajorityAgent(SeededAgent):
-    """Always the most frequent action of the train split, whatever the page; ties go to the JSON that sorts first.
+    """Repeats the most frequent action of the train split on every page; ties go to the JSON that sorts first.
 
     Args:
-        store: The actions of its train split are counted.
-        skip_first_action: Count the steps that are scored, without each session's first.
-        inferred: Count actions too that the log does not hold and the import inferred.
+        store: The store to learn from: the actions of its train split.
+        skip_first_action: Count the steps that are scored, without the first step of each session.
+        inferred: Count inferred actions too.
     """
 
     def __init__(self, store: TrainView | str, skip_first_action: bool = True, inferred: bool = False) -> None:
@@ -75,24 +75,24 @@ class MajorityAgent(SeededAgent):
 
 
 class RepeatLastAgent(SeededAgent):
-    """Repeats the last action of the history; terminates where there is none. Shows how repetitive a log is."""
+    """Repeats the last action of the history, or terminates if the history is empty; shows how repetitive a log is."""
 
     def act(self, observation: Observation) -> str:
-        """Repeats the last action."""
+        """Returns a reply with the last action of the history."""
         past = past_actions(observation["history"])
         return format_reply("I do that again.", past[-1] if past else reply_action(Terminate()))
 
 
 class CopyMatchAgent(SeededAgent):
-    """Types the goal into an input it has not used; else clicks the best-matching element it has not clicked.
+    """Types the goal into an unused input; otherwise clicks the best match among the elements that were not clicked.
 
-    Words the shopper has given (goal, typed texts, rationales) reappear on the elements that are clicked next, in logs
-    and in the demo shop alike: this measures how far copying alone goes. The match of an element is that of
-    `choices.match_words`; ties go to the element with fewer words, then to the earlier one. Nothing matches: terminate.
+    The shopper's words (goal, typed texts, rationales) reappear on the elements that are clicked next, in logs and in
+    the demo shop. This agent measures how far copying them goes. `choices.match_words` computes the match; ties go to
+    the element with fewer words, then to the earlier one. The agent terminates if no element matches.
     """
 
     def act(self, observation: Observation) -> str:
-        """Returns a reply with the best match."""
+        """Returns a reply with the best-matching action."""
         action = self._choose(observation)
         fits = not isinstance(action, Terminate)
         return format_reply("This fits what I want." if fits else "I see nothing more of what I want.", action)
@@ -116,12 +116,12 @@ class CopyMatchAgent(SeededAgent):
 
 
 class OracleAgent(SeededAgent):
-    """Answers as a shopper of the demo shop would.
+    """Follows the policy of the demo shop's simulated shoppers.
 
     Args:
-        temperature: 0 answers the likeliest action; T > 0 samples from p^(1/T), 1 being the shoppers themselves.
-        store: The store that it will be evaluated on; one that is not of the demo shop is refused, and none is read.
-        utility: By which the shoppers of the realistic shop value an offer, as in `shop-r1 ab --utility`.
+        temperature: 0 chooses the likeliest action; T > 0 samples from p^(1/T), and T = 1 samples as the shoppers do.
+        store: The store that it will be evaluated on, which must come from the demo shop; it is not read.
+        utility: The utility by which the shoppers of the realistic shop value offers, as in `shop-r1 ab --utility`.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class OracleAgent(SeededAgent):
         self._temperature, self._utility = temperature, utility
 
     def act(self, observation: Observation) -> str:
-        """Replies with the likeliest action, or one that is drawn, and the shop's own rationale."""
+        """Returns a reply with the likeliest or a drawn action, and the demo shop's rationale for it."""
         shares = sharpened(_probabilities(observation, self._utility), self._temperature)
         (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
         return format_reply(demo_shop.rationale_for(observation, action), action)
@@ -145,7 +145,7 @@ class OracleAgent(SeededAgent):
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
     ) -> list[Mapping[Action, float] | Exception]:
-        """Returns the shoppers' own probabilities, whatever the temperature and the seeds."""
+        """Returns the shoppers' probabilities of each page's actions, which ignore the temperature and the seeds."""
         results: list[Mapping[Action, float] | Exception] = []
         for observation in observations:
             try:

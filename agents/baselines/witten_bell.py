@@ -1,8 +1,8 @@
-"""Smoothed counts of which outcome follows which context (Witten and Bell 1991).
+"""Smoothed counts of outcomes by context (Witten and Bell 1991).
 
     p(o | c) = (count(c, o) + λ · kinds(c) · p(o | c without its first part)) / (count(c) + λ · kinds(c))
 
-kinds(c) is how many different outcomes followed c. Behind the shortest context stands a uniform distribution.
+kinds(c) is the number of different outcomes after c. The empty context backs off to a uniform distribution.
 """
 
 from collections import Counter, defaultdict
@@ -22,15 +22,15 @@ class WittenBell:
         self._counts: defaultdict[Context, Counter[str]] = defaultdict(Counter)
 
     def add(self, context: Context, outcome: str) -> None:
-        """Counts an outcome."""
+        """Counts an outcome after a context and after each of its shortenings."""
         for start in range(len(context) + 1):
             self._counts[context[start:]][outcome] += 1
 
     def among(self, context: Context, offered: Sequence[str], weight: float = 1.0) -> Floats:
-        """Returns the probability of each of the outcomes that are offered, (offered,), summing to 1.
+        """Computes the probabilities of the outcomes in `offered`, (offered,), normalized to sum to 1.
 
         Args:
-            weight: λ, of the shorter context.
+            weight: λ, the weight of the shorter context.
 
         >>> model = WittenBell()
         >>> for outcome in "aab":
@@ -43,9 +43,9 @@ class WittenBell:
         return shares / total
 
     def outcomes(self, context: Context, most: int) -> list[str]:
-        """Returns the outcomes counted after a context and its shortenings, at most so many; the longest context first.
+        """Returns at most `most` outcomes counted after a context and its shortenings, the longest context first.
 
-        Of equally many counts the one that was counted first stands first.
+        Within a context outcomes are sorted by their counts; of equal counts, the outcome counted first comes first.
         """
         found: dict[str, None] = {}
         for start in range(len(context) + 1):
@@ -54,7 +54,7 @@ class WittenBell:
         return list(found)[:most]
 
     def share(self, context: Context, outcome: str, weight: float = 1.0) -> float:
-        """Returns the probability of an outcome among all that were ever counted, and one that was not."""
+        """Computes the probability of an outcome among all counted outcomes and one more for all others."""
         uniform = np.array([1 / (1 + len(self._counts.get((), ())))])
         return float(self._smoothed(context, uniform, [outcome], weight)[0])
 

@@ -1,4 +1,4 @@
-"""The LLM policy's training command (train.py): SFT, then GRPO, then a table of agents (run_agents.py)."""
+"""The training command of LLM policies (train.py): SFT, then GRPO, then a table of agents (evaluation.py)."""
 
 import sys
 
@@ -8,4 +8,4 @@ from replay_sessions.foundation.packages import check_packages
 if sys.argv[:1] == ["-m"] and (code := run_command(check_packages)):  # before a foreign `train` runs
     raise SystemExit(code)
 
-import train  # noqa: F401 - before torch: it says how torch's threads wait for one another
+import train  # noqa: F401 - before torch: sets how torch's threads wait

@@ -1,6 +1,6 @@
-"""The agent of a trained policy, under the name of the room that trains it.
+"""The agent of a trained policy, importable from the package that trains it.
 
-It lives in agents/local, since the registry builds agents of checkpoints and this room imports the registry.
+It is defined in agents/local, because the registry imports it and this package imports the registry.
 """
 
 from agents.local.policy_agent import PolicyAgent

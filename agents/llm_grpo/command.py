@@ -1,10 +1,4 @@
-"""Runs `shop-r1 train` by its options (options.py): training ─► evaluation, or an export.
-
-`--for-trl|--for-verl PHASE` write what another trainer needs to train a phase of GRPO:
-
-store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
-                                                                       └─► validation.parquet, launch.sh ─► verl
-"""
+"""Runs `shop-r1 train` with its parsed options (options.py): training ─► evaluation, a dry run or an export."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -33,7 +27,11 @@ from train.run_log import NoLog, RunLog, load_trackers
 
 
 def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
-    """Runs the command by its options, the run's folder and configuration, which `parse` gives."""
+    """Runs the command and returns its exit code.
+
+    Args:
+        parse: A function that returns the options, the run's folder and its configuration.
+    """
     with process_group() as (ranks, advise), ExitStack() as open_while_training:
         options, folder, config = parse()
         for name in config.evaluation.agents:
@@ -43,7 +41,7 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
             reward = phase.get_reward(config.reward_config)
             if isinstance(phase.numbers, GrpoConfig):
                 load_objective(phase.method, reward.kind)
-            if reward != LOG_LIKELIHOOD:  # which no text is scored by
+            if reward != LOG_LIKELIHOOD:  # log_likelihood scores no texts
                 best_breakdown(Terminate(), reward)
         if config.threads:
             torch.set_num_threads(config.threads)
@@ -59,14 +57,14 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
             return 0
         trackers = load_trackers(config.watch)
         advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
-        ranks.barrier()  # from here on no other looks whether there is a run
+        ranks.barrier()  # after this no process checks whether the folder holds a run
         log: RunLog = NoLog()
         coverage: RationaleCoverage | None = None
         if ranks.is_main:
             open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
             coverage = begin_run(folder, config, store)
             log = RunLog(folder, trackers)
-        with log:  # its bars end before the table
+        with log:  # its progress bars end before the table is printed
             if coverage is not None:
                 log.info(str(coverage))
             training = TrainingRun(config, store, folder, log, ranks)

@@ -1,7 +1,7 @@
-"""The configuration of a training run: one frozen tree, from a preset (TOML); each key is a flag of the command.
+"""The configuration of a training run: a frozen tree that is read from a preset (TOML); each key is a flag.
 
-A run is a list of phases. A file states once what they share ([sft], [grpo], [context], [validation]) and in each phase
-the keys in which it differs; presets.py fills these in, so that every phase here holds complete tables.
+A run is a list of phases. The tables [sft], [grpo], [context] and [validation] of a file are the defaults of its
+phases, and a phase states the keys that differ. presets.py merges them, so that every phase here has complete tables.
 """
 
 import re
@@ -24,17 +24,18 @@ from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
 from train.objectives import OBJECTIVES
 
-MOST_PROBABLE = "most probable action"  # how a decoding is called
+MOST_PROBABLE = "most probable action"  # the name of a decoding
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
-TAKEN_NAMES = ("model", "agents", "shape", "tensorboard", "tokens")  # the start of phases, and a run's other folders
+TAKEN_NAMES = ("model", "agents", "shape", "tensorboard", "tokens")  # a value of `start`, and a run's other folders
 
 
 class ValidationConfig(Config):
-    """The choice of the weights of a phase: those with the best exact match, sampled as the last table samples.
+    """The choice of a phase's weights: those with the best exact match, with replies sampled as for the final table.
 
     Attributes:
-        sessions: On so many sessions of the validation split, drawn by the run's seed.
-        times: At so many steps whose learning rate has reached its floor; 0 takes the last weights, unseen.
+        sessions: The number of sessions of the validation split, drawn by the run's seed.
+        times: The number of validations, at steps with the final learning rate; 0 takes the last weights without
+            validation.
     """
 
     sessions: int = 300
@@ -42,26 +43,26 @@ class ValidationConfig(Config):
 
 
 class PhaseConfig(Config):
-    """A row of the last table, and how its policy is made.
+    """The training of a policy, and its row of the final table.
 
     Attributes:
-        label: Its name in the table.
-        method: `sft`; `none`, which tests the weights that it starts from; or an objective with the numbers of [grpo]:
-            `grpo`, `grpo_with_logged`, `weighted_sft`, `dpo`, or your own subclass of
+        label: The name of the phase in the table.
+        method: `sft`; `none`, which evaluates the weights that it starts from; or an objective with the numbers of
+            [grpo]: `grpo`, `grpo_with_logged`, `weighted_sft`, `dpo`, or your own subclass of
             train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS (docs/objectives.md).
-        start: `model`, or an earlier phase, whose weights it goes on from; GRPO's reference policy too.
-        against: The phases that it is compared with, pair by pair of steps; they may come later.
-        temperatures: At which its policy is tested besides the run's own (Shop-R1, figure 2).
-        reward: A reward preset of GRPO's, or `log_likelihood` (train/grpo/likelihood.py); None: the run's.
-        context: What its policy is shown, in training and in the table.
-        teach_rationales: False asks for replies with an empty rationale, and teaches them (Customer-R1, table 4).
-        same_compute_as: SFT that goes on from SFT, on whole sessions at the last learning rate that it had, for as many
-            steps as have the FLOPs of this earlier phase: those of all its passes, sampling and reference included.
-        several_seeds: What several seeds of it showed: printed below the table.
-        seed: Added to the run's; phases with the same number see the same batches.
+        start: The initial weights, which are also GRPO's reference policy: `model`, or an earlier phase.
+        against: The phases to compare it with, by paired differences over steps; they may come later.
+        temperatures: Temperatures to evaluate its policy at, besides the run's (Shop-R1, figure 2).
+        reward: A reward preset for GRPO, or `log_likelihood` (train/grpo/likelihood.py); None means the run's.
+        context: The context of its policy, in training and in the table.
+        teach_rationales: False requests replies with an empty rationale, and teaches them (Customer-R1, table 4).
+        same_compute_as: An earlier phase whose FLOPs, of all passes with sampling and reference, set the number of
+            steps. For SFT that continues a phase of SFT, on whole sessions at that phase's final learning rate.
+        several_seeds: A sentence on results over several seeds, printed below the table.
+        seed: A number that is added to the run's seed; phases with the same number see the same batches.
         sft: The numbers of a phase of SFT.
         grpo: The numbers of a phase of any other method that trains.
-        validation: How its weights are chosen.
+        validation: The choice of the phase's weights.
     """
 
     label: str
@@ -96,19 +97,19 @@ class PhaseConfig(Config):
 
     @property
     def numbers(self) -> SftConfig | GrpoConfig | None:
-        """Those that its method reads; None: it trains nothing."""
+        """The numbers that its method reads; None for a method that does not train."""
         table = numbers_table(self.method)
         return None if table is None else getattr(self, table)
 
     def get_reward(self, of_run: RewardConfig) -> RewardConfig:
-        """The reward that it is trained with."""
+        """Returns the reward that the phase is trained with, given the reward of the run."""
         if self.reward is None:
             return of_run
         return LOG_LIKELIHOOD if self.reward == LOG_LIKELIHOOD.kind else reward_preset(self.reward)
 
 
 def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
-    """The table that a method reads: [grpo] of every objective; None: it trains nothing."""
+    """Returns the table that a method reads, "grpo" for every objective; None for a method that does not train."""
     return {"none": None, "sft": "sft"}.get(method, "grpo")
 
 
@@ -117,7 +118,7 @@ class Decoding:
     """A way to draw a policy's replies.
 
     Attributes:
-        rationales: Of the most probable action, how many are sampled; None: the reply is drawn token by token.
+        rationales: The number of sampled rationales for the most probable action; None samples replies token by token.
     """
 
     name: str
@@ -126,38 +127,39 @@ class Decoding:
 
     @classmethod
     def at(cls, temperature: float) -> "Decoding":
-        """Sampling at a temperature; 0 is greedy."""
+        """Returns the decoding that samples at a temperature; 0 is greedy."""
         return cls(f"T {temperature:g}" if temperature else "greedy", temperature)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of the policy's agent (agents/local/policy_agent.py)."""
+        """The arguments of the policy's agent (agents/local/policy_agent.py)."""
         if self.rationales is None:
             return {"temperature": self.temperature}
         return {"decode": "most_probable_action", "rationales": self.rationales}
 
     def label(self, phase: str) -> str:
-        """Of a row of the table."""
+        """Returns the label of a phase's row in the table."""
         return f"{phase}, {self.name}"
 
     def file_name(self, phase: str) -> str:
-        """Of a row's records."""
+        """Returns the name of the folder of the row's records."""
         return f"{phase}-{self.name.replace(' ', '')}"
 
 
 class TableConfig(Config):
-    """The last table.
+    """The final table.
 
     Attributes:
-        split: Whose sessions are predicted.
-        sessions: So many of them, drawn at random; None: all.
-        seed: Draws them; None: the run's. Runs on several seeds are tested on the same sessions if it is given.
-        temperature: Of sampling; 0 is greedy.
-        greedy: Each policy also without sampling.
-        most_probable_action: Each policy also by its most probable action, after so many sampled rationales, 0 for an
-            empty one (agents/local/policy_agent.py), with NLL, ECE and Brier score; None: not.
-        agents: Who stands beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
-            Every policy is held against the best of them.
+        split: The split to evaluate on.
+        sessions: The number of its sessions, drawn at random; None means all.
+        seed: The seed that draws the sessions; None means the run's. Give a number to evaluate runs with different
+            seeds on the same sessions.
+        temperature: The sampling temperature; 0 is greedy.
+        greedy: Evaluate each policy without sampling too.
+        most_probable_action: Evaluate each policy by its most probable action too, with NLL, ECE and Brier score. The
+            number is that of sampled rationales, 0 for an empty one (agents/local/policy_agent.py); None turns it off.
+        agents: The agents beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
+            Every policy is compared with the best of them.
     """
 
     split: Split = "test"
@@ -176,9 +178,13 @@ class TableConfig(Config):
             )
 
     def get_decodings(self, temperatures: Iterable[float] = ()) -> list[Decoding]:
-        """Sampled as the papers do; greedy and by the most probable action where that is wanted; at more temperatures.
+        """Returns the decodings of a policy, without repetition.
 
-        Those that every policy has come first.
+        First come the decodings that every policy has: sampling as in the papers, then greedy and the most probable
+        action if they are turned on.
+
+        Args:
+            temperatures: Further temperatures of this policy.
         """
         decodings = [Decoding.at(self.temperature)]
         if self.greedy:
@@ -192,19 +198,21 @@ class TrainConfig(Config):
     """The configuration of a run: phases, data, and evaluation.
 
     Attributes:
-        phases: What is trained, in this order, by name: the name is the folder of its checkpoint.
-        sft: What phases of SFT share.
-        grpo: What phases of GRPO and other objectives share.
-        store: A session store's folder, or `demo`.
-        seed: The same seed gives the same run on CPU.
-        reward: A preset's name (shop_env.reward.score) or a table of numbers.
-        inferred: Train on actions too, and score them, that the log does not hold and the import inferred.
-        missing_rationales: `refuse` a run whose reward scores rationales (self-certainty, log_likelihood) on a store
-            where under half of the train split's steps have one; `empty` trains on empty ones in their place.
-        threads: CPU threads; 0: torch's default. The same seed and thread count give the same run on CPU.
-        save_every_s: The training state is saved so often, and when the run is stopped; more rarely where a save takes
-            more than 2% of that time, but every half an hour (train/loop.py). 0: after every step.
-        watch: Where metrics go besides metrics.jsonl: tensorboard, wandb, trackio.
+        phases: The phases by name, in the order of training; a name is the folder of the phase's checkpoint.
+        sft: The defaults of phases of SFT.
+        grpo: The defaults of phases of GRPO and other objectives.
+        store: The folder of a session store, or `demo`.
+        seed: The seed of the run; the same seed gives the same run on CPU.
+        reward: The name of a preset (shop_env.reward.score) or a table of numbers.
+        inferred: Train on inferred actions and score them too.
+        missing_rationales: The treatment of missing rationales, if the reward scores them (self-certainty,
+            log_likelihood) and fewer than half of the train split's steps have one: `refuse` refuses the run; `empty`
+            trains on empty rationales in their place.
+        threads: The number of CPU threads; 0 means torch's default. The same seed and number of threads give the same
+            run on CPU.
+        save_every_s: Seconds between saves of the training state; 0 saves after every step. They are more if a save
+            takes more than 2% of the time, but at most half an hour (train/loop.py). A stopped run is saved too.
+        watch: The trackers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio.
     """
 
     phases: dict[str, PhaseConfig]
@@ -255,15 +263,15 @@ class TrainConfig(Config):
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
 
     def prompt_of(self, phase: PhaseConfig, store: SessionStore) -> PromptConfig:
-        """The prompt of a phase, in the words of the store's log."""
+        """Returns the format of a phase's prompts, with the words for typing of the store's log."""
         prompt = prompt_of(store, self.prompt)
         return msgspec.structs.replace(prompt, rationales=prompt.rationales and phase.teach_rationales)
 
     def resolve_precision(self, *, on_gpu: bool) -> "TrainConfig":
-        """The same with what `auto` means on this machine, which a run keeps wherever it goes on.
+        """Returns the configuration with `auto` replaced by a precision, which a resumed run keeps on any machine.
 
         Args:
-            on_gpu: What it means on a GPU.
+            on_gpu: True resolves `auto` for a GPU, False for this machine.
         """
         precision = "bfloat16_autocast" if on_gpu and self.model.precision == "auto" else self.model.computed_in
         model = msgspec.structs.replace(self.model, precision=precision)
@@ -271,12 +279,12 @@ class TrainConfig(Config):
 
     @property
     def reward_config(self) -> RewardConfig:
-        """The reward's numbers."""
+        """The numbers of the run's reward."""
         return reward_preset(self.reward)
 
     @property
     def evaluation_config(self) -> scored_steps.EvaluationConfig:
-        """The evaluation of the final table."""
+        """The configuration of the final table's evaluation."""
         return scored_steps.EvaluationConfig(
             store=self.store,
             split=self.evaluation.split,
@@ -290,7 +298,7 @@ class TrainConfig(Config):
 
     @property
     def rewards_rationales(self) -> bool:
-        """True where a phase's reward depends on rationales."""
+        """True if the reward of a phase depends on rationales."""
         phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
         rewards = [phase.get_reward(self.reward_config) for phase in phases]
         return any(each.self_certainty_weight > 0 or each == LOG_LIKELIHOOD for each in rewards)

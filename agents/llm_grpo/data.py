@@ -1,7 +1,7 @@
-"""The train split as tokens: what every phase of a run learns from, tokenised once for each context.
+"""Tokenizes the train split for the phases of a run, once for each context.
 
-    store ─► observations in a phase's context ─► trunks (train.tokens) ─► tokens-KEY.uint32 (all trunks end to end)
-                                                                         · trunks-KEY.json (what else is in them)
+    store ─► observations in a phase's context ─► trunks (train.tokens) ─► tokens-KEY.uint32 (all trunks, concatenated)
+                                                                         · trunks-KEY.json (their other fields)
 
 A run that resumes finds the files (train/token_cache.py) instead of tokenizing again.
 """
@@ -26,14 +26,23 @@ from train.tokens import SessionTokens, is_target, tokenize_session
 
 
 class TrainingData:
-    """The training sessions of `store`, tokenised in `folder`; `log` gets a line on how many there are."""
+    """The tokenized training sessions of a store.
+
+    Args:
+        folder: The folder of the token files.
+        log: A function that logs a line; it gets the numbers of sessions, steps and tokens.
+    """
 
     def __init__(self, config: TrainConfig, store: SessionStore, folder: Path, log: Callable[[str], None]) -> None:
         self._config, self._store, self._folder, self._log = config, store, folder, log
         self._trunks: dict[tuple[ContextConfig, PromptConfig], list[SessionTokens]] = {}
 
     def trunks(self, phase: PhaseConfig, tokenizer: Any) -> list[SessionTokens]:
-        """The sessions as the policy of a phase sees them; logs what did not fit."""
+        """Returns the sessions as the policy of a phase sees them, and logs the shares of steps with cut pages.
+
+        Raises:
+            BadConfig: More steps than `model.max_left_out` do not fit.
+        """
         key = phase.context, self._config.prompt_of(phase, self._store)
         if key not in self._trunks:
             self._trunks[key] = self._read(phase, tokenizer, key[1])
@@ -41,7 +50,8 @@ class TrainingData:
 
     def _read(self, phase: PhaseConfig, tokenizer: Any, prompt: PromptConfig) -> list[SessionTokens]:
         config, store = self._config, self._store
-        # All that the tokens follow from; a prompt names its instructions' file, so a prompt stands for them.
+        # The key covers everything that decides the tokens; the instructions are included because `prompt` only names
+        # their file.
         first = next(iter(store.sessions("train")), None)
         instructions = "" if first is None else render_prompt(observe(first, 0), prompt)[0]["content"]
         limit, long_pages = config.model.max_prompt_tokens, config.model.long_pages
@@ -69,7 +79,7 @@ class TrainingData:
 def tokenize_sessions(
     config: TrainConfig, phase: PhaseConfig, store: SessionStore, tokenizer: Any, sessions: Iterable[Session]
 ) -> Iterator[SessionTokens]:
-    """Sessions of a store as the policy of a phase sees them."""
+    """Yields the trunks of a store's sessions as the policy of a phase sees them."""
     model, context, prompt = config.model, phase.context, config.prompt_of(phase, store)
     limit, long_pages, personas = model.max_prompt_tokens, model.long_pages, persona_texts(store, context)
     for session in sessions:
@@ -79,17 +89,18 @@ def tokenize_sessions(
 
 
 def target_counts(sessions: Iterable[Session], *, inferred: bool) -> dict[str, int]:
-    """Counts each session's steps that are targets."""
+    """Counts each session's steps that are targets, by session id."""
     return {each.session_id: sum(is_target(step, inferred=inferred) for step in each.steps) for each in sessions}
 
 
 class PageShares(NamedTuple):
-    """The shares of steps with a target that pages cost something, because they are too long for the model.
+    """The shares of target steps that lose pages, because sessions are too long for the model.
 
     Attributes:
-        page_cut: They show a window of their own page.
-        pages_lost: They show nothing of some earlier page, whatever they show of their own.
-        left_out: They do not fit.
+        steps: The number of target steps.
+        page_cut: The share of steps that show a window of their own page.
+        pages_lost: The share of steps that show nothing of some earlier page; it overlaps with `page_cut`.
+        left_out: The share of steps that do not fit.
     """
 
     steps: int
@@ -105,7 +116,7 @@ class PageShares(NamedTuple):
         )
 
     def problem(self, model: ModelConfig) -> str | None:
-        """Why a run with this model is refused; None: it is not."""
+        """Returns the reason why a run with this model is refused, or None."""
         if self.left_out.value <= model.max_left_out:
             return None
         return (
@@ -116,11 +127,11 @@ class PageShares(NamedTuple):
 
 
 def page_shares(trunks: Sequence[SessionTokens], targets: Mapping[str, int], *, is_sample: bool = False) -> PageShares:
-    """Counts in trunks.
+    """Computes the shares of steps that lose pages.
 
     Args:
-        targets: The steps of each session with a target.
-        is_sample: The sessions are drawn from more; their shares have intervals over sessions.
+        targets: The number of target steps of each session (target_counts).
+        is_sample: Whether the sessions are a sample, so that the shares get intervals over sessions.
     """
     numbers = {session_id: number for number, session_id in enumerate(targets)}
     counts = np.zeros((len(targets), 3))
@@ -151,7 +162,7 @@ class RationaleCoverage(NamedTuple):
         return f"rationales: {self.present:,} of {self.steps:,} training steps have one{share}"
 
     def problem(self, config: TrainConfig) -> str | None:
-        """Why a run of this configuration is refused; None: it is not."""
+        """Returns the reason why a run of this configuration is refused, or None."""
         is_refused = config.missing_rationales == "refuse" and config.rewards_rationales
         if not is_refused or 2 * self.present >= self.steps:
             return None
@@ -163,6 +174,6 @@ class RationaleCoverage(NamedTuple):
 
 
 def rationale_coverage(sessions: Iterable[Session], *, inferred: bool) -> RationaleCoverage:
-    """Counts those of training sessions; with or without inferred actions."""
+    """Counts the steps of training sessions that have a rationale, with or without inferred actions."""
     steps = [bool(step.rationale) for session in sessions for step in session.steps if inferred or not step.is_inferred]
     return RationaleCoverage(sum(steps), len(steps))

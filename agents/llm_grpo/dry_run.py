@@ -1,10 +1,10 @@
-"""Prints the work of a run and the memory that it needs, without training: `shop-r1 train … --dry-run`.
+"""Estimates the steps, tokens, hours and memory of a run without training: `shop-r1 train … --dry-run`.
 
 sessions drawn from the train split ─► tokens as each phase reads them ─► batches ─► memory by shape (train/memory.py)
                                                                                   ─► a table of phases
 
-Nothing is run and no weights are read, so it takes seconds. Replies are counted as long as they may be. On a GPU the
-local engine samples in what training leaves of its memory, which is not in the table.
+It takes seconds, because it reads no weights. It assumes replies of the largest length. On a GPU the local engine
+samples in the memory that training leaves free; the table does not include this memory.
 """
 
 import os
@@ -38,7 +38,7 @@ from train.tiny import build_model, train_tokenizer
 from train.tokens import SessionTokens
 
 GIB = 2**30
-SAMPLED_STEPS = 200  # of whole sessions, from which tokens and shares are estimated
+SAMPLED_STEPS = 200  # of whole sessions, for estimates of tokens and shares
 SAMPLED_BATCHES = 20
 COLUMNS = columns(
     *("phase", "method", "passes"),
@@ -50,7 +50,12 @@ COLUMNS = columns(
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine to plan for: `processes` of a run, each with so many bytes, on GPUs or not."""
+    """The machine to plan for.
+
+    Attributes:
+        processes: The number of processes of the run.
+        process_bytes: The memory of each process, in bytes.
+    """
 
     is_gpu: bool
     processes: int
@@ -58,7 +63,7 @@ class Machine:
 
 
 def get_machine(options: MachineOptions) -> Machine:
-    """The GPUs of the options, or this machine."""
+    """Returns the machine with the GPUs of the options, or this machine."""
     processes = options.gpus or get_world_size()
     if options.gpus is not None:
         return Machine(True, processes, options.gpu_gib * GIB)
@@ -72,11 +77,13 @@ class Work:
     """The work of a phase.
 
     Attributes:
-        batches: The first of its batches, over all processes.
-        branch_tokens: Of the replies that are sampled at a step; 0: the logged ones on the trunk are the targets.
-        has_reference: Whether a frozen policy is held.
+        steps: The number of training steps.
+        batches: The first batches of the phase, over all processes.
+        branch_tokens: The number of tokens of all replies to a step; 0 if the logged replies on the trunk are the
+            targets.
+        has_reference: Whether a frozen reference policy is in memory.
         is_sampled: Whether the policy samples the replies.
-        num_iterations: Updates on a batch.
+        num_iterations: The number of updates on a batch.
     """
 
     steps: int
@@ -87,14 +94,14 @@ class Work:
     num_iterations: int = 1
 
     def get_shape(self, batch: Sequence[SessionSteps]) -> PassShape:
-        """Of a batch in one pass."""
+        """Returns the shape of a batch that is computed in one pass."""
         steps = [reply for _, replies in batch for reply in replies]
         branches = len(steps) * self.branch_tokens
         targets = branches or sum(reply.end - reply.start for reply in steps)
         return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets)
 
     def estimate_hours(self, flops: FlopCounter) -> float:
-        """On one H100 or H200, if each reply is as long as it may be."""
+        """Estimates the hours on one H100 or H200, with replies of the largest length."""
         seconds = 0.0
         for batch in self.batches:
             forks = [reply.start for _, replies in batch for reply in replies]
@@ -108,7 +115,7 @@ class Work:
         return self.steps * seconds / len(self.batches) / 3600
 
     def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
-        """Of the batches cut into passes; one has at least a step with its prompt."""
+        """Returns the shape of the largest pass that batches are split into; a pass has at least a step with prompt."""
         largest = max(map(self.get_shape, self.batches), key=lambda shape: shape.tokens)
         longest = self.branch_tokens + max(replies[-1].end for batch in self.batches for _, replies in batch)
         part = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
@@ -116,11 +123,11 @@ class Work:
 
 
 def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[SessionTokens], share: float) -> Work:
-    """The work of a phase that trains.
+    """Returns the work of a phase that trains.
 
     Args:
-        trunks: Of the sampled sessions.
-        share: Of the train split that was sampled.
+        trunks: The trunks of the sampled sessions.
+        share: The share of the train split's sessions that was sampled.
     """
     numbers, seed = phase.numbers, config.seed + phase.seed
     assert numbers is not None, "it trains"
@@ -143,7 +150,7 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
 def choose_passes(
     config: TrainConfig, work: Work, shape: PassShape, model: Any, machine: Machine
 ) -> tuple[Passes, float]:
-    """The fastest passes that fit, or those that take the least, and the bytes of a process at the most."""
+    """Returns the fastest passes that fit, or the passes that take the least memory, and a process's peak in bytes."""
     is_sharded = config.model.sharded and machine.processes > 1
     is_vllm = config.rollouts.engine == "vllm"
     reserved = config.rollouts.gpu_memory_utilization * machine.process_bytes if is_vllm else 0.0
@@ -161,10 +168,10 @@ def choose_passes(
 
 
 def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Iterator[Table | str]:
-    """Yields what is printed: a table of the phases, and whether the machine has enough memory.
+    """Yields the output of the command: a table of the phases, and lines on memory and rationales.
 
     Raises:
-        CheckpointMismatch: The configuration or the tokenizer of the model cannot be read; its weights are not.
+        CheckpointMismatch: The configuration or the tokenizer of the model cannot be read.
     """
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
     model_config, tokenizer = _read_model(config, sessions)
@@ -243,7 +250,7 @@ def draw_steps(store: SessionStore, seed: int) -> list[Session]:
 
 
 class CachingTokenizer:
-    """A tokenizer that reads each text once: the phases of a run show the same pages in different contexts."""
+    """A tokenizer with a cache of texts, because the phases of a run show the same pages in different contexts."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -253,7 +260,7 @@ class CachingTokenizer:
         return getattr(self._tokenizer, name)
 
     def __call__(self, texts: Sequence[str], **options: Any) -> dict[str, list[list[int]]]:
-        """Returns the tokens of texts as the tokenizer does."""
+        """Returns the tokens of texts in `input_ids`, as the tokenizer does."""
         keys = [(str(options), text) for text in texts]
         if new := [key for key in dict.fromkeys(keys) if key not in self._tokens]:
             tokens = self._tokenizer([text for _, text in new], **options)["input_ids"]
@@ -262,9 +269,9 @@ class CachingTokenizer:
 
 
 def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:
-    """The configuration of the model, and its tokenizer; weights are not read.
+    """Returns the configuration of the model and its tokenizer, without reading weights.
 
-    Where the hub cannot be reached, a preset's model has its shipped shape and a tokenizer trained on these sessions.
+    If the hub does not provide a preset's model, shapes.toml gives its shape, and a tokenizer is trained on `sessions`.
     """
     path = config.model.path
     if path is not None and (path not in SHAPES or is_there(path)):

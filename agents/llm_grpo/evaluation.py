@@ -1,15 +1,15 @@
-"""The evaluation of a run: validation while it trains, and the rows of its final table, dealt out over its processes.
+"""Evaluates a run: validation during training, and the rows of the final table, distributed over processes.
 
     checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/steps.jsonl ─► Entry
         ─► EvaluationLog ─► table, paired differences, sentences ─► results.json, results.md
 
-Rows are the agents of `evaluation.agents`, each phase's policy, and the oracle where it is known, on the same steps.
-Every process runs the agents on its share of the sessions; a step's seed is its own (evaluation/generate.py), so the
-records are those of one process that runs all of them.
+The rows are the agents of `evaluation.agents`, the policy of each phase, and the oracle if it is known, on the same
+steps. Every process runs the agents on its share of the sessions. Each step has its own seed (evaluation/generate.py),
+so the records do not depend on the number of processes.
 
-Decoding is the paper's (temperature 0.6), greedy and by the most probable action beside it
-(agents/local/policy_agent.py), whose row also has the likelihood and the calibration of the distribution that it is
-chosen from. The table has no part in choosing weights: that is done on the validation split.
+Policies are decoded as in the papers (temperature 0.6), and also greedily and by the most probable action
+(agents/local/policy_agent.py). The row of the most probable action also has the likelihood and the calibration of the
+distribution over actions. Weights are chosen on the validation split, not by this table.
 """
 
 import shlex
@@ -46,11 +46,11 @@ from train.ranks import Ranks
 
 
 def find_agent(text: str) -> AgentSpec:
-    """The agent that a text names.
+    """Returns the spec of the agent that a text names, and checks that the agent exists.
 
     Raises:
-        UnknownAgent: There is none of that name.
-        MissingExtra: What it needs is not installed.
+        UnknownAgent: No agent has this name.
+        MissingExtra: A package that the agent needs is not installed.
     """
     spec = parse_spec(text)
     gives_probabilities(spec)
@@ -68,11 +68,14 @@ def evaluate_shared(
     inferred: bool,
     **options: Any,
 ) -> list[StepRecord]:
-    """The records of `evaluate`, with its options; all processes call it, and all have all records."""
+    """Returns the records of `evaluate` with its options, computed by all processes.
+
+    All processes must call it, and each gets all records.
+    """
     keys = EvaluationConfig(split=split, sessions=max_sessions, seed=seed, inferred=inferred).keys(store)
     own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
     records = evaluate(agent, store, split, session_ids=own, seed=seed, inferred=inferred, **options) if own else []
-    ranks.barrier()  # here, and not in an exchange, one waits for as long as it takes
+    ranks.barrier()  # a barrier has no time limit, but the exchange of records has
     by_key = {record.key: record for part in ranks.all_gather(records) for record in part}
     return [by_key[key] for key in keys]
 
@@ -80,11 +83,12 @@ def evaluate_shared(
 def table_rows(
     config: TrainConfig, agents: Sequence[AgentSpec], *, oracle: tuple[ContextConfig, str] | None
 ) -> list[tuple[str, AgentSpec, ContextConfig]]:
-    """The rows of the final table: the name of each one's folder, the agent, and what it is shown.
+    """Returns the rows of the final table: the name of the row's folder, the agent, and its context.
 
     Args:
-        agents: Those of `evaluation.agents`.
-        oracle: What the demo shop's own policy is shown, and what its label says of it (shoppers_context).
+        agents: The agents of `evaluation.agents`.
+        oracle: The context of the demo shop's own policy, and the suffix of its label (shoppers_context); None leaves
+            the oracle out.
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
     sampled = [
@@ -104,9 +108,9 @@ def table_rows(
 def evaluate_rows(
     config: TrainConfig, store: SessionStore, folder: Path, ranks: Ranks
 ) -> dict[str, tuple[Entry, list[StepRecord]]]:
-    """Every row's entry and records by its label, in the order of the table; none in processes that do not write.
+    """Returns each row's entry and records by its label, in the order of the table; rank 0 alone returns rows.
 
-    What is cached is not run again: a run that was stopped here goes on within the row.
+    Recorded steps are not run again, so a run that was stopped here continues within the row.
     """
     evaluation = config.evaluation_config
     keys = evaluation.keys(store)
@@ -119,16 +123,16 @@ def evaluate_rows(
             spec=spec,
             name=name,
             context=context,
-            # Of a checkpoint of its own the name within the run: the run may be moved.
+            # A checkpoint of the run is identified by its name within the run, because the run may be moved.
             identity=reply_identity(runnable, context, store, evaluation.seed) | {"target": spec.target},
             build=partial(build_agent, runnable, store, context),
             config=evaluation,
             store=store,
             folder=folder,
-            probabilities="decode" in spec.arguments,  # the pass that decides its replies gives them
+            probabilities="decode" in spec.arguments,  # their replies come from probabilities
         )
         if ranks.is_main:
-            prepare_agent(agent, retry_errors=False)  # a page that does not fit the model's context never will
+            prepare_agent(agent, retry_errors=False)  # a page that does not fit the model's context fails again
         ranks.barrier()
         new = run_agent(agent, [key for key in keys if key[0] in own], progress=ranks.is_main)
         ranks.barrier()
@@ -144,7 +148,7 @@ def evaluate_run(
     ranks: Ranks,
     phases: Mapping[str, PhaseResult],
 ) -> None:
-    """Evaluates everything the run made, prints the table, and writes results.json and results.md."""
+    """Evaluates the run's policies and agents, prints the table, and writes results.json and results.md."""
     results = evaluate_rows(config, store, folder, ranks)
     if not ranks.is_main:
         return
@@ -182,9 +186,9 @@ def users_are_held_out(store: SessionStore) -> bool:
 def compare_rows(
     records: Mapping[str, Sequence[StepRecord]], entries: Sequence[Entry], config: TrainConfig
 ) -> tuple[list[Comparison], list[Comparison]]:
-    """Phases with those that they name, and every policy with the best agent that is none.
+    """Returns comparisons of phases with the phases in their `against`, and of every policy with the best other agent.
 
-    Phases are compared in each way of decoding, by exact match and by macro-F1.
+    Phases are compared with each decoding, by exact match and by macro-F1.
     """
     comparisons = [
         compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
@@ -198,20 +202,20 @@ def compare_rows(
 
 
 def markdown(log: EvaluationLog) -> str:
-    """results.md."""
+    """Returns the content of results.md."""
     lines = ["# Training run\n", _table(log).markdown(), *(f"- {sentence}" for sentence in _sentences(log))]
     return "\n".join(lines) + "\n"
 
 
 def _table(log: EvaluationLog, title: str = "") -> Table:
-    """The rows in the order of the run, and last the best of the baselines, which policies must beat."""
+    """Builds the table of rows in the order of the run; the best baseline, which policies must beat, comes last."""
     baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
     rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
     return results_table(rows, title=title, notes=[intervals_text(rows, log.config.reward_config)], sample=log.sample)
 
 
 def _summary(log: EvaluationLog) -> Iterator[str]:
-    """Two sentences below the printed table; results.md has all of them."""
+    """Yields the sentences below the printed table; results.md has more."""
     assert log.training is not None, "the log of a training run"
     if over_best := log.training.over_best_agent:
         best = max(over_best, key=lambda comparison: comparison.difference)
@@ -228,7 +232,7 @@ def _summary(log: EvaluationLog) -> Iterator[str]:
 
 
 def _sentences(log: EvaluationLog) -> Iterator[str]:
-    """The comparisons of the table, and what one training seed cannot say."""
+    """Yields remarks on the agents, the comparisons, and the limits of one training seed."""
     assert log.training is not None, "the log of a training run"
     yield from (f"{entry.label}: {remark}." for entry in log.entries for remark in entry.remarks)
     if over_best := log.training.over_best_agent:
@@ -240,9 +244,12 @@ def _sentences(log: EvaluationLog) -> Iterator[str]:
 def over_best_agent(
     records: Mapping[str, Sequence[StepRecord]], agents: Sequence[ResultRow], config: TrainConfig
 ) -> list[Comparison]:
-    """Exact match of each policy minus that of the best of the agents beside them, by their rows.
+    """Compares the exact match of each policy with that of the best other agent.
 
-    The best is chosen on the very steps that are compared, which is to its advantage.
+    The best agent is chosen on the same steps that are compared, which favours the agent.
+
+    Args:
+        agents: The rows of the other agents.
     """
     exact = {row.label: row.figures["exact_accuracy"].value for row in agents if "exact_accuracy" in row.figures}
     if not exact:
@@ -252,7 +259,7 @@ def over_best_agent(
 
 
 def _policies(config: TrainConfig) -> list[str]:
-    """The labels of the rows that are a phase's."""
+    """Returns the labels of the rows of phases."""
     return [
         decoding.label(phase.label)
         for phase in config.phases.values()

@@ -1,4 +1,4 @@
-"""Writes what another trainer needs to train a phase of GRPO: `shop-r1 train --for-trl|--for-verl PHASE`.
+"""Exports a phase of GRPO to another trainer: `shop-r1 train --for-trl|--for-verl PHASE`.
 
 store ─► the phase's steps in its context ─► train.parquet, its order ─┬─► trl.json ─► accelerate launch
                                                                        └─► validation.parquet, launch.sh ─► verl
@@ -42,7 +42,8 @@ def export_phase(
     """Writes a phase for another trainer into `folder`, and yields a line for each file.
 
     Raises:
-        BadConfig: No such phase of GRPO, a tiny model, or numbers that the trainer has no counterpart of.
+        BadConfig: The run has no such phase of GRPO, its model is trained from scratch, or the trainer has no
+            counterpart of some number.
     """
     phase, model = config.phases.get(name), config.model
     if phase is None or phase.method != "grpo" or phase.grpo is None:
@@ -58,7 +59,7 @@ def export_phase(
         yield f"{folder / RUN_FILE}: the phase's numbers by TRL's names"
         yield f"To train, with TRL installed: accelerate launch -m train.adapters.trl_train {folder}"
     else:
-        folder = folder.resolve()  # Ray's workers run in another folder
+        folder = folder.resolve()  # because Ray's workers run in another folder
         words = overrides(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, phase, grpo, folder, validation=True)
         title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
@@ -87,10 +88,10 @@ def _write_steps(
     *,
     validation: bool = False,
 ) -> Iterator[str]:
-    """Writes the steps of a phase as rows.
+    """Writes the steps of a phase as rows of parquet files, and yields a line for each file.
 
     Raises:
-        BadConfig: Nothing to learn from or to validate on, or batches of whole sessions.
+        BadConfig: A split has no steps, or the batches of the phase are of whole sessions.
     """
     tokenizer = load_tokenizer(str(config.model.path))
     context, prompt = phase.context, config.prompt_of(phase, store)

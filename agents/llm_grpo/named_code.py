@@ -1,7 +1,8 @@
-"""Finds what a preset, a file of rows or a run.json names that would be run: functions, classes, agents, prompts.
+"""Finds the code that a preset, a file of rows or a run.json names: functions, classes, agents, files of prompts.
 
-Such a file may be somebody else's. What comes with the package needs no consent, nor does what the command line names,
-nor a run.json that this user's own run has written: its digest stands in a file of the user's cache.
+Such a file may come from another person, so running its code needs the user's consent (--trust). Files of the package,
+code that the command line names, and a run.json that a run of this user has written need no consent. The digests of
+these run.json files are in the user's cache.
 """
 
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ from agents.registry import names_nothing, parse_spec
 from replay_sessions.foundation.durable_files import cache_folder
 from shop_env.evaluation.results_file import digest_file
 
-OWN_RUNS = "own_runs"  # digests of run.json files, a line each
+OWN_RUNS = "own_runs"  # a file with the digest of a run.json on each line
 
 
 def named_code(tables: dict[str, Any]) -> list[str]:
-    """Returns what the tables of a training's configuration name, as it stands there."""
+    """Returns the names of code and files of prompts in the tables of a configuration, as they are written there."""
     return [name for name in _names(tables) if isinstance(name, str)]
 
 
@@ -34,7 +35,7 @@ def _names(tables: dict[str, Any]) -> Iterator[Any]:
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
     table = tables.get(name)
-    return table if isinstance(table, dict) else {}  # what is wrong with another is said where it is read
+    return table if isinstance(table, dict) else {}  # the parser of the configuration reports other types
 
 
 def _rewards(tables: dict[str, Any]) -> list[Any]:
@@ -46,7 +47,7 @@ def _is_function(name: Any) -> bool:
 
 
 def remember_run(run_file: Path) -> None:
-    """Notes that this user's run has written a run.json; without a cache, resuming it needs consent."""
+    """Records in the cache that a run of this user wrote `run_file`; without a cache, resuming it needs consent."""
     folder = cache_folder()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,7 @@ def remember_run(run_file: Path) -> None:
 
 
 def is_own_run(run_file: Path) -> bool:
-    """Returns whether this user's run has written the run.json as it is."""
+    """Returns whether a run of this user wrote `run_file` with its present content."""
     try:
         return digest_file(run_file) in (cache_folder() / OWN_RUNS).read_text("ascii").split()
     except OSError:

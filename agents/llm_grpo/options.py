@@ -1,7 +1,7 @@
-"""The words of `shop-r1 train` (train.py has the help); nothing here loads torch.
+"""Parses the options of `shop-r1 train` (train.py has the help), without loading torch.
 
---preset, --rows, --reward ─► their configuration ─► its keys, as flags over it
---resume, --extend         ─► the configuration of the run that is there
+--preset, --rows, --reward ─► a configuration ─► flags that override its keys
+--resume, --extend         ─► the configuration of the existing run
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,8 @@ class MachineOptions(Record):
     """The GPUs that --dry-run plans for.
 
     Attributes:
-        gpus: So many, with a process for each; None: this machine, with the processes of this launch.
-        gpu_gib: The memory of each, in GiB; of this machine's GPU what it has.
+        gpus: The number of GPUs, with a process for each; None means this machine, with the processes of this launch.
+        gpu_gib: The memory of each GPU in GiB; not used for this machine.
     """
 
     gpus: int | None = None
@@ -50,23 +50,24 @@ class MachineOptions(Record):
 
 
 class RunOptions(Record):
-    """The options that are decided before the configuration's own keys.
+    """The options that are parsed before the keys of the configuration.
 
     Attributes:
-        preset: The configuration to start from: tiny_cpu, or a .toml FILE.
-        rows: Which rows to train in place of the preset's own phases: those of a paper's table, or a .toml FILE.
-        reward: The reward to start from (shop_env/reward/score.py), or your own FILE.py:FUNCTION; None: the preset's.
-        only: Of those rows, or of the preset's phases, only these and the ones that they start from; all by default.
-        out: Where the run is written; None: runs/PRESET-seedS.
-        extend: OUT may hold a run of this configuration: it goes on, with the phases and agents that it lacks.
-        resume: Go on with the run in this folder, with its own configuration.
-        trust: What a preset, file of rows or run.json of somebody else names and may be run: FILE.py:NAME, agents.
+        preset: The configuration to start from: the name of a preset, such as tiny_cpu, or a .toml FILE.
+        rows: The phases to train in place of the preset's: the rows of a paper's table, or a .toml FILE.
+        reward: The reward to start from (shop_env/reward/score.py), or your own FILE.py:FUNCTION; None means the
+            preset's.
+        only: Train only these phases and the phases that they start from; empty means all.
+        out: The folder of the run; None means runs/PRESET-seedS.
+        extend: If OUT holds a run of this configuration, continue it with the phases and agents that it lacks.
+        resume: Continue the run in this folder, with its own configuration.
+        trust: Names of code that a preset, file of rows or run.json from another person may run: FILE.py:NAME, agents.
         dry_run: Print steps, tokens, the shares of steps with pages that are too long, and memory; train nothing.
-        show_prompt: Print the messages of the first scored step, in the first phase or the first of ONLY, and end.
-        machine: What --dry-run plans for.
-        for_verl: Write what verl needs to train this phase of GRPO on several GPUs or machines into OUT
-            (verl/PRESET-PHASE), and train nothing.
-        for_trl: The same for TRL's GRPOTrainer (trl/PRESET-PHASE).
+        show_prompt: Print the messages of the first scored step, in the first phase or the first of ONLY, and exit.
+        machine: The machine that --dry-run plans for.
+        for_verl: Write the files with which verl trains this phase of GRPO on several GPUs or machines into OUT
+            (default verl/PRESET-PHASE), and train nothing.
+        for_trl: Write the files with which TRL's GRPOTrainer trains this phase into OUT (default trl/PRESET-PHASE).
     """
 
     preset: str = "tiny_cpu"
@@ -85,16 +86,22 @@ class RunOptions(Record):
 
 
 class TrainOptions(RunOptions):
-    """All flags: those above, and every key of the configuration."""
+    """All flags: the fields of RunOptions, and every key of the configuration."""
 
     config: Annotated[TrainConfig, tyro.conf.arg(name="")]
 
 
 def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, Path, TrainConfig]:
-    """The options, and the run's folder and configuration, new, resumed or extended; nothing is written.
+    """Parses the command line into the options, the run's folder, and the configuration of the run.
+
+    The run may be new, resumed or extended. Nothing is written.
+
+    Args:
+        words: The words of the command line after the program's name.
+        text: The text above the flags in the help.
 
     Raises:
-        BadConfig: The call is wrong, or its folder holds a run that it does not go on with.
+        BadConfig: The call is wrong, or its folder holds a run that it does not continue.
     """
     options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
@@ -105,12 +112,15 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
 
 
 def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConfig]:
-    """The same from Python: fields of RunOptions and keys of the configuration, tables as dicts.
+    """Returns the same as `prepare` for a call from Python.
+
+    Args:
+        fields: Fields of RunOptions and keys of the configuration; tables are dicts.
 
     Raises:
-        BadConfig: As `prepare`.
+        BadConfig: The call is wrong, or its folder holds a run that it does not continue.
     """
-    own = set(RunOptions.__struct_fields__) - {"reward"}  # which may be a table here
+    own = set(RunOptions.__struct_fields__) - {"reward"}  # the reward may be a table here
     options = convert_fields({key: value for key, value in fields.items() if key in own}, RunOptions, "train")
     if options.resume:
         return options, options.resume, _read_trusted(options.resume, options.trust)
@@ -122,10 +132,10 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
 
 
 def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, given: Sequence[str]) -> None:
-    """Raises BadConfig where a preset or rows of the user's own name code that is in use and neither given nor trusted.
+    """Raises BadConfig if a .toml file of the call names code that the run uses and the user does not trust.
 
     Args:
-        given: What the call itself names.
+        given: The code that the call itself names, which is trusted.
     """
     files = [file for file in (options.preset, options.rows) if file is not None and file.endswith(".toml")]
     if files:
@@ -135,10 +145,11 @@ def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, given
 
 
 def _read_trusted(folder: Path, trust: Sequence[str]) -> TrainConfig:
-    """The configuration of a run that is there.
+    """Reads the configuration of an existing run.
 
     Raises:
-        BadConfig: There is none, or it was edited, or came from elsewhere, and names code that is not trusted.
+        BadConfig: The folder holds no run; or its run.json names code that is not trusted, and was edited or written by
+            another user.
     """
     config = read_config(folder)
     if not is_own_run(file := folder / "run.json"):
@@ -147,14 +158,14 @@ def _read_trusted(folder: Path, trust: Sequence[str]) -> TrainConfig:
 
 
 def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, Path, TrainConfig]:
-    """With the folder of the run, and with the configuration of a run that is extended.
+    """Returns the options, the run's folder, and the configuration, extended if the folder's run is extended.
 
     Raises:
-        BadConfig: The folder holds a run that this is not, or the prompt's file cannot be read.
+        BadConfig: The folder holds another run, or the file of the prompt's instructions cannot be read.
     """
     config = config.resolve_precision(on_gpu=options.machine.gpus is not None)
     if config.prompt.system_file:
-        read_instructions(config.prompt.system_file)  # a file that is missing: before the store is read
+        read_instructions(config.prompt.system_file)  # reports a missing file before the store is read
     preset = Path(options.preset).stem
     folder = Path("runs") / f"{preset}-seed{config.seed}"
     for trainer, phase in (("verl", options.for_verl), ("trl", options.for_trl)):
@@ -171,7 +182,7 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
 
 
 def check_inputs(options: RunOptions, config: TrainConfig) -> None:
-    """Raises what is wrong with a call whose store, model or extra is not there, before torch is loaded."""
+    """Raises if the store, the model or the extra `vllm` is missing, before torch is loaded."""
     SessionStore.find(config.store)
     if (path := config.model.path) is not None and not (options.dry_run and path in SHAPES):
         check_model(path)
@@ -180,13 +191,13 @@ def check_inputs(options: RunOptions, config: TrainConfig) -> None:
 
 
 def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -> TrainConfig:
-    """The preset's configuration with the flags over it; a reward that no flag changes keeps its name."""
+    """Returns the preset's configuration, overridden by the flags; a reward that no flag changes keeps its name."""
     tables, source = read_tables(options.preset, options.rows), f"preset '{options.preset}'"
     named = dict(tables)
     if options.reward is not None:
         tables["reward"] = options.reward
     preset = build_config(tables, source)
-    reward = preset.reward_config  # spelt out, so that its numbers are flags
+    reward = preset.reward_config  # a table, so that its numbers are flags
     # A switch that is on by default would become --no-dry-run.
     switches_off = {"dry_run": False, "extend": False, "show_prompt": False}
     default = TrainOptions(
@@ -206,7 +217,7 @@ def _parse_config(options: RunOptions, words: Sequence[str], text: str | None) -
 
 
 def _changes(before: Tables, after: Tables) -> Tables:
-    """The part of `after` that differs, key by key."""
+    """Returns the keys of `after` with values that differ from `before`; tables are compared key by key."""
     changes = {}
     for key, value in after.items():
         former = before[key]

@@ -1,11 +1,11 @@
-"""Presets (presets/*.toml): how a model is trained; rows (presets/rows/*.toml): which phases of a table.
+"""Reads presets (presets/*.toml), which say how to train a model, and rows (presets/rows/*.toml), which list phases.
 
 preset   the learner: model, context, numbers of SFT and GRPO, validation, and default phases
-base     another preset, by name or by a file beside it, whose values a preset overrides
-rows     phases, and the context and the style of prompt that they share (a preset's `compact` stays); a phase of the
-         same name in the preset gives the numbers that the rows leave out
+base     another preset, by name or by a file beside it; a preset overrides the values of its base
+rows     phases, with the context and the style of prompt that they share (a preset's style `compact` stays); numbers
+         that a row leaves out come from the preset's phase of the same name
 
-A phase may override some of what phases share: `[phases.x.grpo] scale_rewards = "none"` keeps all else of `[grpo]`.
+A phase may override some of the shared keys: `[phases.x.grpo] scale_rewards = "none"` keeps the other keys of `[grpo]`.
 
     file, base, rows ─► read_tables ─► changes (flags, or keys from Python) over them ─► complete phases ─► TrainConfig
 """
@@ -31,32 +31,36 @@ Tables = dict[str, Any]
 
 
 def preset_names() -> list[str]:
-    """The presets that come with the package."""
+    """Returns the names of the presets that come with the package."""
     return toml_names(PRESETS)
 
 
 def rows_names() -> list[str]:
-    """The rows of papers' tables that come with the package."""
+    """Returns the names of the rows of papers' tables that come with the package."""
     return toml_names(PRESETS / "rows")
 
 
 def load_preset(preset: str, rows: str | None = None, only: Collection[str] = ()) -> TrainConfig:
-    """A preset by name or file, with its own phases or those of `rows`, likewise by name or file.
+    """Returns the configuration of a preset.
 
     Args:
-        only: Only the phases of these names, and those that they need; empty: all.
+        preset: The name of a preset, or a .toml file.
+        rows: The name or the .toml file of the phases; None means the preset's phases.
+        only: The names of the phases to keep, with the phases that they need; empty means all.
 
     Raises:
-        BadConfig: No such preset, an unknown key or phase, or a value that does not fit.
+        BadConfig: The preset does not exist, a key or phase is unknown, or a value is invalid.
     """
     return build_config(read_tables(preset, rows), f"preset '{preset}'", only)
 
 
 def read_tables(preset: str, rows: str | None = None) -> Tables:
-    """A preset's tables over those of its base; with `rows`, of its phases only numbers of equal names are left.
+    """Returns the tables of a preset merged over those of its base.
+
+    With `rows`, the phases are those of the rows, and the preset's phases of the same name provide missing numbers.
 
     Raises:
-        BadConfig: There is no such preset or no such file of rows.
+        BadConfig: The preset or the file of rows does not exist.
     """
     tables = _with_base(preset)
     if rows is None:
@@ -68,19 +72,19 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
         for name, phase in own.get("phases", {}).items()
     }
     if tables.get("prompt", {}).get("style") == "compact":
-        own.pop("prompt", None)  # a learner that cannot read instructions
+        own.pop("prompt", None)  # the learner cannot read instructions
     return merge(tables, own) | {"phases": phases}
 
 
 def build_config(tables: Tables, source: str, only: Collection[str] = ()) -> TrainConfig:
-    """The configuration with complete phases.
+    """Builds the configuration with complete phases.
 
     Args:
-        source: Of the tables, in messages.
-        only: As for `load_preset`.
+        source: The name of the tables' source in messages.
+        only: The names of the phases to keep, with the phases that they need; empty means all.
 
     Raises:
-        BadConfig: An unknown key or phase, or a value that does not fit.
+        BadConfig: A key or phase is unknown, or a value is invalid.
     """
     if isinstance(phases := tables.get("phases"), dict):
         tables = tables | {"phases": {name: _complete(phase, tables) for name, phase in phases.items()}}
@@ -89,9 +93,9 @@ def build_config(tables: Tables, source: str, only: Collection[str] = ()) -> Tra
 
 
 def _complete(phase: Any, tables: Tables) -> Any:
-    """A phase with what it shares; of the tables of numbers, only with the one that its method reads."""
+    """Returns a phase merged over the shared tables, without the table of numbers that its method does not read."""
     if not isinstance(phase, dict):
-        return phase  # msgspec says what is wrong with it
+        return phase  # msgspec reports the wrong type
     unread = {"sft", "grpo"} - {numbers_table(phase.get("method", "none"))}
     return merge(_only(tables, set(SHARED) - unread), phase)
 
@@ -101,7 +105,10 @@ def _only(tables: Tables, names: Collection[str]) -> Tables:
 
 
 def _with_phases(config: TrainConfig, only: Collection[str], source: str) -> TrainConfig:
-    """With these phases and those that they start from, or whose compute they have, compared among themselves alone."""
+    """Returns the configuration with these phases and the phases that they need, compared among each other alone.
+
+    A phase needs the phase that it starts from and the phase in `same_compute_as`.
+    """
     if unknown := [name for name in only if name not in config.phases]:
         raise BadConfig(f"{source} has no phase '{unknown[0]}'. {did_you_mean(unknown[0], config.phases)}")
     needed = set(only)
@@ -117,7 +124,7 @@ def _with_phases(config: TrainConfig, only: Collection[str], source: str) -> Tra
 
 
 def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
-    """A preset's tables over those of its base."""
+    """Returns the tables of a preset merged over those of its base; `derived` are the presets on the way to it."""
     if preset in derived:
         raise BadConfig(f"the presets {' -> '.join([*derived, preset])} are each other's base; give one of them none.")
     own = load_toml(Tables, "preset", preset, PRESETS)
@@ -132,6 +139,6 @@ def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
 
 
 def merge(table: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
-    """`table` with the values of `over` in their places; tables within are merged, lists replaced."""
+    """Returns `table` overridden by the values of `over`; nested tables are merged, lists are replaced."""
     both = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
     return {**table, **over, **{key: merge(table[key], over[key]) for key in both}}

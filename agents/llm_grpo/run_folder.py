@@ -1,13 +1,13 @@
-"""The folder of a run: how it begins, goes on, and is extended.
+"""Begins, resumes and extends the folder of a run.
 
-A run that exists can be extended by the phases of another table, and by agents to evaluate beside them:
+An existing run can be extended by the phases of another table, and by more agents to evaluate:
 
     run.json's configuration ─┐
-    that of the call ─────────┴─► extend_config ─► the same run, with the phases and agents that it lacked at its end
+    the call's configuration ─┴─► extend_config ─► the same run, with the phases and agents that it lacked at its end
 
-A phase follows from its own numbers, the model, the store, the seed, and the phases that it starts from or whose
-compute it has; no other phase affects it. So all but the phases must be equal, and so must phases of the same name.
-Their labels, comparisons and further temperatures belong to the table and may differ, as may the agents beside them.
+A phase depends on its own numbers, the model, the store, the seed, and the phases in its `start` and `same_compute_as`;
+no other phase affects it. So everything but the phases must be equal, and so must phases of the same name. Their
+labels, comparisons and further temperatures belong to the table and may differ, and so may the agents beside them.
 """
 
 import json
@@ -28,7 +28,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from train.metrics_file import METRICS_FILE
 
-# Nothing that is trained or evaluated follows from these. The path of the store may differ, its fingerprint may not.
+# No training or evaluation depends on these keys. The path of the store may differ, but not its fingerprint.
 FREE = ("store", "save_every_s", "watch")
 OF_THE_TABLE = ("label", "against", "temperatures", "several_seeds")
 ROWS_BESIDE = ("agents", "most_probable_action")
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 def read_config(folder: Path) -> TrainConfig:
-    """The configuration of the run in a folder.
+    """Reads the configuration of the run in a folder.
 
     Raises:
-        BadConfig: There is no run, or its configuration cannot be read.
+        BadConfig: The folder holds no run, or its configuration cannot be read.
     """
     try:
         record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def read_config(folder: Path) -> TrainConfig:
 
 
 def has_begun(folder: Path) -> bool:
-    """Returns whether the folder holds a run; one that failed before its first step is none, and may be corrected."""
+    """Returns whether the folder holds a run; a run that failed before its first step does not count."""
     if not (folder / "run.json").exists():
         return False
     metrics = folder / METRICS_FILE
@@ -62,10 +62,10 @@ def has_begun(folder: Path) -> bool:
 
 
 def check_store(folder: Path, store: SessionStore) -> None:
-    """A run goes on with the sessions that it began with, or not at all.
+    """Checks that the run in a folder began with this store.
 
     Raises:
-        CheckpointMismatch: The run in `folder` began with another store.
+        CheckpointMismatch: The run began with another store.
     """
     begun_with = json.loads((folder / "run.json").read_text(encoding="utf-8"))["store"]["fingerprint"]
     if begun_with != store.fingerprint:
@@ -76,10 +76,13 @@ def check_store(folder: Path, store: SessionStore) -> None:
 
 
 def extend_config(begun: TrainConfig, config: TrainConfig, folder: Path) -> TrainConfig:
-    """The configuration of the run in `folder`, with the phases and agents of `config` that it lacks.
+    """Returns the configuration of a run with the phases and agents of `config` that it lacks.
+
+    Args:
+        begun: The configuration of the run in `folder`.
 
     Raises:
-        BadConfig: They differ in more than their phases and agents.
+        BadConfig: The configurations differ in more than their phases and agents.
     """
     shared = begun.phases.keys() & config.phases.keys()
     if differing := sorted(_differences(_decisive(begun, shared), _decisive(config, shared))):
@@ -103,7 +106,7 @@ def extend_config(begun: TrainConfig, config: TrainConfig, folder: Path) -> Trai
 
 
 def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> None:
-    """Writes the extension to run.json, in one step: before, it is the former run, afterwards the longer one."""
+    """Adds an extension to run.json, which is replaced atomically."""
     begun = read_config(folder)
     if config == begun:
         return
@@ -119,16 +122,16 @@ def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> 
 
 
 def _union(first: Iterable[T], second: Iterable[T]) -> tuple[T, ...]:
-    """Both without repetition, in order."""
+    """Returns the values of both in order, without repetition."""
     return tuple(dict.fromkeys([*first, *second]))
 
 
 def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
-    """The keys of a configuration that decide these phases and their evaluation."""
+    """Returns the keys of a configuration that decide these phases and their evaluation."""
     tables: dict[str, Any] = msgspec.to_builtins(config)
     for name in FREE:
         del tables[name]
-    del tables["model"]["gradient_checkpointing"]  # what is kept in memory, and changes no number
+    del tables["model"]["gradient_checkpointing"]  # saves memory and changes no result
     for name in ROWS_BESIDE:
         del tables["evaluation"][name]
     tables["phases"] = {
@@ -139,7 +142,7 @@ def _decisive(config: TrainConfig, phases: Collection[str]) -> dict[str, Any]:
 
 
 def _differences(first: Any, second: Any, path: str = "") -> Iterator[str]:
-    """Key by key: `grpo.steps: 70, now 5`."""
+    """Yields each key with different values, as `grpo.steps: 70, now 5`."""
     if isinstance(first, dict) and isinstance(second, dict):
         for key in first.keys() | second.keys():
             yield from _differences(first.get(key), second.get(key), f"{path}.{key}" if path else key)
@@ -148,10 +151,14 @@ def _differences(first: Any, second: Any, path: str = "") -> Iterator[str]:
 
 
 def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> RationaleCoverage | None:
-    """Writes run.json of a new or extended run; of a new one, returns how many training steps have a rationale.
+    """Writes run.json of a new or extended run.
+
+    Returns:
+        The number of training steps with a rationale; None for an existing run.
 
     Raises:
-        BadConfig: They are too few for its reward.
+        BadConfig: Too few training steps have a rationale for the reward.
+        CheckpointMismatch: The existing run began with another store.
     """
     if has_begun(folder):
         check_store(folder, store)

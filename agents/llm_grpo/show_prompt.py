@@ -1,7 +1,7 @@
 """Prints the messages of a phase's policy at the first scored train step; needs neither model nor network.
 
 shop-r1 train --preset shop_r1_3b --store stores/mine --show-prompt
-shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prompt      the prompt of its RL
+shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prompt      the prompt of its phase of GRPO
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from shop_env.prompts import render_prompt
 
 
 def show_prompt(config: TrainConfig, only: Sequence[str]) -> Iterator[str]:
-    """Yields the messages, uncut, each under its role.
+    """Yields the complete messages, each under its role.
 
     Args:
-        only: The first of these phases is shown; empty: the run's first phase.
+        only: Names of phases, of which the first is shown; empty means the run's first phase.
     """
     store = SessionStore.open(config.store)
     phase = config.phases[next(iter((*only, *config.phases)))]

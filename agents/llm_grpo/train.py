@@ -7,15 +7,15 @@
   shop-r1 train --resume runs/mine
   shop-r1 train --preset smollm2_cpu --dry-run
 
-Without a store it trains on the demo shop, on two CPU cores; --resume goes on after a stop; --dry-run prints steps,
-tokens, the shares of steps whose pages are too long, and memory on this machine or on --machine.gpus of
---machine.gpu-gib, and trains nothing; --show-prompt prints the messages of the first scored step.
+By default it trains on the demo shop, on two CPU cores. --resume continues a stopped run. --dry-run trains nothing: it
+prints steps, tokens, the shares of steps with pages that are too long, and memory, on this machine or on --machine.gpus
+of --machine.gpu-gib. --show-prompt prints the messages of the first scored step.
 
 Phases: sft ─► shop_r1 (GRPO from sft) and sft_longer (SFT from sft, with as much compute) ─► evaluation.
 
-Every key of the configuration is a flag, with the preset's value as its default; a preset is a TOML file of the same
-keys, and only a preset decides how many stages SFT has. OUT holds run.json (configuration, versions, machine),
-metrics.jsonl, tensorboard/, results.json, results.md, and the checkpoints sft/, shop_r1/ and sft_longer/, each of which
+Every key of the configuration is a flag, with the preset's value as its default. A preset is a TOML file of the same
+keys; only a preset sets the number of stages of SFT. OUT holds run.json (configuration, versions, machine),
+metrics.jsonl, tensorboard/, results.json, results.md, and the checkpoints sft/, shop_r1/ and sft_longer/, which
 `make_agent` loads.
 """
 
@@ -35,13 +35,16 @@ from train.machine import get_world_size
 
 
 def train(**options: Any) -> EvaluationLog:
-    """Trains from Python: the options of the command with their names and values, and its last table.
+    """Runs `shop-r1 train` from Python and returns the log of its final table.
 
         log = train(preset="tiny_cpu", store="demo", out="runs/first", grpo={"steps": 20}, reward="my_reward.py:reward")
         log.to_pandas()
 
+    Args:
+        options: The options of the command, by name; tables of the configuration are dicts.
+
     Raises:
-        BadConfig: An option does not exist or does not fit.
+        BadConfig: An option does not exist, or its value is invalid.
     """
     prepared = prepare_from(options)
     check_inputs(prepared[0], prepared[2])
@@ -57,7 +60,7 @@ vars(train)["__signature__"] = keyword_signature(RunOptions, TrainConfig, result
 def _run(words: Sequence[str]) -> int:
     asked_for = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
-        # Help, or what is wrong with the call, before torch is loaded; of several processes one prints it.
+        # Prints help and errors of the call before torch is loaded; with several processes, only one of them prints.
         options, _, config = asked_for()
         if options.show_prompt:
             sys.stdout.writelines(show_prompt(config, options.only))

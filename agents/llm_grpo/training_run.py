@@ -1,10 +1,10 @@
-"""A training run: from a store to a checkpoint for each phase, one after the other.
+"""Trains the phases of a run one after another, and saves a checkpoint of each.
 
     store ─► tokenizer and model ─► sft ─┬─► shop_r1      GRPO against the frozen sft
                                          └─► sft_longer   SFT that goes on with the compute of GRPO
 
-Those are the phases of the preset tiny_cpu; which there are is data (config.PhaseConfig, agents/llm_grpo/presets/rows).
-`phases.json` in the run's folder says which phases are finished; a resumed run goes on with the first that is not.
+These are the phases of the preset tiny_cpu; the configuration lists a run's phases (config.PhaseConfig, presets/rows).
+`phases.json` in the run's folder lists the finished phases; a resumed run continues with the first unfinished one.
 """
 
 from pathlib import Path
@@ -47,10 +47,10 @@ PHASES_FILE = "phases.json"
 
 
 class TrainingRun:
-    """One run in `folder`, of one process or of several that each hold one of these.
+    """A training run in `folder`; each process of the run has an instance.
 
     Attributes:
-        results: The finished phases by name.
+        results: The results of the finished phases, by name.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class TrainingRun:
                 self._run(name)
 
     def close(self) -> None:
-        """Ends vLLM, where a phase has started it; collective operations end with it."""
+        """Stops vLLM if a phase has started it; collective operations are not possible afterwards."""
         if self._vllm is not None:
             self._vllm.close()
 
@@ -130,7 +130,7 @@ class TrainingRun:
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
     def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
-        """The policy that learns: a whole model in each process, or one sharded over all."""
+        """Builds the policy to train: a complete model in each process, or a model sharded over all processes."""
         config, is_sharded = self.config.model, self.config.model.sharded and not self.ranks.is_single
         options: dict[str, Any] = {
             "autocast": autocast_dtype(config.computed_in),
@@ -147,13 +147,13 @@ class TrainingRun:
             reserved=self.config.rollouts.gpu_memory_utilization if self._uses_vllm(phase) else 0.0,
         )
         self.log.info(chosen.line)
-        # One choice for all: passes of a sharded model are collective.
+        # All processes make the same choice, because the passes of a sharded model are collective.
         options |= Passes._make(self.ranks.broadcast(lambda: list(chosen.passes)))._asdict()
         options["attention"] = chosen.attention
         return ShardedPolicy(model, self.ranks, **options) if is_sharded else Policy(model, **options)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:
-        """The trainer of a phase and the number of its steps; none where weights are evaluated as they are."""
+        """Builds the trainer of a phase and returns it with its number of steps; (None, 0) for the method `none`."""
         config = self.config.phases[name]
         numbers = config.numbers
         if numbers is None:
@@ -161,7 +161,7 @@ class TrainingRun:
         seed, ranks = self.config.seed + config.seed, self.ranks
         if ranks.is_main:
             self._data.trunks(config, tokenizer)
-        ranks.barrier()  # from here on the tokens are in a file
+        ranks.barrier()  # now the tokens are in a file, which all processes read
         trunks = self._data.trunks(config, tokenizer)
         if isinstance(numbers, SftConfig):
             sft = SftTrainer(policy, trunks, self._sft_config(config, numbers), seed=seed, ranks=ranks)
@@ -200,16 +200,19 @@ class TrainingRun:
         return msgspec.structs.replace(config, stages=(SftStage(steps=steps),), optimizer=optimizer)
 
     def _steps_of_same_compute(self, name: str, started_from: str) -> int:
-        """The number of SFT steps with the FLOPs of a phase, by the whole-session SFT steps of this run."""
+        """Computes the number of SFT steps with the FLOPs of phase `name`, from the FLOPs of steps of `started_from`.
+
+        The steps are those of its last stage, which are on whole sessions.
+        """
         start = self.config.phases[started_from].sft
-        last_stage = (start.stages[-1].steps if start else None) or 0  # on whole sessions; in epochs: all of it
+        last_stage = (start.stages[-1].steps if start else None) or 0  # 0, a stage in epochs, takes all rows
         sft, phase = self.log.rows(started_from)[-last_stage:], self.log.rows(name)
         flops, seconds = (sum(float(row[key]) for row in phase) for key in ("flops", "seconds"))
         self.log.info(f"{name}: {flops:.3g} FLOPs in {seconds:.0f} s of training, sampling and reference included")
         return max(1, round(flops * len(sft) / sum(float(row["flops"]) for row in sft)))
 
     def _start(self, start: str) -> tuple[Any, Any, CheckpointInfo]:
-        """The model that a phase starts from, its tokenizer, and how it was prompted so far."""
+        """Loads or builds the model that a phase starts from, its tokenizer, and the info of its checkpoint."""
         config, store = self.config, self.store
         if start != "model":
             return load_checkpoint(self.folder / start, self._device)
@@ -235,14 +238,14 @@ class TrainingRun:
         return *load_model(config.model.path, max_tokens=config.model.max_tokens, device=self._device), info
 
     def _uses_vllm(self, phase: PhaseConfig) -> bool:
-        """Returns whether a phase's replies are vLLM's."""
+        """Returns whether vLLM samples the replies of a phase."""
         if self.config.rollouts.engine != "vllm" or not isinstance(phase.numbers, GrpoConfig):
             return False
         objective = load_objective(phase.method, phase.get_reward(self.config.reward_config).kind)
         return bool(objective.samples)
 
     def _start_vllm(self, model: Any) -> VllmEngine:
-        """vLLM for phases that train `model` or an adapter of it; its weights come batch by batch.
+        """Starts vLLM for phases that train `model` or an adapter of it; each batch copies the policy's weights to it.
 
         Raises:
             MissingExtra: vLLM is not installed.
@@ -254,7 +257,7 @@ class TrainingRun:
             "seed": self.config.seed + self.ranks.rank,
         }
         if config.lora is None:
-            # vLLM reads the shape alone: weights are copied over before the first batch.
+            # vLLM reads the shape alone, because weights are copied before the first batch.
             shape = self.folder / "shape"
             if self.ranks.is_main:
                 content = model.config.to_dict() | {"architectures": [type(model).__name__]}

@@ -5,9 +5,9 @@
 shop-r1 rank --agents "local?path=models/mine&temperature=0" --out runs/zero_shot
 shop-r1 rank --agents "local?path=org/name&adapter=adapters/mine" --out runs/zero_shot
 
-It reads the prompt that training teaches (shop_env/prompts.py), or the own prompt of a checkpoint of ours, and its
-prompts share their pages as a checkpoint's do.
-A model that vLLM serves is the agent `prompting`.
+The model reads the prompt that training uses (shop_env/prompts.py); a checkpoint of a training run reads its own
+prompt. Prompts of a session share the computation of their pages. For a model behind a server use the agent
+`prompting`.
 """
 
 from pathlib import Path
@@ -45,20 +45,24 @@ def local(
     """A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
 
     Args:
-        path: The model, as train/models.py reads it; None: the base that the adapter names.
-        store: What it will be evaluated on: its log's word for typing is the prompt's.
+        path: The model, as train/models.py reads it; None means the base model that the adapter names.
+        store: The store that the agent will be evaluated on; the prompt uses its log's word for typing.
         adapter: The folder of a LoRA adapter (peft's adapter_config.json).
-        temperature: 0 is greedy.
-        max_tokens: Prompt and reply together; the earliest pages of a longer prompt are left out.
-        precision: `bfloat16` computes in bfloat16 autocast.
-        style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None: that which a checkpoint of ours
-            (the adapter, or the model) was trained with, or the usual one.
-        own_tokenizer: The tokenizer was trained with the model (train/tiny.py).
-        decode, rationales: How a reply is chosen, and of how many draws (agents.local.policy_agent).
+        temperature: The sampling temperature; 0 is greedy.
+        max_new_tokens: The maximum number of tokens of a reply.
+        max_tokens: The maximum number of tokens of prompt and reply together. The earliest pages of a longer prompt are
+            left out.
+        precision: The precision of computation, such as `float32` or `bfloat16_autocast`.
+        device: The device of the model; None means a GPU if the machine has one.
+        style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None means the format that the
+            adapter or the model was trained with, if it is a checkpoint of a training run, or else the default.
+        own_tokenizer: Whether the tokenizer was trained with the model (train/tiny.py).
+        decode, rationales: The way to choose a reply, and the number of draws for it (agents.local.policy_agent).
 
     Raises:
+        BadConfig: The options do not fit together, or no model is named.
         CheckpointMismatch: The model or the adapter cannot be loaded.
-        MissingExtra: What reads GGUF files or adapters is missing.
+        MissingExtra: The package that reads GGUF files or adapters is not installed.
     """
     if max_new_tokens < 1 or max_tokens <= max_new_tokens:
         raise BadConfig(
@@ -86,7 +90,7 @@ def local(
     )
     if adapter is not None:
         model = _with_adapter(model, Path(adapter), model_path)
-    model.requires_grad_(False)  # and so what is computed in bfloat16 is held in it
+    model.requires_grad_(False)  # so that weights are held in the precision of computation
     return PolicyAgent(policy=(model, tokenizer, info), temperature=temperature, decode=decode, rationales=rationales)
 
 
@@ -101,7 +105,7 @@ def _base(path: str | None, adapter: str | None) -> str:
 
 
 def _read_trained(adapter: str | None, model_path: str) -> CheckpointInfo | None:
-    """Returns the way a checkpoint of ours was trained: the adapter's, if it is one, before the model's."""
+    """Returns the info of the adapter, or else of the model, if that is a checkpoint of a training run."""
     for folder in (adapter, model_path):
         if folder is not None and (Path(folder) / CHECKPOINT_FILE).exists():
             return read_info(Path(folder))[0]

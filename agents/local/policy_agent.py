@@ -4,27 +4,27 @@ make_agent("runs/demo/shop_r1")                      at the temperature it was t
 make_agent("runs/demo/shop_r1?temperature=0")        greedy
 make_agent("runs/demo/shop_r1?decode=most_probable_action&rationales=8")
 
-Greedy decoding takes the likeliest token each time, and so may choose "click", which sums over a page's elements, where
-terminating is the likeliest single action. `decode` chooses among whole actions:
+Greedy decoding takes the likeliest token at each position. It may choose "click", which sums over a page's elements,
+although terminating is the likeliest single action. `decode` selects the way to choose a reply:
 
-    tokens                  replies are sampled token by token
-    most_probable_action    the action with the greatest probability, of equal ones the first
+    tokens                  samples replies token by token
+    most_probable_action    takes the action with the greatest probability; of equal ones the first
 
-Its probability of each action of a page is for the likelihood metrics (shop_env.metrics.likelihood). A policy
-writes a rationale before its action, so the probability of an action is the expectation, over rationales r
-that the policy itself writes at temperature 1, of the action's share among the page's candidates. Of K draws:
+The likelihood metrics (shop_env.metrics.likelihood) need the policy's probability of each action of a page. A policy
+writes a rationale before its action. So the probability of an action is the expectation, over rationales r that the
+policy writes at temperature 1, of the action's share among the page's candidates. With K draws:
 
     p(a | page) = (Σ_r π(r, a | page) / Σ_b π(r, b | page) + (1 + M) / candidates) / (K + 1)
 
-The last term counts one more draw that favours nothing (additive smoothing): without it an action that none of a few
+The last term counts one more draw that favours no action (additive smoothing). Without it, an action that none of a few
 rationales leads to would look impossible, and NLL would depend more on K than on the policy. A malformed draw favours
-nothing either: the M of them are divided evenly among all candidates, so that the probabilities sum to 1. Decoding
-leaves out both, and takes the action after an empty rationale where no draw is readable. The candidates are those of
-shop_env.candidates and the actions of the draws themselves; a typed text that no draw proposes has no probability.
+no action either: the M of them are divided evenly among all candidates, so that the probabilities sum to 1. Decoding
+leaves out both, and takes the action after an empty rationale if no draw is readable. The candidates are those of
+shop_env.candidates and the actions of the draws; a typed text that no draw proposes has no probability.
 
-With `rationales=0` the probability is the action's share after an empty rationale, for policies that write none:
-nothing is sampled, and the greedy reply proposes what is typed. Where a page takes no text, decoding finds by itself
-whether the policy writes an empty rationale there, and then draws none: it counts as K draws of the empty one.
+`rationales=0` is for policies that write no rationale: the probability is the action's share after an empty rationale.
+Nothing is sampled, and the greedy reply proposes the text to type. On a page that takes no text, decoding checks
+whether the policy writes an empty rationale. If it does, nothing is drawn, and K draws of the empty rationale count.
 """
 
 import logging
@@ -54,19 +54,19 @@ Decode = Literal["tokens", "most_probable_action"]
 
 
 class PolicyAgent(SeededAgent):
-    """Samples replies from a checkpoint; prompts that begin one another share one reading of their pages.
+    """An agent that samples replies from a checkpoint; prompts of a session share the computation of their pages.
 
     Args:
-        path: The checkpoint's folder; None with `policy`.
-        temperature: 0 is greedy; None: the checkpoint's own.
-        max_new_tokens: None: the checkpoint's own.
-        device: The device of the model; None: a GPU where there is one.
+        path: The checkpoint's folder; None if `policy` is given.
+        temperature: The sampling temperature; 0 is greedy, None means the checkpoint's.
+        max_new_tokens: The maximum number of tokens of a reply; None means the checkpoint's.
+        device: The device of the model; None means a GPU if the machine has one.
         policy: A model, its tokenizer and its info that are already in memory.
-        decode: The choice of a reply (above).
-        rationales: The number of draws that probabilities of actions are means of, in `decode` too; 0: none.
+        decode: The way to choose a reply (see the module).
+        rationales: The number of draws K that the probabilities of actions are averaged over; 0 draws nothing.
     """
 
-    reads_whole_sessions = True  # prompts of one session share what was read of their pages
+    reads_whole_sessions = True  # prompts of one session share the computation of their pages
 
     def __init__(
         self,
@@ -89,23 +89,27 @@ class PolicyAgent(SeededAgent):
         )
         _check_decoding(decode, temperature, rationales)
         self._decode, self._rationales = decode, rationales
-        self._cuts: dict[int, PromptCut] = {}  # of the observations of the last call, by their identity
+        self._cuts: dict[int, PromptCut] = {}  # of the last call, by the observation's id
         self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
 
     def act(self, observation: Observation) -> str:
-        """Returns the reply to one observation."""
+        """Returns the reply to an observation.
+
+        Raises:
+            PromptTooLong: The page alone does not fit.
+        """
         (reply,) = self.act_batch([observation], seeds=[self._seed])
         if isinstance(reply, Exception):
             raise reply
         return reply
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """Returns a reply to each observation, or PromptTooLong."""
+        """Returns a reply to each observation, or PromptTooLong in its place."""
         self._cuts = {}
         return self._each(self._replies, observations, seeds)
 
     def prompt_cuts(self, observations: Sequence[Observation]) -> list[PromptCut | None]:
-        """Returns what the last replies to these observations did not read."""
+        """Returns the parts of pages that were left out of the prompts of the last replies to these observations."""
         return [self._cuts.get(id(observation)) for observation in observations]
 
     def probabilities(
@@ -127,7 +131,7 @@ class PolicyAgent(SeededAgent):
     def _probabilities(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds
     ) -> list[dict[Action, float]]:
-        *weighed, pages = self._weighed  # an evaluation wants them right after the replies, which follow from the same
+        *weighed, pages = self._weighed  # an evaluation calls this after the replies, which use the same draws
         if [observations, seeds] != weighed:
             pages = self._weigh(prompts, observations, list(map(np.random.default_rng, seeds)))
         return [page.probabilities(self._rationales) for page in pages]
@@ -155,12 +159,12 @@ class PolicyAgent(SeededAgent):
         return [pages[index] for index in range(len(prompts))]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """Computes the results for the observations that fit; PromptTooLong stands in place of the others.
+        """Computes results for the observations that fit; PromptTooLong stands in place of the others.
 
-        Where the device has too little memory for all of them, half of them at a time: a step's seed is its own.
+        If the device runs out of memory, each half is computed separately, which does not change the results.
 
         Raises:
-            DeviceFailed: It has too little for one, or failed otherwise.
+            DeviceFailed: The device has too little memory for one observation, or failed otherwise.
         """
         try:
             return self._all(answer, observations, seeds)
@@ -169,7 +173,7 @@ class PolicyAgent(SeededAgent):
             if not (is_out_of_memory or _is_of_device(error)):
                 raise
             reason = first_line(error)
-        if is_out_of_memory and (half := len(observations) // 2):  # outside of `except`, whose error holds tensors
+        if is_out_of_memory and (half := len(observations) // 2):  # outside of `except`: the error holds tensors
             torch.cuda.empty_cache()
             logger.warning("out of memory with %d steps at once; half as many are read now", len(observations))
             parts = (slice(half), slice(half, None))
@@ -180,7 +184,7 @@ class PolicyAgent(SeededAgent):
         )
 
     def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """Does the same for all at once."""
+        """Computes the results of `_each` for all observations at once."""
         results: list[Any] = [self._prompt(observation) for observation in observations]
         fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, PromptTooLong)]
         answers = answer(
@@ -193,9 +197,9 @@ class PolicyAgent(SeededAgent):
         return results
 
     def _prompt(self, observation: Observation) -> list[int] | PromptTooLong:
-        """Returns the tokens of the prompt that fits, as training would show it.
+        """Returns the tokens of the prompt as in training, cut to the length that fits.
 
-        A policy that was trained without personas or goals is shown none.
+        The prompt has no persona or goal if the policy was trained without them.
         """
         trained_with, seen = self.info.context, observation
         if trained_with.persona == "none":
@@ -214,7 +218,7 @@ class PolicyAgent(SeededAgent):
 
 
 def _is_of_device(error: RuntimeError) -> bool:
-    """Returns true if CUDA, or the CPU's allocator, failed."""
+    """Returns whether the error comes from CUDA or from the CPU's allocator."""
     return type(error).__name__ == "AcceleratorError" or any(
         word in str(error)
         for word in ("CUDA error", "CUDA out of memory", "CUBLAS_", "CUDNN_", "can't allocate memory")
@@ -222,12 +226,12 @@ def _is_of_device(error: RuntimeError) -> bool:
 
 
 def usual_device() -> str:
-    """Returns the name of a GPU where there is one, else of the CPU."""
+    """Returns "cuda" if a GPU is available, or else "cpu"."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _check_decoding(decode: str, temperature: float | None, rationales: int) -> None:
-    """Raises BadConfig where the options do not go together."""
+    """Raises BadConfig if an option is invalid or the options do not fit together."""
     check_choice("decode", decode, Decode)
     if type(rationales) is not int or rationales < 0:
         raise BadConfig(f"rationales is {rationales!r}; it must be a whole number, 0 for an empty rationale.")

@@ -1,10 +1,10 @@
-"""The probabilities that a policy gives a page's candidate actions: the part of policy_agent.py for whole actions.
+"""Computes a policy's probabilities of a page's candidate actions.
 
-    prompts ─► draws of the policy ─► rationales, and what they propose ─► candidates
+    prompts ─► draws of the policy ─► rationales and their actions ─► candidates
             ─► one packed pass for each page: every candidate after every rationale ─► WeighedActions
-            ─► probabilities (smoothed, for the likelihood metrics), or a reply with the action that is chosen
+            ─► probabilities (smoothed, for the likelihood metrics), or a reply with the most probable action
 
-The formulas stand at the head of policy_agent.py.
+policy_agent.py uses this, and its docstring explains the formulas.
 """
 
 from collections import Counter
@@ -30,18 +30,18 @@ from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens, stop_token
 
 PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
-PASS_TOKENS = 4096  # in one pass, or one page
-MAX_CANDIDATES = 64  # of a page, beside what a policy proposes
-NO_RATIONALE = 0.95  # a policy writes none where its replies without one are so probable together
+PASS_TOKENS = 4096  # the most tokens of a pass, unless a single page has more
+MAX_CANDIDATES = 64  # of a page, without the actions that a policy proposes
+NO_RATIONALE = 0.95  # the least probability of all replies without a rationale from which on none is drawn
 
 
 @dataclass(frozen=True)
 class WeighedActions:
-    """A page's candidate actions, and their shares after each rationale that the policy drew.
+    """A page's candidate actions, and their shares after each drawn rationale.
 
     Attributes:
-        counts: The number of draws of each rationale; only the empty one, and it 0 times, where no draw is readable.
-        shares: (rationales, candidates): each candidate's share behind each rationale; rows sum to 1.
+        counts: The number of draws of each rationale; {"": 0} if no draw is readable.
+        shares: Each candidate's share after each rationale, (rationales, candidates); rows sum to 1.
     """
 
     candidates: list[Action]
@@ -49,13 +49,17 @@ class WeighedActions:
     shares: Tensor
 
     def probabilities(self, draws: int) -> dict[Action, float]:
-        """Computes the probability of each candidate, with the smoothing of the module's head."""
+        """Computes the smoothed probability of each candidate (policy_agent.py).
+
+        Args:
+            draws: The number of draws K, malformed ones included.
+        """
         for_none = 1 + draws - sum(self.counts.values())
         votes = self._votes(list(self.counts.values())) + for_none / len(self.candidates)
         return dict(zip(self.candidates, (votes / (draws + 1)).tolist(), strict=True))
 
     def reply(self) -> str:
-        """Returns the most probable action, not smoothed, behind the rationale after which its share is the highest."""
+        """Returns the most probable action, without smoothing, after the rationale that gives it the largest share."""
         counts = list(self.counts.values()) if any(self.counts.values()) else [1]
         action = int(self._votes(counts).numpy().argmax())  # of equal ones the first
         rationale = list(self.counts)[int(self.shares[:, action].numpy().argmax())]
@@ -74,17 +78,19 @@ def weigh_without_draws(
     *,
     submitted: bool,
 ) -> dict[int, WeighedActions]:
-    """Weighs the pages to which draws would add nothing, by index: all that can be done there is among the candidates.
+    """Computes the shares on the pages that need no draws, by the page's index in `observations`.
+
+    A page needs none if its candidates are all possible actions, and the policy writes an empty rationale.
 
     Args:
-        rationales: The number of draws that there would be, all of an empty rationale.
-        submitted: False where the policy's word for typing is `input`.
+        rationales: The number of draws that the empty rationale counts as; 0 does not check that the policy writes it.
+        submitted: False if the policy's word for typing is `input`.
     """
     listed, least = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
         candidates = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
-        # A policy that reads rationales writes them: a pass to find that out would be for nothing.
+        # A policy that reads rationales writes them, so a pass to check that is not worth its time.
         writes = least > 0 and any(past["rationale"] for past in observation["history"])
         if len(candidates) < MAX_CANDIDATES and not accepts_text and not writes:
             listed[index] = candidates
@@ -111,9 +117,10 @@ def weigh_actions(
 
     Args:
         prompts: The tokens of each observation's prompt.
-        uniforms: The random numbers that draw the rationales (train.rollouts.sampling.draw_uniforms), as many for each
-            page as its second dimension says (more cost time and lower the variance; 0: an empty rationale), of at most
-            as many tokens as the third.
+        uniforms: The random numbers that draw the rationales, (pages, draws, max_new_tokens), as from
+            train.rollouts.sampling.draw_uniforms. More draws take more time and lower the variance; 0 draws mean an
+            empty rationale.
+        submitted: False if the policy's word for typing is `input`.
     """
     _, rationales, max_new_tokens = uniforms.shape
     sampling = SamplingConfig(
@@ -144,10 +151,11 @@ def weigh_actions(
 def compute_shares(
     policy: Policy, tokenizer: Any, pages: Iterable[PageToWeigh]
 ) -> Iterator[tuple[Tensor, list[float]]]:
-    """Computes for each page each candidate's share behind each rationale, and the probability of replies with each.
+    """Yields for each page the candidates' shares after each rationale, and the total probability of each rationale.
 
-    Shares are (rationales, candidates), and rows sum to 1. What replies begin with is passed once for all of them, and
-    so are the pages of a session where its steps come in order.
+    Shares are (rationales, candidates), and rows sum to 1. The probability of a rationale sums over its replies with
+    the candidates. Common beginnings of replies are computed once, and so are the pages of a session if its steps come
+    in order.
     """
     runs = _runs(_Trie(tokenizer, page) for page in pages)
     for batch in split_batches(runs, lambda _, run: (_count_tokens(run),), PASS_TOKENS):
@@ -175,7 +183,7 @@ def compute_shares(
 
 
 def _runs(tries: Iterable["_Trie"]) -> Iterator[list["_Trie"]]:
-    """Groups tries in their order, together where each one's prompt begins with the one before."""
+    """Groups successive tries in which each prompt begins with the prompt before."""
     run: list[_Trie] = []
     for trie in tries:
         if run and trie.prompt[: len(run[-1].prompt)] != run[-1].prompt:
@@ -191,12 +199,12 @@ def _count_tokens(run: Sequence["_Trie"]) -> int:
 
 
 class _Trie:
-    """All replies to a page as a tree of tokens, in which what several begin with stands once.
+    """All replies to a page as a tree of tokens, which holds common beginnings once.
 
     Attributes:
         branches: The token of each of the n nodes, as a reply of one token; a node comes after its parent.
-        parents: (n,), -1 behind the prompt.
-        paths: (n, n), True for the nodes from the root to a node.
+        parents: The parent of each node, (n,); -1 for the nodes after the prompt.
+        paths: For each node, True at the nodes from the root to it, (n, n).
         ends: The last node of each reply, rationale by rationale.
     """
 
@@ -221,10 +229,11 @@ class _Trie:
 
 
 def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_new_tokens: int) -> Tensor:
-    """Draws as `draw_uniforms`, but at each token one of a page's draws falls into each of as many parts of [0, 1).
+    """Draws uniform numbers as `draw_uniforms` does, stratified over the draws of a page, (pages, draws, tokens).
 
-    Each draw by itself is as it would be, and what is rare comes as often in all of them as it should (Latin hypercube
-    sampling, McKay, Beckman and Conover 1979).
+    At each token, [0, 1) is divided into as many parts as the page has draws, and one draw falls into each part (Latin
+    hypercube sampling, McKay, Beckman and Conover 1979). Each draw keeps its distribution, and rare replies occur about
+    as often as expected.
     """
     uniforms = draw_uniforms(sources, draws, max_new_tokens)
     for of_page, source in zip(uniforms, sources, strict=True):

@@ -2,11 +2,11 @@
 
     shop-r1 rank --agents demo_shop_r1,demo_sft,page_counts --store demo --sessions 100
 
-They are `sft` and `shop_r1` of a run of `make train` (preset tiny_cpu, seed 0), in bfloat16. To make them anew:
+They are `sft` and `shop_r1` of a run of `make train` (preset tiny_cpu, seed 0), in bfloat16. To update them:
 
     python -m agents.policies runs/demo
 
-demo.py   the two as agents
+demo.py   the two policies as agents
 """
 
 from pathlib import Path

@@ -22,7 +22,7 @@ class Policies(Record):
     """Copies the policies of a run into the package.
 
     Attributes:
-        run: The --out of a finished training.
+        run: The --out folder of a finished training run.
     """
 
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]

@@ -1,4 +1,4 @@
-"""The two packaged policies as agents; their options are those of a checkpoint (agents/local/policy_agent.py)."""
+"""The two packaged policies as agents, with the options of a checkpoint (agents/local/policy_agent.py)."""
 
 from agents.local.policy_agent import PolicyAgent
 

@@ -3,8 +3,8 @@
     observation ─► messages.py ─► agent.py ─► chat.py (the openai client) ─► reply text
                    formats.py
 
-    options.py   the agent's options, and which of them decide a reply
+    options.py   the agent's options, and the options that decide a reply
 
-The key comes from the environment and goes into the request's header alone. docs/prompting.md explains how to
-rank a model in five minutes.
+The key comes from the environment and is only written into the request's header. docs/prompting.md explains how to rank
+a model in five minutes.
 """

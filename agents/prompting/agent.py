@@ -1,10 +1,10 @@
-"""The agent `prompting`: a language model behind a server, as it is, with no training.
+"""The agent `prompting`: a language model behind a server, without training.
 
     shop-r1 rank --out runs/zero --extraction lenient \\
         --agents "zero-shot=prompting?base_url=http://localhost:8000/v1&model=NAME"
 
-The evaluation decides which parts of a session, and whose persona, are in the prompt (--context.scope,
---context.persona), and keeps the replies: a stopped run asks again only for those that it lacks.
+The evaluation decides which parts of a session and which persona are in the prompt (--context.scope,
+--context.persona). It stores the replies, so a stopped run only requests the missing ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ from shop_env.observation import Observation
 class PromptingAgent(SeededAgent):
     """Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.
 
-    Where the server rejects a request as too long, it is sent again without the earliest page that it still has, and so
-    on (Customer-R1, section 4.1; as models trained here get too long a session).
+    If the server rejects a request as too long, the request is sent again without its earliest page, until it fits
+    (Customer-R1, section 4.1). Models that are trained here get long sessions in the same way.
 
     Args:
-        store: Its train split provides the examples of few-shot.
-        arguments: Options (options.PromptingOptions).
+        store: The store with the train split that few-shot examples are drawn from.
+        arguments: The options (options.PromptingOptions).
 
     Attributes:
-        concurrency: The most calls that an evaluation may make at once.
+        concurrency: The maximum number of calls that an evaluation may make at the same time.
     """
 
     def __init__(self, store: TrainView | str | None = None, **arguments: Any) -> None:
@@ -48,7 +48,7 @@ class PromptingAgent(SeededAgent):
 
     @staticmethod
     def deciding_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the arguments in a spec that decide replies, with the content of files: the identity of a row."""
+        """Returns the arguments that decide replies, with digests of files, which identify a row of a leaderboard."""
         options = dict(arguments)
         store = options.pop("store", None)
         return deciding_options(parse_options(options)) | ({"store": store} if store else {})
@@ -58,21 +58,21 @@ class PromptingAgent(SeededAgent):
         return self._reply(observation, self._seed)
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """Returns a reply to each, or NoAnswer in its place. Threads may call it at once."""
+        """Returns a reply to each observation, or the exception in its place; threads may call it at the same time."""
         replies: list[str | Exception] = []
         for observation, seed in zip(observations, seeds, strict=True):
             try:
                 replies.append(self._reply(observation, seed))
-            except Exception as error:  # the replies to the others are paid for
+            except Exception as error:  # so that paid replies to the others are not lost
                 replies.append(error)
         return replies
 
     def stop(self) -> None:
-        """Sends nothing further; requests in flight fail."""
+        """Stops sending requests; requests in flight fail."""
         self._chat.close()
 
     def remarks(self) -> list[str]:
-        """Tells users about its replies: how many were cut, how many tokens they took."""
+        """Returns sentences about the replies so far: how many were cut, how many tokens they took."""
         shortened = self._chat.counts["shortened"]
         remarks = [f"without the earliest pages, since all were too long: {shortened:,} replies"] if shortened else []
         return [*remarks, *self._chat.remarks()]
@@ -82,7 +82,7 @@ class PromptingAgent(SeededAgent):
         self._chat.close()
 
     def _reply(self, observation: Observation, seed: int | None) -> str:
-        """Returns the reply to the observation, with as much of its past as the server takes."""
+        """Returns the reply to the observation with as many of its past pages as the server accepts."""
         shortened = observation
         while True:
             try:

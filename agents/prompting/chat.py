@@ -1,9 +1,9 @@
-"""A model behind an OpenAI-compatible server: messages go out, a Completion comes back or NoAnswer is raised.
+"""Sends messages to a model behind an OpenAI-compatible server, and returns a Completion or raises NoAnswer.
 
-The openai client tries again where that may help (no connection, HTTP 408, 409, 429, 5xx), waits as the server asks,
-limits the time of each try and pools the connections. What the *model* did is no failure: a refusal, a reply that was
-cut at its length, one that is no JSON are its replies. When nothing answers any more, or the limit on tokens is
-reached, each further request fails at once. The key, should the server repeat it, is removed from all its texts.
+The openai client retries if that may help (no connection, HTTP 408, 409, 429, 5xx), waits as the server requests,
+limits the time of each try and pools the connections. The model's behaviour is no failure: refusals, replies that were
+cut at their length and replies that are no JSON are replies. If the server stops answering, or the limit on tokens is
+reached, each further request fails at once. If the server repeats the key, the key is removed from its texts.
 """
 
 import threading
@@ -17,11 +17,11 @@ from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import AgentFailed
 from shop_env.prompts import Message
 
-_NO_KEY = "no-key"  # the client needs one; servers without keys ignore it
+_NO_KEY = "no-key"  # the client needs a key; servers without keys ignore it
 _MAX_CHARACTERS = 300  # of a server's message
 _MIN_FAILURES_IN_A_ROW = 8
 _TOO_LONG = ("context_length", "context length", "context size", "maximum context", "too long", "too many tokens")
-# What the client raises, or its answer, on a body that is not what the API promises.
+# Errors of the client, or of reading its answer, if the body does not follow the API.
 _MALFORMED = (AttributeError, IndexError, TypeError, ValueError, RecursionError)
 _UNREACHABLE = (
     openai.APIConnectionError,  # a time-out is one
@@ -33,13 +33,14 @@ _UNREACHABLE = (
 
 
 class Completion(NamedTuple):
-    """A reply of a model, with what the server says about it.
+    """A reply of a model, with the server's data about it.
 
     Attributes:
-        text: Its reply.
-        finish_reason: The reason why it ended, in the API's words: stop, length, …
-        is_refusal: The server marked the text as a refusal.
-        tokens: Read and written; None where the server does not report them (a quarter of its characters counts then).
+        text: The text of the reply.
+        finish_reason: The reason why the reply ended, in the API's words: stop, length, …
+        is_refusal: Whether the server marked the text as a refusal.
+        tokens: The number of tokens read and written; None if the server does not report it (a quarter of the number of
+            characters is counted instead).
     """
 
     text: str
@@ -49,19 +50,19 @@ class Completion(NamedTuple):
 
 
 class NoAnswer(AgentFailed):
-    """There is no answer: the name of the openai client's exception, then what the server says."""
+    """A request without an answer; the text is the name of the openai client's exception and the server's message."""
 
 
 class RequestTooLong(NoAnswer):
-    """The request does not fit the model's context."""
+    """A request that does not fit the model's context."""
 
 
 class Chat:
     """A model that answers requests; threads may share it.
 
     Attributes:
-        counts: Of its answers: `answers`, `cut`, `refused`, `tokens` (read and written), `estimated` (those without
-            tokens), and what callers count.
+        counts: The numbers of `answers`, of `cut` and `refused` ones, of `tokens` (read and written) and of `estimated`
+            answers (the server did not report tokens), and counts of callers.
     """
 
     def __init__(self, options: ChatOptions) -> None:
@@ -75,7 +76,7 @@ class Chat:
             api_key=options.key or _NO_KEY,
             max_retries=options.max_retries,
             timeout=options.timeout_s,
-            # No redirects: pages go where the user wants them, and nowhere else.
+            # No redirects, so that pages are only sent to the address that the user gave.
             http_client=openai.DefaultHttpxClient(timeout=options.timeout_s, follow_redirects=False),
         )
 
@@ -87,24 +88,24 @@ class Chat:
         """Sends a request and returns the answer.
 
         Args:
-            seed: Seeds the model's draws, where it draws.
-            fields: `response_format`, where there is one; the options add the rest.
+            seed: The seed of the model's sampling.
+            fields: Fields of the request such as `response_format`; the options add the others.
 
         Raises:
-            RequestTooLong: The server says so.
-            NoAnswer: There is none for another reason.
+            RequestTooLong: The server rejects the request as too long.
+            NoAnswer: The request has no answer for another reason.
         """
         self._check_limits()
         options = self.options
         try:
             response = self._client.chat.completions.create(
                 model=options.model,
-                messages=[],  # in the body as they are: the client takes long to look through messages
+                messages=[],  # they are in extra_body, because the client takes long to transform messages
                 extra_body={"messages": messages, **fields, **options.request_fields(seed)},
             )
             completion = _parse_completion(response)
         except (openai.OpenAIError, *_MALFORMED) as error:
-            raise self._failure(error) from None  # the client's exception holds the request, header and all
+            raise self._failure(error) from None  # the client's exception holds the request and its header with the key
         self._failures_in_a_row = 0
         self.count(
             answers=1,
@@ -118,12 +119,12 @@ class Chat:
         return completion._replace(text=self._clean(completion.text))
 
     def count(self, **amounts: int) -> None:
-        """Adds to the counts."""
+        """Adds the amounts to the counts."""
         with self._lock:
             self.counts.update(amounts)
 
     def remarks(self) -> list[str]:
-        """Tells users about all answers so far."""
+        """Returns sentences about all answers so far."""
         counts = self.counts
         remarks = [f"{counts['answers']:,} answers from the server, {counts['tokens']:,} tokens read and written"]
         if counts["estimated"]:
@@ -156,13 +157,13 @@ class Chat:
         return NoAnswer(f"{type(error).__name__}: {detail}")
 
     def _clean(self, text: str) -> str:
-        """Removes the key, and replaces half a surrogate pair, which no file can hold, with its escape."""
+        """Removes the key, and escapes unpaired surrogates, which no file can hold."""
         text = text.encode("utf-8", "backslashreplace").decode()
         return text.replace(self._key, "[key]") if self._key else text
 
 
 def _parse_completion(response: Any) -> Completion:
-    """Reads what the client made of the server's answer, which it does not check."""
+    """Parses the client's response, which the client does not validate."""
     choice = response.choices[0]
     content, refusal = choice.message.content, choice.message.refusal
     text = content or refusal or ""

@@ -1,7 +1,7 @@
 """JSON schemas for guided decoding, as `response_format` of a request.
 
-They hold the shape alone and no names of the page's elements: a model that can only write existing names has another
-task.
+They hold the shape alone and no names of the page's elements, because a model that can only write existing names has an
+easier task.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,11 @@ _TEXT = {"type": "string"}
 
 
 def reply_format(typing: Typing | None) -> dict[str, Any]:
-    """Returns the format of a rationale and an action, as shop_env.replies parses them with these words for typing."""
+    """Returns the format of a reply with a rationale and an action, as shop_env.replies parses it.
+
+    Args:
+        typing: The words for typing that the format allows; None allows `type_and_submit` alone.
+    """
     words = {"both": ["type_and_submit", INPUT], INPUT: [INPUT]}.get(str(typing), ["type_and_submit"])
     actions = [
         _object(
@@ -28,7 +32,7 @@ def reply_format(typing: Typing | None) -> dict[str, Any]:
 
 
 def texts_format(names: Iterable[str]) -> dict[str, Any]:
-    """Returns the format of texts under these names."""
+    """Returns the format of an object with a text for each of the names."""
     return _format("rationale", **dict.fromkeys(names, _TEXT))
 
 

@@ -1,19 +1,19 @@
-"""The messages of a request, with examples from the train split (few-shot).
+"""Builds the messages of a request, with examples from the train split (few-shot).
 
-The messages are for a model that was not trained on them: those of shop_env.prompts, except for the format of past
-steps (options.History): a model copies what its own replies in the conversation look like, an empty rationale too. So a
-step without a rationale is described in words, in the message with the next page, and only replies with one appear as
-the model's own.
+The messages are those of shop_env.prompts, except for the format of past steps (options.History), because the model was
+not trained on them. Such a model imitates its past replies in the conversation, also their empty rationales. So a step
+without a rationale is described in words, in the message with the next page, and only replies with a rationale appear
+as the model's replies.
 
     system (instructions, persona, goal, examples) · page_1 · reply_1 · page_2, "the person did …", page_3 · …
 
-Messages alternate, as chat templates require, and each step's begin like those of the step before, so that a server can
-share its prefix.
+User and assistant messages alternate, as chat templates require. The messages of a step begin with those of the step
+before, so that a server can cache the prefix.
 
     TrainView ─► drawn sessions ─► each page as a window around its action ─► the reply, or the action in words
 
-Of examples, sessions whose every step has a rationale are drawn first, since they hold complete replies. No persona of
-theirs is included: the persona arm of the context is about the shopper who is predicted.
+Sessions with a rationale at every step are the first choice for examples, because they hold complete replies. Examples
+do not include personas, because the persona arm of the context is about the shopper who is predicted.
 """
 
 import random
@@ -30,14 +30,14 @@ from shop_env.replies import action_json
 
 _BLANK_LINE = "\n\n"
 _EXAMPLES_HEAD = "## Examples\nWhat other people did, page by page; of each page only a part is shown."
-_MAX_READ = 50  # sessions, in search of some with all rationales: a log may have none
+_MAX_READ = 50  # sessions that are searched for some with all rationales; a log may have none
 
 
 def prompt_messages(observation: Observation, options: PromptingOptions, *, examples: str = "") -> list[Message]:
     """Builds the messages of a request.
 
     Args:
-        examples: Appended to the instructions (examples_text).
+        examples: The text of examples (examples_text), which is appended to the instructions.
     """
     system, *conversation = render_prompt(observation, options.prompt)
     instructions = _BLANK_LINE.join([system["content"], examples]) if examples else system["content"]
@@ -48,7 +48,7 @@ def prompt_messages(observation: Observation, options: PromptingOptions, *, exam
 
 
 def without_earliest_page(observation: Observation) -> Observation | None:
-    """Returns the observation without the earliest past page that it still has; None where there is none."""
+    """Returns the observation without the earliest of its remaining past pages, or None if no past page is left."""
     history = observation["history"]
     for index, past in enumerate(history):
         if past["page"]:
@@ -57,10 +57,10 @@ def without_earliest_page(observation: Observation) -> Observation | None:
 
 
 def examples_text(store: TrainView, options: PromptingOptions) -> str:
-    """Writes the examples as text; "" for none.
+    """Builds the text of the few-shot examples; "" if `options.shots` is 0.
 
     Raises:
-        BadConfig: The train split has fewer sessions.
+        BadConfig: The train split has fewer sessions than `options.shots`.
     """
     shots = options.shots
     if shots == 0:
@@ -87,7 +87,7 @@ def _is_reply(rationale: str, history: History) -> bool:
 
 
 def _describe(action: str, rationale: str) -> str:
-    """Describes a past step in words.
+    """Returns a description of a past step in words.
 
     >>> _describe('{"type": "terminate"}', "")
     '(Here the person did: {"type": "terminate"})'
@@ -97,7 +97,7 @@ def _describe(action: str, rationale: str) -> str:
 
 
 def _with_history(conversation: Sequence[Message], past: Sequence[PastStep], history: History) -> list[Message]:
-    """Returns the conversation with some of its replies described within the message that follows."""
+    """Returns the conversation, in which `history` decides the replies that are described within the next message."""
     messages: list[Message] = []
     parts: list[str] = []  # pages and actions since the last reply
     for step, page, reply in zip(past, conversation[::2], conversation[1::2], strict=False):

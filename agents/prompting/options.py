@@ -2,8 +2,9 @@
 
     prompting?base_url=http://localhost:8000/v1&model=Qwen/Qwen2.5-3B-Instruct&temperature=0.6
 
-`deciding_options` are those that decide a reply, with the content of the file of instructions: they identify a row of
-the leaderboard. All else (concurrency, time limits, retries, limit on tokens) may change, and replies stay valid.
+`deciding_options` returns the options that decide a reply, with a digest of the file of instructions; they identify a
+row of the leaderboard. If other options change (concurrency, time limits, retries, limit on tokens), replies stay
+valid.
 """
 
 import hashlib
@@ -39,15 +40,17 @@ class ChatOptions(Config):
 
     Attributes:
         base_url: The address of the server's API, such as http://localhost:8000/v1.
-        model: Its name on the server.
-        key_env: The environment variable that holds the key; none is needed where the server asks for none.
-        temperature: 0 is greedy; with any other value each request has a seed of its own.
-        max_new_tokens: The most that a reply may have; thinking counts.
-        extra: Further fields of each request, over the agent's own, such as {"top_p": 0.9}; null leaves a field out.
-        concurrency: Requests at once.
-        timeout_s: The longest that one try may take.
-        max_retries: The most further tries of a request where the server is away, busy or faulty.
-        token_limit: After so many tokens, read and written in this run, nothing more is sent; None: no limit.
+        model: The name of the model on the server.
+        key_env: The environment variable that holds the key, if the server requires one.
+        temperature: The sampling temperature; 0 is greedy, and with any other value each request has its own seed.
+        max_new_tokens: The maximum number of tokens of a reply, thinking included.
+        extra: Further fields of each request, which override the agent's, such as {"top_p": 0.9}; null leaves a field
+            out.
+        concurrency: The number of requests at the same time.
+        timeout_s: The time limit of one try, in seconds.
+        max_retries: The maximum number of retries of a request if the server is away, busy or faulty.
+        token_limit: The number of tokens, read and written in this run, after which nothing more is sent; None means no
+            limit.
     """
 
     base_url: str
@@ -75,7 +78,7 @@ class ChatOptions(Config):
 
     @property
     def key(self) -> str | None:
-        """The key in the environment, if there is one; never part of a record."""
+        """The key in the environment, or None; it is never part of a record."""
         return os.environ.get(self.key_env, "").strip() or None
 
     def request_fields(self, seed: int | None) -> dict[str, Any]:
@@ -86,18 +89,18 @@ class ChatOptions(Config):
 
 
 class PromptingOptions(ChatOptions):
-    """The options of the agent `prompting`, beside those of every request.
+    """The options of the agent `prompting`.
 
     Attributes:
-        schema: Guided decoding: the reply must have the shape of one (response_format json_schema).
-        history: The format of past steps: `as_trained`, every one as a trained model sees it, without the key where the
-            log lacks a rationale; `whole_replies`, as replies only those with a rationale, the
-            others described in words; `described`, all in words.
+        schema: Guided decoding: force a reply to have the JSON shape of replies (response_format json_schema).
+        history: The format of past steps. `as_trained`: all as replies, as in training, without the key `rationale` if
+            the log has none. `whole_replies`: replies with a rationale as replies, other steps described in words.
+            `described`: all described in words.
         shots: The number of sessions of the train split that are examples.
-        shot_seed: Seeds their draw.
-        shot_page_characters: The length of the window of each of their pages, around its action.
-        style: Whose instructions (shop_env.prompts.PromptConfig).
-        typing: The words for typing in them; None: those of the store's log.
+        shot_seed: The seed that draws the examples.
+        shot_page_characters: The number of characters of each example's page, in a window around its action.
+        style: The style of the instructions (shop_env.prompts.PromptConfig).
+        typing: The words for typing in the instructions; None means those of the store's log.
         system_file: A text file (UTF-8) in place of the instructions.
     """
 
@@ -122,10 +125,10 @@ class PromptingOptions(ChatOptions):
 
 
 def parse_options(arguments: dict[str, Any]) -> PromptingOptions:
-    """Makes options of the arguments of a spec.
+    """Builds the options from the arguments of a spec.
 
     Raises:
-        BadConfig: A key or value is wrong.
+        BadConfig: A key is missing or unknown, or a value is invalid.
     """
     if missing := [name for name in ("base_url", "model") if name not in arguments]:
         raise BadConfig(

@@ -3,17 +3,18 @@
   shop-r1 rationales --store stores/mine --out stores/filled \\
     --base-url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
 
-The model gets a session at once, its pages and actions, as in the papers; with
---by step, for each step without a rationale, the page, the actions before, and the
-action there, and nothing of later steps, which a rationale in the history would
-reveal. A rationale of the log stays as it is. OUT is a new version of the store,
-in which `rationale_source` names the model. A table compares the rationales of the
-log and the model: lengths, names of elements in them, repetitions, refusals.
+A request shows the model all pages and actions of a session, as in the papers. With
+--by step, there is a request for each step without a rationale: it shows the page,
+the earlier actions and the action, and no later steps, because a rationale in the
+history would reveal them. Rationales of the log are not changed. OUT is a new version
+of the store, in which `rationale_source` names the model. A table compares the
+rationales of the log and the model: lengths, names of elements in them, repetitions,
+refusals.
 
-Each reply is kept in OUT.rationales.jsonl as it comes: after a kill the same command
-continues. A key comes from the environment (--key-env). Exit codes: 0 done, 1 some
-steps have no reply and the store is not written (--partial writes it), 2 the call or
-its input was wrong.
+Each reply is saved in OUT.rationales.jsonl at once, so the same command continues
+after a kill. The key comes from the environment (--key-env). Exit codes: 0 done, 1
+some steps have no reply and the store is not written (--partial writes it), 2 the
+call or its input was wrong.
 """
 
 import sys

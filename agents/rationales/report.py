@@ -1,7 +1,7 @@
-"""Statistics of the rationales of a store, the log's beside the model's.
+"""Compares the log's rationales with the model's: lengths, names of elements in them, repetitions, failures.
 
-Lengths, names of elements in them, repetitions, and failures. A rationale with the name of the element that was used
-holds the answer instead of a reason: a model trained on it learns to write the name twice.
+A rationale that names its action's element holds the answer instead of a reason: a model that is trained on it learns
+to write the name twice.
 """
 
 from collections import Counter
@@ -24,10 +24,10 @@ class Statistics(Record):
     """Statistics of some rationales.
 
     Attributes:
-        words: Shortest, median, 95th percentile and longest, in words; empty where there are none.
-        name_verbatim: The number that hold the name of the element that was used, as it is written. A name of one word,
-            such as `search`, does not count: it is an ordinary word of a sentence too.
-        duplicates: The number that repeat an earlier one, except for case and spaces.
+        words: The shortest, median, 95th percentile and longest length in words; empty if count is 0.
+        name_verbatim: The number of rationales with the verbatim name of their action's element. Names of one word,
+            such as `search`, do not count, because sentences use these words anyway.
+        duplicates: The number of rationales that repeat an earlier one, except for case and spaces.
     """
 
     count: int
@@ -49,10 +49,11 @@ def compute_statistics(rationales: Iterable[tuple[Action, str]]) -> Statistics:
 
 
 def report_table(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome]) -> Table:
-    """Compares the log's rationales with the model's, and counts the steps that have none.
+    """Builds the table of the log's and the model's rationales, with counts of steps without a rationale.
 
     Args:
-        sessions: As they were before.
+        sessions: The sessions without the model's rationales.
+        outcomes: The outcome of each step that lacked a rationale.
     """
     logged, synthesised = [], []
     for session in sessions:

@@ -1,10 +1,10 @@
-"""The options of the command, the request for rationales, and how they are parsed from the reply.
+"""The options of the command, the request for rationales, and the parsing of replies.
 
-As in Shop-R1 (appendix B) a session is asked about at once, after a worked example: every page and every action, so a
-rationale may know what came later. Step by step the model gets the page, the actions before, and the action there, and
-nothing of what followed. It never gets the persona and the goal (Shop-R1, section 3: rationales are made "without
-leveraging any user profile information"). The words are our own; the papers' can be used from a file. Nothing here
-needs the client of a server.
+As in Shop-R1 (appendix B), one request covers a session, after a worked example. It has every page and action, so a
+rationale may depend on later ones. A request for one step has the page, the earlier actions and the action alone. No
+request has the persona or the goal (Shop-R1, section 3: rationales are made "without leveraging any user profile
+information"). The instructions are ours; those of the papers can be read from a file. This module does not need the
+client of a server.
 """
 
 import tomllib
@@ -38,16 +38,16 @@ class RationaleOptions(ChatOptions):
 
     Attributes:
         store: `demo` or the path of a session store.
-        out: The folder of the new version.
-        split: The split whose rationales are written; the others are copied as they are.
+        out: The folder of the new version of the store.
+        split: The split to write rationales for; other splits are copied unchanged.
         overwrite: Replace the store at OUT.
-        partial: Write the store also where steps have no reply.
-        by: `session` asks about a session at once, as the papers do; `step` about one step at a time, which sees
-            nothing of later ones.
+        partial: Write the store even if some steps have no reply.
+        by: `session` requests the rationales of a session together, as the papers do; `step` requests one at a time,
+            without later steps.
         prompt: A text file (UTF-8) with instructions in place of the built-in ones.
-        page_characters: The length of the window of a page around the action.
-        schema: Guided decoding (response_format json_schema).
-        seed: Seeds the model's draws; greedy requests draw nothing.
+        page_characters: The number of characters of each page, in a window around the action.
+        schema: Guided decoding: force the JSON shape of the reply (response_format json_schema).
+        seed: The seed of the model's sampling; greedy requests do not use it.
     """
 
     store: str
@@ -75,7 +75,7 @@ class NoRationale(NamedTuple):
 
 
 def rationale_messages(session: Session, index: int | None, instructions: str, page_characters: int) -> list[Message]:
-    """Builds the messages about one step of a session; index None: about all of them."""
+    """Builds the messages of a request about one step of a session, or about all of its steps if `index` is None."""
     actions = [action_json(written_action(step.action)) for step in session.steps]
     pages = [
         shorten_page(step.page, page_characters, action) for step, action in zip(session.steps, actions, strict=True)
@@ -92,10 +92,10 @@ def rationale_messages(session: Session, index: int | None, instructions: str, p
 
 
 def parse_rationale(text: str, key: str = "rationale") -> str | NoRationale:
-    """Parses the rationale in a reply, on one line, or says what the model did instead of giving one.
+    """Parses the rationale in a reply, as one line; returns NoRationale if the reply has none.
 
     Args:
-        key: The number of the action, in a reply about a session.
+        key: The key of the rationale in the reply: in a reply about a session, the number of the action.
 
     >>> parse_rationale('{"rationale": "I need a hat."}')
     'I need a hat.'

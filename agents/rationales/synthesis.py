@@ -1,9 +1,10 @@
-"""Requests every rationale that a store lacks, then writes the store anew with those that came.
+"""Requests every rationale that a store lacks, then writes a new version of the store with them.
 
-    SessionStore ─► steps without a rationale ─► Chat, many at once ─► replies ─► Outcome of each ─► StoreWriter
+    SessionStore ─► steps without a rationale ─► Chat, in threads ─► replies ─► Outcome of each step ─► StoreWriter
 
-Requests and writing are separate: a store is written complete or not at all, and every reply is in a file beside it.
-So a run that was killed during the requests continues there, and one that was killed during the writing only writes.
+Requests and writing are separate: a store is written completely or not at all, and every reply is in a file beside it.
+So a command that was killed during the requests continues with the missing ones, and a command that was killed during
+the writing only writes again.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from shop_env.prompts import read_instructions
 
 
 def synthesise(options: RationaleOptions) -> int:
-    """Runs the command and returns its exit code: 1 where the store is not written."""
+    """Runs the command and returns its exit code: 1 if the store is not written because steps have no reply."""
     store = SessionStore.open(options.store)
     if options.out.resolve() == store.path.resolve():
         raise BadConfig(f"--out {options.out} is the store itself: choose another path for the new version")
@@ -58,7 +59,7 @@ def synthesise(options: RationaleOptions) -> int:
 def _request_all(
     store: SessionStore, options: RationaleOptions, chat: Chat, instructions: str
 ) -> dict[StepKey, Outcome]:
-    """Requests the rationales that are lacking, and returns each step's outcome; replies are kept as they come."""
+    """Requests the missing rationales, saves each reply at once, and returns each step's outcome."""
     by_session = options.by == "session"
 
     def ask(step: tuple[Session, int]) -> tuple[StepKey, str | NoAnswer]:
@@ -87,7 +88,7 @@ def _request_all(
             for index, step in enumerate(session.steps)
             if not step.rationale
         ]
-        # The step under which a reply is kept: a session's first where all of its steps are asked about at once.
+        # The key of the reply of each step: the session's first step if a request covers the session.
         asked = {key: (key[0], 0) if by_session else key for key in lacking}
         wanted = set(asked.values()) - replies.lines.keys()
         steps = (
@@ -112,7 +113,7 @@ def _request_all(
 def _write_store(
     store: SessionStore, options: RationaleOptions, outcomes: Mapping[StepKey, Outcome], instructions: str
 ) -> None:
-    """Writes the store with the rationales that came; every other rationale, page and action is as it was."""
+    """Writes the store with the new rationales; all other rationales, pages and actions are unchanged."""
     manifest = store.manifest
     digest = hashlib.blake2b(instructions.encode(), digest_size=8).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The options of `python -m agents.sb3.train`, which has the help; they need no library of models."""
+"""The options of `python -m agents.sb3.train`; this module does not import Stable-Baselines3."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Config
 
-# gamma 0 is the only value that has to be; the rest learned fast on the validation split of demo stores.
+# The task requires gamma 0 alone; the other values learned fast on the validation split of demo stores.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "MaskablePPO": {"n_steps": 256, "batch_size": 256, "n_epochs": 6, "learning_rate": 1e-3, "ent_coef": 0.01},
     "PPO": {"n_steps": 256, "batch_size": 256, "n_epochs": 6, "learning_rate": 1e-3, "ent_coef": 0.01},
@@ -22,13 +22,13 @@ class Sb3Config(Config):
         algorithm: A class of sb3_contrib or stable_baselines3 that takes discrete actions.
         store: `demo` or the path of a session store; its train split is used.
         timesteps: The number of steps to learn from.
-        seed: Seeds the weights, the exploration and the order of sessions.
-        envs: The number of sessions that are replayed side by side.
-        max_candidates: The most candidates that a page may offer.
+        seed: The seed of the weights, the exploration and the order of sessions.
+        envs: The number of environments, which replay sessions in parallel.
+        max_candidates: The maximum number of candidates of a page.
         reward: The reward preset.
         persona, goal: The persona arm, and whether the goal is shown.
-        inferred: Learn from actions too that the log does not hold and the import inferred.
-        arguments: The algorithm's own arguments as JSON, such as '{"learning_rate": 0.0003}'.
+        inferred: Learn from inferred actions too.
+        arguments: Arguments of the algorithm as JSON, such as '{"learning_rate": 0.0003}'.
     """
 
     out: str
@@ -48,7 +48,7 @@ class Sb3Config(Config):
         check_at_least(1, timesteps=self.timesteps, envs=self.envs)
 
     def algorithm_arguments(self) -> dict[str, Any]:
-        """Returns the algorithm's arguments: ours, then the user's over them."""
+        """Returns the algorithm's arguments: the defaults, overridden by the user's."""
         try:
             given = msgspec.json.decode(self.arguments, type=dict[str, Any])
         except msgspec.DecodeError as error:

@@ -1,11 +1,12 @@
-"""A network that scores every candidate of a page with the same weights: what the usual MLP has to learn 32 times.
+"""A network that scores every candidate of a page with the same weights, for Stable-Baselines3.
 
     page ─► embedding ─┬─► candidate 1 ─► score ┐
-                       ├─► candidate 2 ─► score ├─► softmax over the candidates that are there
+                       ├─► candidate 2 ─► score ├─► softmax over the candidates of the page
                        └─► value                ┘
 
-For the discrete view `dict` (shop_env.wrappers.DiscreteActions). Candidates that are not there are masked inside, so
-the same class serves algorithms with and without action masks:
+The usual MLP has separate weights for each of the 32 candidates. The network needs the discrete view `dict`
+(shop_env.wrappers.DiscreteActions). It masks absent candidates itself, so it works for algorithms with and without
+action masks:
 
     PPO(CandidatePolicy, env)        MaskablePPO(MaskableCandidatePolicy, env)
 """
@@ -19,11 +20,11 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-_ABSENT = -1e8  # the score of a candidate that is not there
+_ABSENT = -1e8  # the score of an absent candidate
 
 
 class _Scores(BaseFeaturesExtractor):  # type: ignore[misc]  # the library ships no types
-    """The candidates' scores, then the page's embedding: shape (B, candidates + hidden)."""
+    """Extracts the candidates' scores and the page's embedding, concatenated, (B, candidates + hidden)."""
 
     def __init__(self, observation_space: spaces.Dict, hidden: int) -> None:
         candidates, features = observation_space["candidates"].shape or (0, 0)
@@ -42,7 +43,7 @@ class _Scores(BaseFeaturesExtractor):  # type: ignore[misc]  # the library ships
 
 
 class _Parts(nn.Module):
-    """Takes the two parts of `_Scores` apart: the policy's and the value function's."""
+    """Splits the output of `_Scores` into the inputs of the policy and of the value function."""
 
     def __init__(self, candidates: int, hidden: int) -> None:
         super().__init__()
@@ -59,12 +60,12 @@ class _Parts(nn.Module):
 
 
 class _ScoresActions:
-    """Makes an actor-critic policy of SB3 take the scores as they are."""
+    """Makes an actor-critic policy of SB3 take the scores as its logits."""
 
     def __init__(self, *arguments: Any, hidden: int = 64, **options: Any) -> None:
         self._hidden = hidden
         extractor = {"features_extractor_class": _Scores, "features_extractor_kwargs": {"hidden": hidden}}
-        # Orthogonal initialisation is made for deep stacks of equal layers; here it slows learning down.
+        # Orthogonal initialization is meant for deep stacks of equal layers; here it slows down learning.
         super().__init__(*arguments, **{"ortho_init": False, **options, **extractor})
 
     def _build_mlp_extractor(self) -> None:
@@ -81,8 +82,8 @@ class _ScoresActions:
 
 
 class CandidatePolicy(_ScoresActions, ActorCriticPolicy):  # type: ignore[misc]
-    """For PPO and A2C."""
+    """The policy for PPO and A2C."""
 
 
 class MaskableCandidatePolicy(_ScoresActions, MaskableActorCriticPolicy):  # type: ignore[misc]
-    """For MaskablePPO."""
+    """The policy for MaskablePPO."""

@@ -1,9 +1,9 @@
-"""A trained Stable-Baselines3 policy on disk (weights as safetensors, the rest as JSON), and the agent `sb3` of it.
+"""Saves a trained Stable-Baselines3 policy as safetensors and JSON, and loads it as the agent `sb3`.
 
     DIR/policy.safetensors    DIR/sb3_policy.json
 
-The zip files of SB3's own `model.save` hold pickled Python objects, and loading one runs their code: they are not
-loaded here. To use one, load it with SB3 and give the model to `save_policy`.
+The zip files of SB3's `model.save` hold pickled Python objects. Loading such a file runs code, so this module does not.
+To use a zip file, load it with SB3 and pass the model to `save_policy`.
 
     observation ─► candidates and features ─► number ─► reply
 
@@ -34,20 +34,20 @@ from shop_env.observation import Observation
 from shop_env.wrappers import View, discrete_view, feature_space
 
 POLICY_FILE, WEIGHTS_FILE = "sb3_policy.json", "policy.safetensors"
-TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may not name any class of any package
+TRUSTED = ("stable_baselines3.", "sb3_contrib.", "agents.sb3.")  # a file may only name classes of these packages
 
 _EPSILON = 1e-12
 TRAINING_ONLY = ("optimizer_class", "optimizer_kwargs", "use_sde")
 
 
 class SavedPolicy(Config):
-    """sb3_policy.json: the description from which the network is built again.
+    """The content of sb3_policy.json, from which the network is built.
 
     Attributes:
         policy: The policy's class, `module:Class`.
-        policy_kwargs: Its arguments besides the spaces.
-        algorithm: The name of the algorithm that trained it.
-        max_candidates, view: Of the DiscreteActions it was trained on.
+        policy_kwargs: The arguments of the class besides the spaces.
+        algorithm: The name of the algorithm that trained the policy.
+        max_candidates, view: The arguments of the DiscreteActions that the policy was trained on.
     """
 
     version: int = 1
@@ -59,10 +59,10 @@ class SavedPolicy(Config):
 
 
 def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
-    """Writes the policy of an SB3 model that was trained on DiscreteActions.
+    """Writes the policy of an SB3 model that was trained on DiscreteActions, and returns its description.
 
     Raises:
-        BadConfig: It was trained on other spaces, or its policy has arguments that JSON cannot hold.
+        BadConfig: The model was trained on other spaces, or its policy has arguments that JSON cannot hold.
     """
     view: View = "dict" if isinstance(model.observation_space, spaces.Dict) else "flat"
     max_candidates = int(getattr(model.action_space, "n", 0))
@@ -84,7 +84,7 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
     except (TypeError, msgspec.MsgspecError) as error:
         raise BadConfig(f"policy_kwargs {model.policy_kwargs} cannot be written as JSON: {error}") from error
     folder = Path(folder)
-    # Clones: SB3 lists shared layers several times, and safetensors refuses tensors that share memory.
+    # Clones, because SB3 lists shared layers several times and safetensors refuses tensors that share memory.
     weights = {name: tensor.detach().cpu().clone() for name, tensor in model.policy.state_dict().items()}
     with replacing(folder / WEIGHTS_FILE) as partial:
         save_file(weights, partial)
@@ -93,13 +93,15 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
 
 
 def load_policy(folder: Path | str, policy_class: type[Any] | None = None) -> tuple[Any, SavedPolicy]:
-    """Loads the policy, ready to predict, and its description.
+    """Loads a policy in evaluation mode, and its description.
 
     Args:
-        policy_class: For a class outside of SB3, sb3-contrib and agents.sb3: a file may name only those.
+        folder: The folder that `save_policy` wrote.
+        policy_class: The policy's class if it is not in SB3, sb3-contrib or agents.sb3, because a file may only name
+            classes of these. None means the class that the file names.
 
     Raises:
-        CheckpointMismatch: Files that are absent, damaged, or do not fit together.
+        CheckpointMismatch: Files are missing or damaged, or do not fit together.
     """
     folder = Path(folder)
     saved = _description(folder)
@@ -146,7 +148,7 @@ def _policy_class(saved: SavedPolicy, folder: Path) -> type[Any]:
 
 
 def _no_schedule(_: float) -> float:
-    """Returns a learning rate, which a policy needs even where nothing is learned any more."""
+    """Returns the learning rate that SB3 requires to build a policy; nothing is trained with it."""
     return 0.0
 
 
@@ -155,7 +157,7 @@ class Sb3Agent(DistributionAgent):
 
     Args:
         path: The folder that agents.sb3.train or agents.sb3.saved.save_policy wrote.
-        sample: Draw from the policy instead of taking its likeliest candidate; for actor-critic policies.
+        sample: Whether to sample from the policy instead of taking its likeliest candidate; actor-critic policies only.
         policy_class: See agents.sb3.saved.load_policy.
     """
 
@@ -169,7 +171,7 @@ class Sb3Agent(DistributionAgent):
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
     ) -> list[dict[Action, float]] | None:
-        """Returns the policy's probability of each candidate of each page; None where it gives none (DQN)."""
+        """Returns the policy's probability of each candidate of each page, or None if it gives none (DQN)."""
         return super().probabilities(observations) if self._is_stochastic else None
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
@@ -186,8 +188,8 @@ class Sb3Agent(DistributionAgent):
         return results
 
     def _shares(self, features: Any) -> Floats:
-        """Returns the probabilities of all candidates, present or not: shape (B, max_candidates)."""
-        if not self._is_stochastic:  # all on one candidate; where that is absent, terminate (number 0) remains
+        """Computes the probabilities of all candidates, present or absent, (B, max_candidates)."""
+        if not self._is_stochastic:  # all on one candidate; if it is absent, the first present one is chosen: terminate
             numbers, _ = self._policy.predict(features, deterministic=True)
             chosen: Floats = np.eye(self.saved.max_candidates)[numbers]
             return chosen

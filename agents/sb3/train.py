@@ -4,12 +4,12 @@
   python -m agents.sb3.train --algorithm DQN --store stores/mine --out runs/dqn
   shop-r1 rank --agents "sb3?path=runs/ppo" --out runs/b
 
-Logged pages do not depend on what the policy does, so a step is a bandit's: gamma is 0, and the reward is that of the
-preset `binary`, 1 where the whole action is what the shopper did. Only the train split is seen.
+Logged pages do not depend on the policy's actions, so each step is a bandit problem: gamma is 0. The default reward is
+the preset `binary`: 1 if the whole action equals the logged action. Only the train split is used.
 
-OUT holds the policy (agents/sb3/saved.py), run.json and metrics.jsonl: for each rollout a line with mean_reward, while
-exploring, and best_reward, the mean of what the logged actions would have earned. Exit codes: 0 done, 2 the call or its
-input was wrong.
+OUT holds the policy (agents/sb3/saved.py), run.json and metrics.jsonl. A line of metrics.jsonl has a rollout's
+mean_reward, with exploration, and best_reward, the mean reward of the logged actions. Exit codes: 0 done, 2 the call or
+its input was wrong.
 """
 
 import sys

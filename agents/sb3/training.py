@@ -1,4 +1,4 @@
-"""The training of `python -m agents.sb3.train`: options ─► an env on the train split ─► a policy, its folder."""
+"""Trains the policy of `python -m agents.sb3.train`: options ─► environments on the train split ─► a saved policy."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.wrappers import DiscreteActions
 
-# Algorithms for which there is a policy that scores candidates; the others take SB3's own network.
+# The policies that score candidates, by algorithm; other algorithms use SB3's network.
 POLICIES: dict[str, Any] = {
     "MaskablePPO": MaskableCandidatePolicy,
     "PPO": CandidatePolicy,
@@ -34,8 +34,8 @@ POLICIES: dict[str, Any] = {
 
 
 def train(config: Sb3Config) -> None:
-    """Trains a policy and writes it."""
-    torch.set_num_threads(1)  # the network is so small that threads wait for each other longer than they compute
+    """Trains a policy and writes it to `config.out`."""
+    torch.set_num_threads(1)  # more threads are slower for such a small network
     algorithm, arguments = _algorithm(config.algorithm), config.algorithm_arguments()
     store = SessionStore.open(config.store)
     envs = DummyVecEnv([lambda: make_env(config)] * config.envs)
@@ -56,7 +56,7 @@ def train(config: Sb3Config) -> None:
 
 
 def make_env(config: Sb3Config) -> DiscreteActions:
-    """Makes the env of the train split as such a policy sees it."""
+    """Makes the environment of the train split, with discrete actions."""
     env = gymnasium.make(
         "ShopR1-v0",
         store=config.store,
@@ -79,7 +79,7 @@ def _algorithm(name: str) -> type[BaseAlgorithm]:
 
 
 class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no types
-    """Writes one line of metrics.jsonl per rollout."""
+    """Writes a line of metrics.jsonl after each rollout, or after several if they have fewer than 1,000 rewards."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class _Progress(BaseCallback):  # type: ignore[misc]  # the library ships no typ
         return True
 
     def _on_rollout_end(self) -> None:
-        if len(self._rewards) < 1000:  # algorithms that learn at every step have rollouts of a few
+        if len(self._rewards) < 1000:  # off-policy algorithms have rollouts of a few steps
             return
         line = {
             "timesteps": self.num_timesteps,

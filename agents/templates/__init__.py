@@ -1,1 +1,1 @@
-"""Templates that `shop-r1 new` writes: parts that run, and their tests, under the names that authors choose."""
+"""Templates that `shop-r1 new` writes under names that authors choose: parts that run, and their tests."""

@@ -1,4 +1,4 @@
-"""An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
+"""An agent for shop-r1: predicts a shopper's next action from the page that the shopper sees.
 
 shop-r1 agents check class_agent.py:ClassAgent
 shop-r1 rank --agents class_agent.py:ClassAgent,random --out boards/class_agent
@@ -11,18 +11,18 @@ from shop_env import Observation, format_reply
 
 
 class ClassAgent:
-    """Clicks an element that shares most words with the goal; terminates where none shares any."""
+    """Clicks an element that shares most words with the goal; terminates if none shares any."""
 
     def __init__(self, patience: int = 20) -> None:  # class_agent.py:ClassAgent?patience=5
         self.patience = patience
         self.random = random.Random()
 
     def reset(self, *, seed: int | None = None) -> None:
-        """Before every step: forget what was seen, seed what is random."""
+        """Forgets earlier observations and sets the seed; called before every step."""
         self.random = random.Random(seed)
 
     def act(self, observation: Observation) -> str:
-        """The reply: a rationale and an action. The observation has page, history, persona, goal and step."""
+        """Returns a reply with a rationale and an action; an observation has page, history, persona, goal and step."""
         action = self.choose(observation)
         why = "I have seen enough." if isinstance(action, Terminate) else "This comes nearest to what I want."
         return format_reply(why, action)

@@ -1,4 +1,4 @@
-"""An agent for shop-r1: answers the page that a shopper sees with what the shopper does next.
+"""An agent for shop-r1: predicts a shopper's next action from the page that the shopper sees.
 
 shop-r1 agents check function_agent.py:act
 shop-r1 rank --agents function_agent.py:act,random --out boards/function_agent
@@ -11,9 +11,9 @@ from shop_env import Observation, format_reply
 
 
 def act(observation: Observation, *, seed: int | None = None, patience: int = 20) -> str:
-    """Clicks an element that shares most words with the goal; terminates where none shares any.
+    """Clicks an element that shares most words with the goal; terminates if none shares any.
 
-    The observation has page, history, persona, goal and step; `patience` is set by function_agent.py:act?patience=5.
+    An observation has page, history, persona, goal and step. function_agent.py:act?patience=5 sets `patience`.
     """
     wanted = set(observation["goal"].lower().split())
     shared = {

@@ -1,4 +1,4 @@
-"""An importer for shop-r1: sessions from a log of your own, here of JSON lines, a visit each.
+"""An importer for shop-r1: reads sessions from your own log, here JSON lines with one visit each.
 
 shop-r1 import own_importer.py:OwnImporter visits.jsonl --out stores/mine
 
@@ -16,10 +16,10 @@ from replay_sessions.store.manifest import Rejected
 
 
 class OwnImporter(Importer):
-    """Reads visits; a step without a click ends its visit."""
+    """Reads visits; a step without a click terminates the session."""
 
     def read(self, source: Path, options: NoOptions) -> Iterator[Session | Rejected]:
-        """Yields the session of each line, or why it is none."""
+        """Yields the session of each line, or Rejected with the reason."""
         if not source.is_file():
             raise ImportFailed(f"no file '{source}'")
         with source.open(encoding="utf-8") as lines:

@@ -1,4 +1,4 @@
-"""A reward for shop-r1: what a reply earns, in place of the papers' rewards.
+"""A reward for shop-r1, in place of the papers' rewards.
 
 shop-r1 train --reward own_reward.py:reward
 shop-r1 rank --agents random,oracle --reward own_reward.py:reward --out boards/own_reward
@@ -10,7 +10,7 @@ from shop_env.reward.matching import exact_match
 
 
 def reward(reply: Reply, logged: Action) -> float:
-    """The points of a reply that can be read (one that cannot earns 0) where the shopper did `logged`."""
+    """Returns the reward of a reply, given the shopper's action `logged`; a malformed reply gets 0 without this."""
     if exact_match(reply.action, logged):
         return 1.0
     return 0.2 if type(reply.action) is type(logged) else 0.0

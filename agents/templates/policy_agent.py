@@ -1,4 +1,4 @@
-"""An agent for shop-r1: a policy that chooses among what can be done on the page that a shopper sees.
+"""An agent for shop-r1: a policy that chooses among the possible actions on the page that a shopper sees.
 
 shop-r1 agents check policy_agent.py:PolicyAgent
 shop-r1 rank --agents policy_agent.py:PolicyAgent,random --out boards/policy_agent
@@ -10,10 +10,10 @@ from shop_env.words import words_of
 
 
 class PolicyAgent:
-    """Takes the candidate that shares most words with the goal; number 0, terminate, where none shares any."""
+    """Chooses the candidate that shares most words with the goal; number 0, terminate, if none shares any."""
 
     def predict(self, observation: Observation) -> tuple[int, None]:
-        """The number of one of `candidate_actions(observation)`, and a state, of which there is none."""
+        """Returns the number of one of `candidate_actions(observation)`, and the state, which is always None."""
         wanted = set(words_of(observation["goal"]))
         shared = [len(wanted & set(words_of(getattr(action, "name", "")))) for action in candidate_actions(observation)]
         return max(range(len(shared)), key=shared.__getitem__), None

@@ -1,4 +1,4 @@
-"""The agent keeps the contract of shop-r1's agents, and does what it is meant to do."""
+"""Tests that the agent keeps the contract of shop-r1's agents, and that it clicks what the goal names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The importer makes a store of a log, and rejects with a reason what is none."""
+"""Tests that the importer builds a store from a log, and rejects lines that are no visit."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The metric is the mean over the steps that it counts."""
+"""Tests that the metric is the mean over the steps that it counts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The reward is the one that the environment, training and leaderboards use."""
+"""Tests the reward through the functions that the environment, training and leaderboards use."""
 
 from pathlib import Path
 

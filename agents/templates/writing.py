@@ -1,4 +1,4 @@
-"""Writes what an author begins with: NAME.py from a template, and its test.
+"""Writes an author's NAME.py and its test from a template.
 
 class_agent.py, own_reward.py, … ─► the author's names ─► NAME.py, test_NAME.py
 """
@@ -18,17 +18,19 @@ PARTS = ("agent", "reward", "metric", "importer")
 
 
 def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]:
-    """Writes NAME.py and test_NAME.py, and nothing over what is there.
+    """Writes NAME.py and test_NAME.py, without overwriting files.
 
     Args:
-        kind: One of AgentKind, or of PARTS.
+        name: The name of the module.
+        kind: One of AgentKind or PARTS.
+        folder: The folder to write to.
 
     Returns:
-        By what name commands take the new agent, reward, metric or importer; and the files.
+        The name that commands take for the new agent, reward, metric or importer, and the two files.
 
     Raises:
-        BadConfig: The name is no name for a module, or a file of that name is there.
-        WriteFailed: The system refused.
+        BadConfig: The name is not valid for a module or already taken, or one of the files exists.
+        WriteFailed: The system refused to write.
     """
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise BadConfig(f"'{name}' is no name for a module: letters, digits and _, lower case, as in my_agent")
