@@ -1,1 +1,1 @@
-"""Importer `events`: tables of e-commerce events without pages, whose pages are rendered from what the events list."""
+"""Importer `events` reads tables of e-commerce events without pages, and renders pages from the products they list."""

@@ -1,7 +1,7 @@
-"""Records of a log -> rows of events, by a mapping: what identifies an event must be there, all else may be missing.
+"""Converts the records of a log to rows of events by a mapping. An event needs a session id and a type.
 
-"(not set)", empty cells and their like are missing values: the next path of a field counts. An optional field that
-cannot be read is counted and costs its event nothing else.
+Empty cells, "(not set)" and the like are missing values; then the next path of the field is read. If an optional field
+cannot be read, it is counted, and the event is kept without it.
 """
 
 import sys
@@ -32,8 +32,8 @@ from replay_sessions.importers.sources.row_tables import ROW, Row
 from replay_sessions.private_data import without_credentials
 from replay_sessions.store.manifest import Rejected
 
-ORDER = "order"  # numbers that sort the events of a session
-DIGEST = "digest"  # equal in events that are equal in all fields; "" where two of them may well be two events
+ORDER = "order"  # the column of numbers that sort the events of a session
+DIGEST = "digest"  # the column of a digest of all fields, to find duplicates; "" if equal events may be distinct
 _HOST = "http://shop.invalid"
 
 
@@ -41,8 +41,8 @@ class EventReader:
     """Reads the records of a log.
 
     Attributes:
-        unread: How often a field could not be read, by its name in the mapping.
-        rejected: How often a record was rejected, by reason, and by its word for the event.
+        unread: The number of values that could not be read, by the field's name in the mapping.
+        rejected: The number of rejected records, by reason, then by the log's word for the event.
     """
 
     def __init__(self, mapping: EventMapping) -> None:
@@ -51,7 +51,7 @@ class EventReader:
         self._mapping = mapping
 
     def rows(self, record: Record) -> Iterator[Row | Rejected]:
-        """Yields the events of a record as rows of text, or why one is none."""
+        """Yields each event of a record as a row of text, or its rejection."""
         path = self._mapping.session.events
         try:
             value = record.decode()
@@ -72,7 +72,7 @@ class EventReader:
         return Rejected(where=location, reason=reason)
 
     def _row(self, about: Any, event: Any) -> Row:
-        """An event as a row; `about` is the record that says of which session it is."""
+        """Returns an event as a row; `about` is the record with the ids of its session and user."""
         if not isinstance(event, dict):
             raise BadSession("the record is no JSON object")
         fields = self._mapping.event
@@ -96,7 +96,7 @@ class EventReader:
         return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in words.items()}
 
     def _events(self, record: dict[str, Any]) -> Iterator[Event]:
-        """The events that a record of the log stands for."""
+        """Yields the events that a record of the log stands for, one for each of its kinds."""
         mapping, fields = self._mapping, self._mapping.event
         word = _filled_at(record, fields.type)
         title = self._text_at(record, "title") or ""
@@ -104,7 +104,7 @@ class EventReader:
             word=word,
             kind=None,
             path=_page_address(self._text_at(record, "path") or ""),
-            title=title.partition(" | ")[0],  # what follows is the site's name
+            title=title.partition(" | ")[0],  # the site's name follows
             query=self._text_at(record, "query"),
             order_id=self._text_at(record, "order_id"),
             links=tuple(dict.fromkeys(filter(None, map(as_text, _list_at(record, fields.links))))),
@@ -116,16 +116,16 @@ class EventReader:
             yield msgspec.structs.replace(event, kind=kind, offers=self._offers_of(kind, offers))
 
     def _offers_of(self, kind: Kind | None, offers: list[tuple[Offer, bool]]) -> tuple[Offer, ...]:
-        """Those that a page lists, or those that anything else is about."""
+        """Returns the offers that belong to a kind: impressions to a list, all others to other kinds."""
         mapping = self._mapping
         if mapping.item.impression:
             return tuple(offer for offer, is_impression in offers if is_impression == (kind in LISTS))
         if kind in LISTS and mapping.event.items is None:
-            return ()  # the event itself is no list
+            return ()  # the record describes a single offer
         return tuple(offer for offer, _ in offers)
 
     def _offers(self, record: Any) -> Iterator[tuple[Offer, bool]]:
-        """The offers of an event, each with whether the page showed it rather than that it was acted on."""
+        """Yields the offers of an event, each with whether it is an impression (shown by the page, not acted on)."""
         mapping = self._mapping
         currency = self._text_at(record, "currency")
         for item in [record] if mapping.event.items is None else _list_at(record, mapping.event.items):
@@ -133,7 +133,7 @@ class EventReader:
                 yield offer, optional_at(item, mapping.item.impression) is True
 
     def _offer(self, item: Any, currency: str | None) -> Offer | None:
-        """None: it has no id."""
+        """Reads an offer; returns None if it has no id."""
         fields = self._mapping.item
         item_id = _text_at(item, fields.id)
         if item_id is None:
@@ -155,7 +155,7 @@ class EventReader:
         text = _text_at(item, mapping.item.price)
         if text is None:
             return None
-        is_text = isinstance(optional_at(item, mapping.item.price), str)  # a number of JSON has a decimal point
+        is_text = isinstance(optional_at(item, mapping.item.price), str)  # a JSON number has a decimal point
         price = parse_price(text, decimal_comma=mapping.decimal_comma and is_text)
         if price is None:
             self.unread["price"] += 1
@@ -165,7 +165,7 @@ class EventReader:
         return format_price(number / mapping.price_unit, currency) if number else None
 
     def _text_at(self, record: Any, field: str) -> str | None:
-        """An optional field of an event."""
+        """Returns an optional field of an event; counts a value that is no text."""
         path = getattr(self._mapping.event, field)
         text = _text_at(record, path)
         if text is None and not is_missing(optional_at(record, path)):
@@ -174,27 +174,27 @@ class EventReader:
 
 
 def _text_at(record: Any, path: OptionalPath) -> str | None:
-    """The text at a path; None where it is missing, or no text."""
+    """Returns the text at a path; None if it is missing or no text."""
     value = optional_at(record, path)
     return None if is_missing(value) or (text := as_text(value)) is None else text.strip()
 
 
 def _filled_at(record: Any, path: RecordPath) -> str:
-    """A text that identifies something: an empty cell of a table would be one session of many."""
+    """Returns a required text. An empty one is refused, because all rows with an empty id would form one session."""
     if text := _text_at(record, path):
         return text
     raise BadSession(f"field {path!r} is empty")
 
 
 def _list_at(record: Any, path: OptionalPath) -> list[Any]:
-    """The items of a list, or a single one."""
+    """Returns the list at a path; a single value becomes a list of one item."""
     items = decoded(optional_at(record, path))
     return items if isinstance(items, list) else [] if is_missing(items) else [items]
 
 
 @lru_cache(10_000)
 def _page_address(path: str) -> str:
-    """An address without credentials, what only says where a visitor came from, and what else tells no pages apart.
+    """Returns an address without credentials, tracking parameters, and other parts that do not identify a page.
 
     >>> _page_address("https://Shop.example/c?utm_source=mail"), _page_address("/c?token=k&gclid=x"), _page_address("a")
     ('https://shop.example/c', '/c?token=[secret]', 'a')
@@ -205,10 +205,10 @@ def _page_address(path: str) -> str:
 
 
 def _sort_key(record: Any, path: str) -> float:
-    """A number by which events are sorted; one that is missing comes first.
+    """Returns a number that sorts an event; a missing value comes first.
 
     Raises:
-        BadSession: It is no number and no time.
+        BadSession: The value is neither a number nor a time.
     """
     text = _text_at(record, path)
     key = float("-inf") if text is None else seconds(text)

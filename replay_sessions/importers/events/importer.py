@@ -1,4 +1,4 @@
-"""Importer `events`: e-commerce events without pages, whose pages are rendered from what the events list.
+"""Importer `events` reads e-commerce events without pages, and renders pages from the products that the events list.
 
     shop-r1 import events export.jsonl --mapping ga4_ecommerce --out STORE
 
@@ -6,8 +6,8 @@
             -> a session's page views (page_views.py) -> rows of actions, each with its screen (visits.py)
             -> pages (screens.py) -> session (importers/sessions.py)
 
-The log is read once and held packed. Visits are read twice: what pages must have follows from all actions of the log.
-Pages are written part by part.
+The log is read once and held in memory, packed. Visits are read twice, because the elements of the pages follow from
+all actions of the log. Pages are written part by part.
 """
 
 from collections import defaultdict
@@ -54,8 +54,8 @@ class EventsOptions(Record):
     """Options of reading events.
 
     Attributes:
-        mapping: Where the fields stand: one of those above, or a FILE.toml of your own.
-        idle_minutes: A longer pause begins another session; None: as the mapping says.
+        mapping: The mapping of the log's fields: a name listed above, or a FILE.toml of your own.
+        idle_minutes: A longer pause begins another session. If None, as the mapping says.
     """
 
     mapping: str
@@ -66,7 +66,7 @@ class EventsOptions(Record):
 
 
 class EventsImporter(Importer):
-    """Reads events; see the module."""
+    """Reads tables of events (see the module's docstring)."""
 
     Options = EventsOptions
     batch_size = 4096
@@ -94,7 +94,7 @@ class EventsImporter(Importer):
         return _HELP.format(mappings=format_choices(mappings))
 
     def _read_events(self) -> Iterator[Event]:
-        """Yields all events; then it is known of each session which of its orders its user placed in an earlier one."""
+        """Yields all events, then records for each session the orders that its user placed in an earlier session."""
         orders: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
         columns = map(self._table.values, ("events", "timestamp", "session_id", "user_id"))
         for texts, timestamp, session_id, user_id in zip(*columns, strict=True):
@@ -132,7 +132,7 @@ class EventsImporter(Importer):
                 yield Rejected(where=rows[0]["session_id"], reason=reason)
 
     def _read_visits(self, session: list[Row]) -> Iterator[Visit]:
-        """The visits that a session of the log is, each with the actions of its events."""
+        """Yields the visits of a session of the log, split at long pauses, each with the actions of its events."""
         order_ids = set(self._earlier_orders.get(session[0]["session_id"], ()))
         for rows in split_at_pauses(session, self._idle_minutes):
             visit = Visit(self._shop, {name: rows[0][name] for name in ("session_id", "user_id")}, order_ids)
@@ -150,7 +150,7 @@ class EventsImporter(Importer):
 
 
 def _ordered(rows: list[Row]) -> list[Row]:
-    """The events of a session by their order or else by time, and one of those that are equal in all fields."""
+    """Sorts the events of a session by the order fields, or else by time, and drops duplicates."""
     if rows[0][ORDER]:
         rows = sorted(rows, key=lambda row: [*map(float, row[ORDER].split())])
     else:

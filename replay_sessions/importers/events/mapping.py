@@ -1,6 +1,6 @@
-"""A log's own fields, declared in a TOML file (docs/your_logs.md explains each key), and the events that they become.
+"""Defines mappings of a log's fields, as TOML files (docs/your_logs.md explains each key), and the events they yield.
 
-Paths are those of the field mappings (mapped/record_paths.py): dotted, several to choose from, or text with values.
+Paths are those of the field mappings (mapped/record_paths.py): dotted, alternatives, or text with values.
 event_reader.py reads records by them.
 """
 
@@ -13,7 +13,7 @@ from replay_sessions.foundation import records
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.importers.mapped.record_paths import OptionalPath, RecordPath
 
-# Views show a page; actions are done on the page that is shown.
+# A view shows a page; an action is done on the current page.
 View = Literal["page", "listing", "search", "product", "cart", "checkout", "thank_you", "error"]
 ActionKind = Literal["select_item", "quickview", "follow_link", "add_to_cart", "remove_from_cart", "purchase"]
 Kind = Literal[View, ActionKind]
@@ -26,8 +26,9 @@ class Offer(records.Record):
     """A product as a page offers it.
 
     Attributes:
-        price: As it is written, with its currency.
-        details: What else is said of it, such as its color.
+        price: The price as text, with its currency.
+        position: The position in the list.
+        details: Further texts about the product, such as its color.
     """
 
     id: str
@@ -41,12 +42,14 @@ class Event(records.Record):
     """One event of a shopper.
 
     Attributes:
-        kind: None: the log's own word, which is no event of the mapping.
-        path: The address or key of the page; "" where the log has none.
-        query: What was searched for, on a page of results.
-        order_id: Of a purchase.
-        links: Texts of the links that the page shows, such as promotions; of an action the one that was followed.
-        offers: Those that the event lists; of an action the one that was acted on.
+        word: The log's word for the event.
+        kind: The kind of the event. None if the mapping does not list the word.
+        path: The address or key of the page; "" if the log has none.
+        title: The title of the page.
+        query: The search query, on a page of results.
+        order_id: The id of the order, for a purchase.
+        links: Texts of the links that the page shows, such as promotions; for an action, the link that was followed.
+        offers: The offers that the event lists; for an action, the offer that was acted on.
     """
 
     word: str
@@ -60,12 +63,12 @@ class Event(records.Record):
 
     @property
     def item(self) -> Offer | None:
-        """The first of its offers."""
+        """The first offer; None if the event has none."""
         return self.offers[0] if self.offers else None
 
 
 class SessionFields(records.Config):
-    """Fields of a record that belong to its session; `events` is the list of its events, where a record has several."""
+    """Fields of a record that belong to its session; `events` is the list of events, if a record has several."""
 
     session_id: RecordPath
     user_id: OptionalPath = None
@@ -76,9 +79,9 @@ class EventFields(records.Config):
     """Fields of an event.
 
     Attributes:
-        items: The list of its offers, or a single one; None: the event itself is the offer.
-        links: The text of a link beside the menu, such as a promotion, or a list of texts.
-        order: Numbers or times that sort the events of a session; without them they are sorted by their times.
+        items: A list of offers, or a single offer. If None, the event itself is the offer.
+        links: The text of a link that is not in the menu, such as a promotion, or a list of texts.
+        order: Numbers or times that sort the events of a session. If empty, `timestamp` sorts them.
     """
 
     type: RecordPath
@@ -94,7 +97,7 @@ class EventFields(records.Config):
 
 
 class ItemFields(records.Config):
-    """Fields of an offer. `impression`: true where the page showed it, rather than that it was acted on."""
+    """Fields of an offer; `impression` is true if the page showed the offer, false if it was acted on."""
 
     id: RecordPath
     name: OptionalPath = None
@@ -106,20 +109,25 @@ class ItemFields(records.Config):
 
 
 class EventMapping(records.Config):
-    """Where the fields of events stand in a log.
+    """A mapping from the fields of a log to events.
 
     Attributes:
-        delimiter: Of a CSV file.
-        min_events: Sessions of fewer events are rejected.
-        idle_minutes: A longer pause begins another session.
-        menu_links: So many of the most frequent pages are linked from every page.
-        min_clicks: Where events list no offers: a page offers what was clicked on it at least so often.
-        currency: Of prices whose event names none: a symbol or a code of three letters.
-        price_unit: What a price is divided by, such as 1000000 for micros.
-        decimal_comma: A comma stands before the decimals, and points before thousands.
-        words: Column -> code -> what it means, applied before anything is read.
-        types: The log's words for events -> kinds; several where one event of the log stands for several.
-        pages: The address of a page -> what it is, where the log's word for the event does not tell.
+        description: A sentence about the log, for lists.
+        source: The source of the sessions (Session.source).
+        delimiter: The delimiter of CSV files.
+        min_events: Minimum number of events of a session; shorter ones are rejected.
+        idle_minutes: A longer pause begins another session. If None, no pause does.
+        menu_links: Number of the most frequent pages that the menu of every page links to.
+        min_clicks: Minimum number of clicks on a product for a page to offer it, if events list no offers.
+        currency: The currency of prices without one: a symbol or a code of three letters.
+        price_unit: The divisor of prices, such as 1000000 for micros.
+        decimal_comma: Whether a comma precedes the decimals and points separate thousands.
+        session: Fields of the session.
+        event: Fields of an event.
+        item: Fields of an offer.
+        types: The kind, or several kinds, of each of the log's words for events.
+        pages: The kind of a page by its address, which overrides that of a view's word.
+        words: Replacements for codes, by column, then by code, applied before fields are read.
     """
 
     description: str
@@ -140,7 +148,7 @@ class EventMapping(records.Config):
     words: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
     def kinds_of(self, word: str) -> tuple[Kind, ...]:
-        """The kinds of events that a word of the log stands for."""
+        """Returns the kinds of events that a word of the log stands for; empty if the mapping does not list it."""
         kinds = self.types.get(word, ())
         return kinds if isinstance(kinds, tuple) else (kinds,)
 
@@ -149,9 +157,9 @@ MAPPINGS = files(__package__) / "mappings"
 
 
 def load_event_mapping(name_or_file: str) -> EventMapping:
-    """A mapping of this package by name, or a user's own by file name.
+    """Loads a mapping of this package by name, or a user's mapping by file name.
 
     Raises:
-        BadConfig: There is none, or it does not hold what it should.
+        BadConfig: The mapping does not exist or is not valid.
     """
     return load_toml(EventMapping, "mapping", name_or_file, MAPPINGS)

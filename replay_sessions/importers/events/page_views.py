@@ -1,8 +1,8 @@
-"""The events of a session -> page views: all events of one are looked at before it is decided what page it was.
+"""Splits the events of a session into page views. The kind of a page follows from all events of its page view.
 
-A page view is a run of events at one address. Within a run another page begins where a view follows an action that
-leads away or a purchase, where another product is viewed, and where the cart, the checkout or results open over the
-page, or go.
+A page view is a run of events at one address. Within a run another page view begins if a view follows an action that
+leads away or a purchase, if another product is viewed, and if the cart, the checkout or results open over the page or
+close.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,15 +16,15 @@ from replay_sessions.importers.events.mapping import LISTS, VIEWS, Event, Offer,
 from replay_sessions.importers.events.shop import Shop
 from replay_sessions.importers.sessions import PURCHASE
 
-LEADING = ("select_item", "follow_link")  # actions that the next page follows from
+LEADING = ("select_item", "follow_link")  # actions that lead to the next page
 _STAGES = {"search": 0, "cart": 1, "checkout": 2}  # pages that may open over others
 
 
 class Entry(NamedTuple):
-    """An event, with where it stands in the log and when it was.
+    """An event with its location in the log and its time.
 
     Attributes:
-        is_over_list: A product that is opened over the list, whose page stays.
+        is_over_list: Whether the event opens a product over the list, so that the page stays.
     """
 
     location: str
@@ -41,14 +41,16 @@ class PageView:
     """The events of one page.
 
     Args:
-        own_kind: What the page at the address is; the page view may be of a cart that opened over it.
-        is_opened: It is a product's that was clicked, at the address of the list.
+        address: The address of the page; "" if unknown.
+        own_kind: The kind of the page at the address. `kind` differs if, for example, a cart opened over the page.
+        is_opened: Whether a product was opened at the address of a list.
 
     Attributes:
-        views: The events that tell what page it was.
-        product: The product that it is about.
-        offers: What its lists show, by id.
-        kinds: Of all its events.
+        entries: All events of the page.
+        views: The events that are views.
+        product: The product that the page is about; None if there is none.
+        offers: The offers in the page's lists, by id.
+        kinds: The kinds of all events.
     """
 
     def __init__(self, address: str, own_kind: View, *, is_opened: bool = False) -> None:
@@ -87,15 +89,15 @@ class PageView:
 
     @property
     def is_over_page(self) -> bool:
-        """The cart, the checkout or results opened over another page."""
+        """True if the cart, the checkout or results opened over another page."""
         return self.kind in _STAGES and self.kind != self.own_kind
 
 
 def split_page_views(entries: Iterable[Entry], shop: Shop) -> Iterator[PageView]:
-    """Yields the page views of a session; one without a view is of actions on whatever page was on the screen."""
+    """Yields the page views of a session. A page view without views has actions on the page shown before."""
     for address, group in groupby(_addressed(entries, shop), key=attrgetter("event.path")):
         run = list(group)
-        if not run[0].is_view:  # tags may tell of an action before they tell of its page
+        if not run[0].is_view:  # a log may hold an action before the view of its page
             number = next((number for number, entry in enumerate(run) if entry.is_view), 0)
             run.insert(0, run.pop(number))
         page_view = PageView(address, shop.kind_of(address))
@@ -109,7 +111,10 @@ def split_page_views(entries: Iterable[Entry], shop: Shop) -> Iterator[PageView]
 
 
 def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
-    """The entries, each with an address: that of the list over which it opens a product, or of the page before."""
+    """Yields the entries, each with an address.
+
+    An event without an address, or one that opens a product over a list, gets the address of the event before.
+    """
     address, before = "", None
     for entry in entries:
         event = entry.event
@@ -122,7 +127,7 @@ def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
 
 
 def _is_another(page_view: PageView, entry: Entry) -> bool:
-    """Returns whether an event at the same address is of another page."""
+    """Returns whether an event at the same address begins another page view."""
     event, before, own = entry.event, page_view.kind, page_view.own_kind
     kind = event.kind
     if PURCHASE in page_view.kinds and kind not in (None, PURCHASE):
@@ -136,7 +141,7 @@ def _is_another(page_view: PageView, entry: Entry) -> bool:
     if page_view.is_over_page or (page_view.is_opened and kind in LISTS):
         return True
     if not page_view.address and kind != "page" and before not in ("page", kind):
-        return True  # nothing but their kinds tells pages apart
+        return True  # without addresses, only kinds distinguish pages
     if kind != "product" or event.item is None:
         return False
     product, item = page_view.product, event.item

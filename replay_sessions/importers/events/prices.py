@@ -1,4 +1,4 @@
-"""Prices of a log, in whatever notation, as a page writes them."""
+"""Parses the prices of a log in any notation, and formats them for pages."""
 
 import re
 
@@ -9,13 +9,14 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{2,3})*,\d{3}")  # India's groups of two 
 
 
 def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[float, str] | None:
-    """Returns the number in a text and the sign of a currency beside it; None where there is no number, or several.
+    """Returns the number in a text and the currency beside it; None if the text has no number or several.
 
-    Where points and commas both occur, the last one stands before the decimals; so does a single one, but for a comma
-    before three digits.
+    If points and commas both occur, the last of them precedes the decimals. So does a single point or comma, except a
+    comma before three digits.
 
     Args:
-        decimal_comma: Points stand before thousands, whatever follows them.
+        text: The text of a price.
+        decimal_comma: Whether points always separate thousands and a comma precedes the decimals.
 
     >>> parse_price("1.299,00 €"), parse_price("$1,299"), parse_price("12,90"), parse_price("9.5")
     ((1299.0, '€'), (1299.0, '$'), (12.9, ''), (9.5, ''))
@@ -37,7 +38,8 @@ def parse_price(text: str, *, decimal_comma: bool = False) -> tuple[float, str] 
 
 
 def format_price(number: float, currency: str) -> str:
-    """
+    """Formats a price with the symbol of its currency.
+
     >>> format_price(1299.5, "EUR"), format_price(13620, "JPY"), format_price(3, "$"), format_price(12, "PLN")
     ('€1,299.50', '¥13,620', '$3.00', 'PLN 12.00')
     """

@@ -1,7 +1,7 @@
-"""Pages of a shop whose log holds none: what was on the screen, the names of its elements, and the page as HTML.
+"""Renders the pages of a log without pages: the content of a page, the names of its elements, and its HTML.
 
-A `Screen` says what a page offers; visits.py infers from it how a shopper came from one page to the next. Pages are
-written by the templates in layout.toml.
+A `Screen` is the content of a page; visits.py infers from it how a shopper came from one page to the next. The HTML
+comes from the templates in layout.toml.
 """
 
 from functools import lru_cache
@@ -27,14 +27,17 @@ CONTINUE = "checkout.continue"
 
 
 class Screen(Record):
-    """A page as the log knows it.
+    """The content of a page, as far as the log has it.
 
     Attributes:
-        path: Its address or key; "" where the log has none.
-        offers: The list that it shows, in order.
-        detail: The product that it is about, or that is open over the list.
-        cart: What is in the cart.
-        links: The texts of links beside the menu, such as promotions.
+        kind: The kind of the page.
+        path: The address or key of the page; "" if the log has none.
+        title: The title of the page.
+        query: The search query; None if there is none.
+        offers: The offers in the page's list, in order.
+        detail: The product that the page is about, or that is open over the list.
+        cart: The offers in the cart.
+        links: The texts of links that are not in the menu, such as promotions.
     """
 
     kind: View
@@ -48,12 +51,12 @@ class Screen(Record):
 
     @property
     def offer_names(self) -> dict[str, str]:
-        """Id -> name of each offer in the list, without what one does with it (`.view_product`)."""
+        """The name of each offer in the list by its id, without the action (`.view_product`)."""
         return name_offers("results", self.offers)
 
     @property
     def cart_names(self) -> dict[str, str]:
-        """Id -> name of what is in the cart, where the page shows it."""
+        """The name of each offer in the cart by its id; empty if the page does not show the cart."""
         return name_offers("cart", self.cart if self.kind in ("cart", "checkout") else ())
 
     @property
@@ -62,7 +65,7 @@ class Screen(Record):
 
 
 class RenderedPages(Pages):
-    """Pages written from screens; a row's `page` is its screen, its `name` the element that was acted on."""
+    """Pages rendered from screens; `page` of a row is a Screen, and `name` is the element that was acted on."""
 
     removes_private_data = False
 
@@ -77,7 +80,10 @@ class RenderedPages(Pages):
     def _write(self, screen: Screen) -> str:
         links = [*self._shop.menu.items(), *((name, text) for text, name in screen.link_names.items())]
         menu = "".join(_fill("link", name=name, text=text) for name, text in links)
-        offer_names, cart_names = screen.offer_names, screen.cart_names  # found by a hash of all offers
+        offer_names, cart_names = (
+            screen.offer_names,
+            screen.cart_names,
+        )  # taken once, because each lookup hashes all offers
         offers = "".join(self._offer("offer", offer, screen, offer_names[offer.id]) for offer in screen.offers)
         cart = screen.cart if cart_names else ()
         main = _fill(
@@ -98,7 +104,7 @@ class RenderedPages(Pages):
         )
 
     def _buttons(self, kind: View) -> str:
-        """Writes what every page of a kind has because a logged action needs it."""
+        """Returns the buttons of every page of a kind that logged actions need (`Shop.controls`)."""
         names = {
             "add_to_cart": ("other.add_to_cart", "Add another product to the cart"),
             "remove_from_cart": ("other.remove_from_cart", "Remove from the cart"),
@@ -123,7 +129,7 @@ _HTML = ("search", "menu", "links", "main", "detail", "offers", "items", "rows",
 
 
 def _fill(template: str, **values: str) -> str:
-    """A template with values in it: HTML where the template's own parts are meant, else text."""
+    """Fills a template with values; those in `_HTML` are HTML, all others are escaped."""
     return _TEMPLATES[template].format(
         **{name: value if name in _HTML else escape(value) for name, value in values.items()}
     )

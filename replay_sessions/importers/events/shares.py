@@ -1,4 +1,4 @@
-"""Reports on the events of a log: the shares that became actions, what was rejected, and what is doubtful."""
+"""Reports on the events of a log: the shares that became actions, rejections, and warnings."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from replay_sessions.importers.events.mapping import ACTION_KINDS, VIEWS, Event,
 from replay_sessions.importers.events.visits import Visit
 from replay_sessions.store.manifest import format_counts
 
-LEAST_SHARE = 0.95  # of the events of a kind that become actions; a smaller one is warned of
+LEAST_SHARE = 0.95  # a smaller share of the events of a kind that become actions gives a warning
 _KINDS = (*ACTION_KINDS, "search")
 _REASONS = 3
 
@@ -27,7 +27,7 @@ class LogCounts:
         self._inferred: Counter[bool] = Counter()
 
     def add_event(self, event: Event) -> Event:
-        """Counts an event, and returns it."""
+        """Counts an event and returns it."""
         self._events[event.kind] += 1
         self._currencies.update(_currency(offer.price) for offer in event.offers if offer.price)
         return event
@@ -40,7 +40,7 @@ class LogCounts:
         self._inferred.update(bool(row.get("is_inferred")) for row in rows)
 
     def report(self) -> Iterator[str]:
-        """Yields the lines that an import ends with."""
+        """Yields the lines of the report at the end of an import."""
         for kind, became, count in self._shares():
             yield f"{kind}: {became:,} of {count:,} became actions ({became / count:.1%})"
         inferred = self._inferred[True]
@@ -52,7 +52,7 @@ class LogCounts:
             yield f"rejected: {words.total():,} because {reason} ({format_counts(words)})"
 
     def warnings(self) -> Iterator[str]:
-        """Yields what a user should know before the log is trusted."""
+        """Yields the warnings about a log."""
         for kind, became, count in self._shares():
             if became < LEAST_SHARE * count:
                 share = f"only {became / count:.0%}" if became else "not one"
@@ -69,7 +69,7 @@ class LogCounts:
             yield "prices have no currency, so `choice` and `ab` read none of them: set `currency` in the mapping"
 
     def _shares(self) -> Iterator[tuple[str, int, int]]:
-        """For each kind that the log has, how many events became actions and how many there were."""
+        """Yields each kind that the log has, the number of its events that became actions, and the number of all."""
         lost: Counter[str] = Counter()
         for word, count in sum(self._reader.rejected.values(), Counter[str]()).items():
             lost.update(dict.fromkeys(self._mapping.kinds_of(word), count))

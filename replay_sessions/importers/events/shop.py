@@ -1,4 +1,4 @@
-"""A shop as its log knows it, counted over all events: what its pages are, its menu, and what it has to click on."""
+"""Infers a shop from all events of its log: the kinds of its pages, its menu, and the elements that can be clicked."""
 
 import re
 from collections import Counter, defaultdict
@@ -14,27 +14,27 @@ from replay_sessions.importers.events.mapping import LISTS, Event, EventMapping,
 from replay_sessions.private_data import remove_from_url
 from replay_sessions.simplify.names import slug
 
-# What a page of a kind has because a logged action on one needs it: a button in each offer that puts it into the cart,
-# one that puts something else into it or takes something out, one that leads to the checkout, one that orders, one that
-# searches for words that the log does not know.
+# Elements that all pages of a kind have because a logged action on such a page needs them: a button in each offer that
+# adds it to the cart; buttons that add another product, remove one, lead to the checkout, or place the order; and a
+# button for searches without a logged query.
 Control = Literal["offer.add_to_cart", "add_to_cart", "remove_from_cart", "checkout", "place_order", "search"]
 _ADDRESSES: dict[str, str] = msgspec.toml.decode((files(__package__) / "addresses.toml").read_bytes())
-_RECOGNIZED: tuple[View, ...] = ("thank_you", "checkout", "cart", "error")  # the first that fits
+_RECOGNIZED: tuple[View, ...] = ("thank_you", "checkout", "cart", "error")  # the first that matches counts
 
 
 class Shop(Record):
     """The parts that all pages of a shop have in common.
 
     Attributes:
-        menu: Names of the links that every page has -> their titles.
-        menu_names: Address -> name of the menu's link to it, or to a page of the same title.
-        kinds: Address -> what its page is, where the events say otherwise than the address.
-        catalogue: Address -> what a page offers, where the events themselves do not list it.
-        promotions: Address -> the texts of the links that were followed there.
-        has_quickview: Each offer has a button that opens it over the list.
+        menu: The title of each link in the menu, by its name.
+        menu_names: For each address, the name of the menu's link to it or to a page with the same title.
+        kinds: The kind of each address, if the events contradict the address; products are left out.
+        catalogue: The offers of each address, if the events do not list offers.
+        promotions: The texts of the links that were followed at each address.
+        has_quickview: Whether each offer has a button that opens it over the list.
         search_words: The log's words for searches.
-        controls: Page kinds and what each page of that kind has.
-        acted_on: Page kinds on which the log holds actions.
+        controls: Pairs of a page kind and an element that each page of this kind has.
+        acted_on: Page kinds on which the log has actions.
     """
 
     menu: dict[str, str]
@@ -48,7 +48,7 @@ class Shop(Record):
     acted_on: frozenset[View] = frozenset()
 
     def kind_of(self, path: str) -> View:
-        """Returns what the page at an address is; "page" where nothing says more."""
+        """Returns the kind of the page at an address; "page" if unknown."""
         return self.kinds.get(path) or kind_by_address(path)
 
 
@@ -60,7 +60,7 @@ class _PageFacts:
         self.kinds: Counter[Kind] = Counter()
         self.clicks: Counter[Offer] = Counter()
         self.promotions: Counter[str] = Counter()
-        self.products: set[str] = set()  # no more than two
+        self.products: set[str] = set()  # two at most: more make no difference
         self.queries = 0
 
     def add(self, event: Event) -> None:
@@ -82,7 +82,7 @@ class _PageFacts:
         views = max(kinds["page"], kinds["listing"], kinds["product"])
         by_address = kind_by_address(path)
         if 2 * max(kinds["cart"], kinds["checkout"]) >= max(views, 1):
-            if by_address in ("cart", "checkout"):  # the button to the checkout may tell of it on the cart's page
+            if by_address in ("cart", "checkout"):  # the cart may have events of the checkout (its button)
                 return by_address
             return "cart" if kinds["cart"] >= kinds["checkout"] else "checkout"
         if 2 * max(kinds["search"], self.queries) >= max(views, 1):
@@ -99,7 +99,7 @@ class _PageFacts:
 
 
 def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
-    """Counts what the events of all sessions say of the shop's pages."""
+    """Builds a shop from the events of all sessions; its `controls` and `acted_on` are still empty."""
     pages: defaultdict[str, _PageFacts] = defaultdict(_PageFacts)
     for event in events:
         if event.path:
@@ -107,7 +107,7 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
     kinds = {path: mapping.pages.get(path) or page.kind(path) for path, page in pages.items()}
     linked = {path: page.titles for path, page in pages.items() if page.titles and kinds[path] in ("page", "listing")}
     titles = {path: texts.most_common(1)[0][0] or remove_from_url(path) for path, texts in linked.items()}
-    first: dict[str, str] = {}  # by title: several addresses may be one page
+    first: dict[str, str] = {}  # by title, because a page may have several addresses
     for path in sorted(titles, key=lambda path: -linked[path].total()):
         if len(first) < mapping.menu_links or titles[path] in first:
             first.setdefault(titles[path], path)
@@ -115,7 +115,7 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
     return Shop(
         menu={name: titles[path] for path, name in names.items()},
         menu_names={path: names[first[title]] for path, title in titles.items() if title in first},
-        # Those of products and lists are never asked for, and are many.
+        # Products are left out, because they are many and their own events show the kind.
         kinds={path: kind for path, kind in kinds.items() if kind != kind_by_address(path) and kind != "product"},
         catalogue={path: _most_clicked(page.clicks, mapping.min_clicks) for path, page in pages.items() if page.clicks}
         if mapping.event.items is None
@@ -128,7 +128,8 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
 
 @lru_cache(10_000)
 def kind_by_address(path: str) -> View:
-    """
+    """Returns the kind of a page by its address alone; "page" if the address does not show it.
+
     >>> kind_by_address("https://shop.example/Cart.html?x=1"), kind_by_address("/checkout/order-received/17")
     ('cart', 'thank_you')
     >>> kind_by_address("/c/thank-you-cards")
@@ -139,7 +140,7 @@ def kind_by_address(path: str) -> View:
 
 
 def _most_clicked(offers: Counter[Offer], min_clicks: int) -> tuple[Offer, ...]:
-    """The offers with enough clicks by their places, each as it was seen most often."""
+    """Returns the offers with enough clicks, sorted by position, each in its most frequent form."""
     by_id: dict[str, Offer] = {}
     totals: Counter[str] = Counter()
     for offer, count in offers.most_common():
@@ -151,13 +152,17 @@ def _most_clicked(offers: Counter[Offer], min_clicks: int) -> tuple[Offer, ...]:
 
 @lru_cache(64)
 def name_offers(prefix: str, offers: tuple[Offer, ...]) -> dict[str, str]:
-    """Id -> name of each offer."""
+    """Returns the name of each offer by its id."""
     return build_names(prefix, tuple((offer.id, offer.name) for offer in offers))
 
 
 @lru_cache(64)
 def build_names(prefix: str, texts: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Keys -> names that differ, made of texts.
+    """Returns a unique name for each key, made from its text.
+
+    Args:
+        prefix: The first part of all names.
+        texts: Pairs of a key and a text.
 
     >>> build_names("menu", (("/a", "Apparel"), ("/b", "Apparel")))
     {'/a': 'menu.apparel', '/b': 'menu.apparel_2'}

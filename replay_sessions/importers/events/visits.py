@@ -1,16 +1,16 @@
-"""The events of a session -> rows of actions, each with the screen that it was done on.
+"""Converts the events of a session to rows of actions, each with the screen of its page.
 
     page view  shows a screen. If no action led to it, the shopper came by an element of the screen before: the search
-               field, a link of the menu, an offer, the cart, the checkout. That action is inferred: its step says so.
-               Where no element leads there, the navigation is left out and counted.
-    action     is done on the screen that is shown. What a cart's action, a checkout or a purchase needs and the screen
-               lacks, every page of that kind gets (`Shop.controls`), whether used or not. A click on what an earlier
-               page showed goes back to that page; it counts as inferred, because the page is there only for its sake.
+               field, a link of the menu, an offer, the cart, the checkout. That action is inferred, and its step is
+               marked so. If no element leads to the page, the navigation is left out and counted.
+    action     is done on the current screen. If the screen lacks the element for an action of the cart, a checkout or a
+               purchase, every page of this kind gets it (`Shop.controls`), used or not. A click on an element of an
+               earlier page goes back to that page. It is inferred, because the page is shown only because of the click.
 
-A purchase ends a session, and what follows begins another; any other session ends in a terminate. It counts as inferred
-where the log never holds an action on pages of that kind: all that people did there instead is inferred, so the page
-alone would tell that they left. The page of an order that was placed is not shown: the purchase was done on the page
-before.
+A purchase ends a session, and later events begin another. Any other session ends with a terminate action. It is
+inferred if the page of the last click was not logged, or if the log has no action on pages of this kind. In the second
+case all other actions there are inferred, so the page alone would reveal the end. The page that confirms an order is
+not shown, because the purchase was done on the page before.
 """
 
 from collections import Counter
@@ -34,28 +34,29 @@ from replay_sessions.importers.events.shop import Control, Shop
 from replay_sessions.importers.sessions import PURCHASE
 from replay_sessions.importers.sources.row_tables import Row
 
-_NOWHERE = Screen(kind="page", path="", title="")  # before the first page
+_NOWHERE = Screen(kind="page", path="", title="")  # the screen before the first page
 
 
 class _Target(NamedTuple):
-    """The element that an action was done on, and what the page must have because of it."""
+    """The name of the element that an action was done on, and the control that pages need for it."""
 
     name: str
     control: Control | None = None
 
 
 class Visit:
-    """The events of one session as they are read.
+    """A visit, which reads the events of a session and collects rows of actions.
 
     Args:
-        about: What all rows have: the ids of session and user.
-        order_ids: Of the orders that the user placed before; those of this session are added.
+        shop: The shop.
+        about: The columns of all rows: the ids of session and user.
+        order_ids: The ids of the user's earlier orders; orders of this visit are added.
 
     Attributes:
-        sessions: The rows of each session so far.
-        controls: What pages need so that every action has its element.
-        acted_on: Kinds of pages on which the log holds actions.
-        actions: How many events there were, by kind and by whether they became actions.
+        sessions: The rows of each finished session.
+        controls: Pairs of a page kind and an element that actions on such pages need.
+        acted_on: Kinds of pages on which the log has actions.
+        actions: The number of events, by kind and by whether they became actions.
     """
 
     def __init__(self, shop: Shop, about: Row, order_ids: set[str | None]) -> None:
@@ -73,11 +74,11 @@ class Visit:
         self._rows: list[Row] = []
         self._screen = _NOWHERE
         self._seen: dict[str, Screen] = {}  # by address
-        self._leading: Event | None = None  # an action whose page was not shown yet
-        self._order: Entry | None = None  # it ended the session
+        self._leading: Event | None = None  # the last action that leads to a page, until the page is shown
+        self._order: Entry | None = None  # the purchase that ended the session
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Reads all events of the session, in the order of time."""
+        """Reads all events of the session, which are in the order of time."""
         for page_view in split_page_views(entries, self._shop):
             self._entry = page_view.entries[0]
             if self._order and not self._is_of_order(page_view, self._order):
@@ -91,7 +92,7 @@ class Visit:
             self._end()
 
     def _show(self, page_view: PageView) -> None:
-        """Shows the page of a page view, and infers how the shopper came there."""
+        """Shows the page of a page view and infers how the shopper came there."""
         kind, before = page_view.kind, self._screen
         is_confirmation = kind == "thank_you" or (kind in ("page", "error") and before is not _NOWHERE)
         if PURCHASE in page_view.kinds and is_confirmation:
@@ -106,7 +107,7 @@ class Visit:
         kind, address, detail, views = page_view.kind, page_view.address, page_view.product, page_view.views
         seen = self._seen.get(address, _NOWHERE)
         path = kind if page_view.is_over_page else address or kind
-        if kind == "page" and self._leading and self._leading.item:  # the page of what was clicked
+        if kind == "page" and self._leading and self._leading.item:  # the page of the clicked product
             kind, detail = "product", self._leading.item
         elif detail and kind == "product":
             is_other = seen.detail is not None and seen.detail.id != detail.id
@@ -128,8 +129,12 @@ class Visit:
         )
 
     def _search(self, page_view: PageView, after: Screen) -> bool:
-        """Adds the search that a page of results tells of: one that the log calls so, or words on a page that is not
-        shown again."""
+        """Adds the search that led to a page, and returns whether it did.
+
+        A page of results, or with a query, follows a search, unless it was shown before with the same query and the log
+        does not call it a search. No search is added if another action led to the page, or if the page before had the
+        same query.
+        """
         before, seen = self._screen, self._seen.get(after.path)
         is_logged = any(event.word in self._shop.search_words for event in page_view.views)
         is_page = "search" in page_view.kinds or after.query is not None
@@ -146,11 +151,11 @@ class Visit:
         return True
 
     def _navigate(self, event: Event, after: Screen) -> None:
-        """Infers how the shopper came from the page before to the next one without an action in the log."""
+        """Adds an inferred click from the current page to the next; if no element leads there, leaves the event out."""
         before = self._screen
         is_same_page = (after.path, after.query) == (before.path, before.query)
         if is_same_page or before.path == after.kind or (before.path == "search" and after.kind in ("page", *LISTS)):
-            return  # it was shown already, or had opened over another page
+            return  # the page was shown already, or had opened over another page
         link = self._shop.menu_names.get(after.path)
         target = _Target(link) if link else None
         if after.kind == "cart":
@@ -172,7 +177,7 @@ class Visit:
         elif event.kind == PURCHASE:
             self._buy(event)
         elif self._rows and self._rows[-1].get("is_inferred") and _is_done(self._rows[-1], event):
-            self._rows[-1]["is_inferred"] = False  # the log has what the click opened before the click
+            self._rows[-1]["is_inferred"] = False  # the log has the page before the click that led to it
             self.acted_on.add(self._rows[-1]["page"].kind)
             self.actions[event.kind, True] += 1
         else:
@@ -181,7 +186,7 @@ class Visit:
             self._act_on_page(event)
 
     def _act_on_page(self, event: Event) -> None:
-        """Adds an action on the screen, or on an earlier page at the address of the action."""
+        """Adds an action on the current screen, or on an earlier page with the address of the action."""
         target = _find_on(self._screen, event)
         earlier = None if target else self._seen.get(event.path)
         if earlier:
@@ -197,14 +202,14 @@ class Visit:
         self._change(event)
 
     def _open_over_list(self, event: Event) -> None:
-        """Shows a product over the list, by its quick view if no action did."""
+        """Shows a product over the list; if no action opened it, adds an inferred click on its quick view."""
         name = self._screen.offer_names.get(event.item.id) if event.item else None
         if name and self._screen.detail != event.item:
             self._add(event, "click", f"{name}.quickview", is_inferred=True)
         self._screen = replace(self._screen, detail=event.item or self._screen.detail)
 
     def _first_screen(self, event: Event) -> Screen:
-        """The page on which a session begins with an action that needs no other page."""
+        """Returns the page of a session that begins with an action; `_NOWHERE` if the action needs a logged page."""
         kind = self._shop.kind_of(event.path)
         if event.kind == "remove_from_cart":
             return Screen(kind="cart", path="cart", title="", cart=event.offers)
@@ -215,7 +220,7 @@ class Visit:
         return _NOWHERE
 
     def _change(self, event: Event) -> None:
-        """Changes the screen as an action does before the next page is shown."""
+        """Changes the screen by the effect of an action, before the next page is shown."""
         screen, item = self._screen, event.item or self._screen.detail
         rest = tuple(offer for offer in screen.cart if not item or offer.id != item.id)
         match event.kind:
@@ -244,7 +249,7 @@ class Visit:
         self.sessions.append(self._rows)
 
     def _is_of_order(self, page_view: PageView, order: Entry) -> bool:
-        """Returns whether all events of a page belong to the order: it was confirmed there, or logged item by item."""
+        """Returns whether all events of a page belong to the order, as its confirmation or as its further items."""
         is_its_page = page_view.kind == "thank_you" or page_view.address == order.event.path
         expected = {None, PURCHASE, "page", "listing", "thank_you"} if is_its_page else {None, PURCHASE}
         return page_view.kinds <= expected and all(
@@ -254,9 +259,9 @@ class Visit:
         )
 
     def _end(self) -> None:
-        """Ends a session without a purchase."""
+        """Ends a session without a purchase by a terminate action."""
         event, leading = self._entry.event, self._leading
-        if leading and leading.item:  # its page was not logged
+        if leading and leading.item:  # the page of the last click was not logged
             screen = _product_screen(leading.item, f"product/{leading.item.id}")
             self._screen = replace(screen, cart=self._screen.cart)
         if self._screen is not _NOWHERE:
@@ -293,7 +298,7 @@ def _product_screen(item: Offer, path: str) -> Screen:
 
 
 def _find_on(screen: Screen, event: Event) -> _Target | None:
-    """The element of a screen that an action was done on."""
+    """Returns the element of a screen that an action was done on; None if the screen has no such element."""
     item, detail = event.item, screen.detail
     name = screen.offer_names.get(item.id) if item else None
     match event.kind:
@@ -321,13 +326,13 @@ _TO_CHECKOUT: dict[View, _Target] = {"cart": _Target(CHECKOUT), "checkout": _Tar
 
 
 def _is_done(row: Row, event: Event) -> bool:
-    """Returns whether an event is the action of a row."""
+    """Returns whether an event is the action of a row, on the same element."""
     target = _find_on(row["page"], event)
     return target is not None and target.name == row["name"]
 
 
 def _is_same_order(entry: Entry, order: Entry) -> bool:
-    """Returns whether a purchase that follows another is of the same order, which some logs tell of item by item."""
+    """Returns whether two purchases are of the same order, because some logs have an event for each item."""
     event, first = entry.event, order.event
     if event.order_id and first.order_id:
         return event.order_id == first.order_id

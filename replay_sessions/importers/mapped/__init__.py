@@ -1,1 +1,1 @@
-"""Importers of logs whose fields are mapped to ours by a TOML file: JSON lines of any kind, and ShopCART."""
+"""Importers that map the fields of a log to ours by a TOML file: JSON lines of any kind, and ShopCART."""

@@ -1,11 +1,11 @@
-"""An accessibility tree, as WebArena and BrowserGym write it down, -> simplified HTML.
+"""Converts an accessibility tree in the notation of WebArena and BrowserGym to simplified HTML.
 
     [1] RootWebArea 'One Stop Market' focused: True
-        [12] link 'My Account', clickable           the id is the name of what can be acted on
+        [12] link 'My Account', clickable           the id becomes the name of the element
         StaticText '$12.00'
 
-One node a line, indented below the node that holds it. Ids of what nobody can act on are dropped, and so is a text that
-only repeats what it stands in.
+Each line is a node, indented below its parent. Ids of nodes that cannot be acted on are dropped, and so are texts that
+repeat the text of their parent.
 """
 
 import ast
@@ -17,7 +17,7 @@ _NODE = re.compile(r"(?:\[(?P<id>[\w-]+)\] )?(?P<role>[A-Za-z]\w*)(?P<rest>| ['\
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _NAME = re.compile(rf" ({_QUOTED})")
 _VALUE = re.compile(rf"\bvalue[=:] ?({_QUOTED})")
-_ICONS = re.compile("[\ue000-\uf8ff]")  # of a font of the page's own
+_ICONS = re.compile("[\ue000-\uf8ff]")  # private-use characters of icon fonts
 _INPUTS = {
     "combobox": "text", "searchbox": "search", "spinbutton": "number", "textbox": "text",
     "checkbox": "checkbox", "radio": "radio", "slider": "range", "switch": "checkbox",
@@ -28,7 +28,7 @@ _LEAVES = ("title", "h2", "p")
 
 
 class _Open(NamedTuple):
-    """A node whose end was not reached."""
+    """A node with further lines to come: its indentation, its text, and its end tag."""
 
     indent: int
     text: str
@@ -36,7 +36,8 @@ class _Open(NamedTuple):
 
 
 def accessibility_tree(page: str) -> str:
-    """
+    """Converts an accessibility tree to simplified HTML.
+
     >>> accessibility_tree("[1] RootWebArea 'Shop'\\n\\t[2] link 'Mug', clickable\\n\\t\\tStaticText 'Mug'\\n\\tStaticText '$3'")
     '<title>Shop</title><a name="2">Mug</a><span>$3</span>'
     """  # noqa: E501 - a doctest's input is one line
@@ -61,7 +62,7 @@ def accessibility_tree(page: str) -> str:
 
 
 def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str]:
-    """Returns the HTML at a node's start and end; what it holds stands between, or behind a tag that holds nothing."""
+    """Returns the HTML before and after a node's children; children of a void element follow it."""
     role, rest, shown = node["role"], node["rest"], escape(text, quote=False)
     is_clicked = role in _CLICKED or "clickable" in rest.rpartition("'")[2]
     name = f' name="{escape(node["id"])}"' if node["id"] and (is_clicked or role in _INPUTS) else ""
@@ -74,14 +75,14 @@ def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str
     tag = _CLICKED.get(role) or _TAGS.get(role, "div")
     if tag in _LEAVES or role == "StaticText":
         return f"<{tag}>{shown}</{tag}>" if text else "", ""
-    if f"</{tag}>" in open_ends and tag in ("a", "button"):  # a parser would close the one around it
+    if f"</{tag}>" in open_ends and tag in ("a", "button"):  # a parser would close the outer element
         tag = "span"
     kept_role = f' role="{role}"' if tag == "span" and name else ""
     return f"<{tag}{name}{kept_role}>{shown}", f"</{tag}>"
 
 
 def _unquoted(match: re.Match[str] | None) -> str:
-    """The text of a name or a value, which Python's `repr` wrote; "" where there is none."""
+    """Returns the text of a name or a value that Python's `repr` wrote; "" without a match."""
     if match is None:
         return ""
     try:

@@ -1,16 +1,16 @@
-"""A log's own fields -> our records, declared in a TOML file: no code for a log that is already JSON lines.
+"""Maps the fields of a log to our records by a TOML file, so that logs of JSON lines need no code.
 
-    pages = "raw"                         # default: simplified; in raw pages what was acted on is looked up
+    pages = "raw"                         # default: simplified; in raw pages the element of an action is looked up
     recipe = "amazon"                     # how raw pages are simplified; default: the site's own recipe
-    private_data = "remove"               # or keep; default: it is taken out of raw pages only
+    private_data = "remove"               # or keep; default: it is removed from raw pages only
     description = "Clicks and searches of our own site"
     source = "my_site"                    # Session.source
-    recognised_by = ["visit", "visitor"]  # keys of a line that tell this log from others (for guessing)
-    ignored = ["ip", "steps.cookie"]      # known and not wanted; "*" ignores whatever is not mapped
+    recognised_by = ["visit", "visitor"]  # keys of a line by which this log is recognised without --mapping
+    ignored = ["ip", "steps.cookie"]      # keys that are not imported; "*" ignores all that are not mapped
 
     [session]                             # dotted paths from a line
     session_id = "visit"
-    user_id = "visitor"                   # absent or null: the session's id stands for the user
+    user_id = "visitor"                   # if absent or null, the session's id stands for the user
     goal = "wanted"                       # also: persona (text), official_split
     steps = "steps"                       # the list of steps
 
@@ -18,22 +18,22 @@
     page = "html"
     type = "action.kind"
     name = "action.target"
-    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; of raw pages
+    text = "action.typed"                 # also: submitted, click_type, rationale, url, timestamp; for raw pages
                                           # also selector (CSS), element_id, element_text and link_url
-    position = "number"                   # the step's number in the log: holes are counted in Step.gap
+    position = "number"                   # the step's number in the log; Step.gap counts missing numbers
 
-    [types]                               # the log's words -> click, type_and_submit, input (typed, not known to be
-    press = "click"                       # submitted), terminate
+    [types]                               # for each of the log's words: click, type_and_submit, terminate, or input
+    press = "click"                       # (a typed text that may not have been submitted)
     search = "type_and_submit"
     leave = "terminate"
     [page]
     notation = "html"                     # or bracket_lines, nested_angles, accessibility_tree (page_notations.py)
-    offset = 0                            # -1: the log holds each page beside the action that led to it, so the page
-                                          # of a step stands one step earlier (shopcart.py finds out)
+    offset = 0                            # -1: the log has each page with the action that led to it, so the page of a
+                                          # step is in the step before (shopcart.py finds the offset)
 
-Paths go on inside text that holds JSON, and more (record_paths.py). Beyond the last page or before the first, the page
-is empty. A step whose type [types] does not list is left out and counted, and the next step's `gap` counts it. A line
-with a key that is neither mapped nor ignored is rejected: nothing is dropped silently.
+Paths continue inside text that holds JSON, and more (record_paths.py). Before the first and beyond the last page, the
+page is empty. A step with a type that is not in [types] is left out and counted, also in the `gap` of the next step. A
+line with a key that is neither mapped nor ignored is rejected, so that nothing is dropped silently.
 """
 
 from collections.abc import Iterator
@@ -64,12 +64,12 @@ from replay_sessions.importers.sources.row_tables import Row
 StepType = Literal["click", "type_and_submit", "input", "terminate"]
 _RAW_ONLY = ("element_id", "link_url", "selector", "element_text")
 _ROW_COLUMNS = (*TARGET_COLUMNS, "rationale", "timestamp")
-_TYPE_COLUMNS = {"click": "click_type", "type_and_submit": "text", "input": "text"}  # what else a row of a type has
+_TYPE_COLUMNS = {"click": "click_type", "type_and_submit": "text", "input": "text"}  # a further column, by type
 _SESSION_COLUMNS = {"user_id": "user_id", "goal": "goal", "persona": "persona", "split": "official_split"}
 
 
 class _Fields(Config):
-    """Fields, by the paths at which a record has them (record_paths.py)."""
+    """Fields with their paths in a record (record_paths.py)."""
 
 
 class SessionFields(_Fields):
@@ -104,7 +104,7 @@ class PageFields(_Fields):
 
 
 class FieldMapping(PageReading):
-    """Where our fields stand in another log; see the module."""
+    """A mapping from the fields of a log to ours (see the module's docstring)."""
 
     description: str
     source: str
@@ -119,10 +119,10 @@ class FieldMapping(PageReading):
         return bool(self.recognised_by) and all(key in line for key in self.recognised_by)
 
     def session_rows(self, line: Any) -> list[Row]:
-        """The rows of the session in a line, numbered by its actions.
+        """Returns the rows of the session in a line, with its actions numbered.
 
         Raises:
-            BadSession: A field is missing, unknown or of the wrong kind.
+            BadSession: A field is missing, unknown or of the wrong type.
         """
         if not isinstance(line, dict):
             raise BadSession("the line is no JSON object")
@@ -173,7 +173,7 @@ class FieldMapping(PageReading):
         return page if self.pages == "raw" else NOTATIONS[self.page.notation](page)
 
     def _check_keys(self, line: dict[str, Any]) -> None:
-        """Raises BadSession where a key is neither mapped nor ignored."""
+        """Raises BadSession if a key is neither mapped nor ignored."""
         if "*" in self.ignored:
             return
         steps = (f"{self.session.steps}.{path}" for path in paths_of(self.step))
@@ -187,7 +187,7 @@ class FieldMapping(PageReading):
 
 
 def paths_of(fields: msgspec.Struct) -> Iterator[str]:
-    """All dotted paths in the fields of a mapping."""
+    """Yields all dotted paths in the fields of a mapping."""
     for path in msgspec.structs.astuple(fields):
         yield from plain_paths(path)
 
@@ -196,15 +196,15 @@ _MAPPINGS = files(__package__) / "mappings"
 
 
 def built_in_mappings() -> dict[str, FieldMapping]:
-    """The mappings of this package by name, in alphabetical order."""
+    """Returns the mappings of this package by name, in alphabetical order."""
     return {name: load_mapping(name) for name in toml_names(_MAPPINGS)}
 
 
 def load_mapping(name_or_file: str) -> FieldMapping:
-    """A mapping of this package by name, or one of a user's own by file name.
+    """Loads a mapping of this package by name, or a user's mapping by file name.
 
     Raises:
-        BadConfig: There is none, or it does not hold what it should.
+        BadConfig: The mapping does not exist or is not valid.
     """
     mapping = load_toml(FieldMapping, "mapping", name_or_file, _MAPPINGS)
     problem = ""

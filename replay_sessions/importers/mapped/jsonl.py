@@ -1,9 +1,9 @@
-"""Importer `jsonl`: a session is a line, or an item of an array, plain or gzip, in our own form or another log's.
+"""Importer `jsonl` reads sessions that are lines, or items of an array, plain or gzip, in our form or another log's.
 
     shop-r1 import jsonl sessions.jsonl.gz --out STORE [--mapping NAME|FILE.toml]
 
-Our own form is a Session as JSON (schema.py), whose source may be missing; another log's is read through a field
-mapping. Without --mapping it is recognised by the first line's keys.
+Our own form is a Session as JSON (schema.py); its source may be missing. Other forms are read by a field mapping.
+Without --mapping the form is recognised by the keys of the first object.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class _OwnSession(Session, frozen=True, kw_only=True):
 
 
 class MappedImporter(Importer):
-    """Reads sessions that are each a record of JSON; their fields are mapped to ours, or they are in our own form."""
+    """Reads sessions that are JSON records, by a field mapping or in our own form."""
 
     _mapping: FieldMapping | None
     _reading: PageReading
@@ -63,13 +63,13 @@ class MappedImporter(Importer):
         self.size = sum(path.stat().st_size for path in self._files)
 
     def _set_mapping(self, mapping: FieldMapping | None, options: PageReading) -> None:
-        """Reads by a mapping, except where the options of the command say otherwise of pages."""
+        """Sets the mapping; options of the command that concern pages override it."""
         self.name = mapping.source if mapping else "jsonl"
         self._mapping = replace(mapping, **changed_options(options, PageReading)) if mapping else None
         self._reading = self._mapping or options
 
     def _records(self, path: Path) -> Iterator[Record | Rejected]:
-        """The sessions of a file, a record each."""
+        """Yields the sessions of a file, each as a record."""
         return read_records(path)
 
     def split(self) -> Iterator[Part | Rejected]:
@@ -114,15 +114,15 @@ class JsonlOptions(PageReading):
     """Options of reading JSON lines.
 
     Attributes:
-        mapping: How the log's fields become ours: a FILE.toml of your own, or a NAME of --help-all; None: it is guessed
-            from the first line.
+        mapping: The mapping of the log's fields: a FILE.toml of your own, or a NAME of --help-all. If None, it is
+            recognised by the first line.
     """
 
     mapping: str | None = None
 
 
 class JsonlImporter(MappedImporter):
-    """Reads JSON lines; see the module."""
+    """Reads JSON lines (see the module's docstring)."""
 
     Options: ClassVar[type[msgspec.Struct]] = JsonlOptions
 
@@ -143,7 +143,11 @@ class JsonlImporter(MappedImporter):
         return _HELP.format(mappings=format_choices(mappings))
 
     def _choose_mapping(self, name: str | None) -> tuple[str, list[str]]:
-        """The name of a mapping, that of the log which the first lines look like if none is given; and notes on it."""
+        """Returns the name of a mapping and notes on it; if `name` is None, the first object decides.
+
+        Raises:
+            ImportFailed: `name` is None, and the log is not recognised.
+        """
         file, mappings = self._files[0], built_in_mappings()
         first = first_object(islice(read_records(file), 100))
         likely = next((other for other, mapping in mappings.items() if mapping.recognises(first)), None)

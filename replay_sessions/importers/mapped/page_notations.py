@@ -1,11 +1,11 @@
-"""Pages in other notations -> simplified HTML, so that `find_elements` works on every store.
+"""Converts pages in other notations to simplified HTML, so that `find_elements` works on every store.
 
-    html           as it stands
-    bracket_lines  WebShop as ReAct shows it: `[Buy Now]` alone on a line, options as `color [red][blue]`
-    nested_angles  AutoWebGLM: `<a[SA]| text <span| more> >`, where [SA] is the name and a bare `< >` groups
+    html                unchanged
+    bracket_lines       WebShop as in ReAct: `[Buy Now]` alone on a line, options as `color [red][blue]`
+    nested_angles       AutoWebGLM: `<a[SA]| text <span| more> >`, where [SA] is the name and a bare `< >` groups
     accessibility_tree  WebArena and BrowserGym (accessibility_tree.py)
 
-Names and texts are kept to the letter; only the way of writing them down changes.
+Names and texts stay the same; only the notation changes.
 """
 
 import re
@@ -16,13 +16,13 @@ from html import escape
 from replay_sessions.importers.mapped.accessibility_tree import accessibility_tree
 
 _BUTTON_LINE = re.compile(r"\[([^\[\]]+)\]")
-# Titles hold brackets too ("Cable [2-Pack] red"): options begin in lower case and end with a bracket.
+# Options begin in lower case and end with a bracket, because titles have brackets too ("Cable [2-Pack] red").
 _OPTION_LINE = re.compile(r"([a-z][\w /&-]*?) ?((?:\[[^\[\]]+\])+)")
 _PRODUCT_ID = re.compile(r"B[0-9A-Z]{9}")
 
 _OPEN = r"<(?:(?P<tag>[A-Za-z][\w-]*)(?:\[(?P<name>[^\[\]]*)\])?\|)?"
 _TOKEN = re.compile(rf"(?:{_OPEN}|(?P<close>>))(?P<text>[^<>]*)")
-# An HTML parser drops these, or their content, where they do not stand in a table, a document or a media player.
+# An HTML parser drops these tags or their content outside a table, a document or a media player.
 _AS_DIV = frozenset(
     [
         "body",
@@ -59,7 +59,7 @@ _AS_DIV = frozenset(
 )
 _VOID = frozenset({"area", "br", "hr", "img", "input", "textarea"})
 _VOID_TEXT = {"img": "alt", "area": "alt", "input": "placeholder", "textarea": "placeholder"}
-# A parser closes an open one where another of them begins.
+# A parser closes these when another of the same tag opens.
 _NOT_NESTED = {"a": "link", "button": "button"}
 _LEAF_ONLY = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
 
@@ -69,7 +69,8 @@ def _html(page: str) -> str:
 
 
 def _bracket_lines(page: str) -> str:
-    """
+    """Converts a page of WebShop in the notation of ReAct.
+
     >>> _bracket_lines("[Back to Search] \\ncolor [red][blue]\\nKettle [2-Pack] steel")
     '<button name="Back to Search">Back to Search</button>\\n<div><span>color</span> <button name="red">red</button> <button name="blue">blue</button></div>\\n<p>Kettle [2-Pack] steel</p>'
     """  # noqa: E501 - a doctest's output is one line
@@ -80,7 +81,7 @@ def _bracket_line(line: str) -> str:
     if match := _BUTTON_LINE.fullmatch(line):
         name = match[1]
         if name == "Search":
-            # The log types into `search`, which its notation does not show.
+            # Actions of the log type into `search`, but the notation does not show the field.
             return f'<form role="search"><input type="search" name="search">{_named("button", name)}</form>'
         return _named("a" if _PRODUCT_ID.fullmatch(name) else "button", name)
     if match := _OPTION_LINE.fullmatch(line):
@@ -94,14 +95,15 @@ def _named(tag: str, name: str) -> str:
 
 
 def _nested_angles(page: str) -> str:
-    """
+    """Converts a page in the notation of AutoWebGLM.
+
     >>> _nested_angles("< <img| logo> <a[SA]| <span| Amazon> > <input[E]| >  >")
     '<div><img alt="logo"><a name="SA"><span>Amazon</span></a><input name="E"></div>'
     """
     first = page.find("<")
     parts: list[str] = [escape(page[:first].strip() if first >= 0 else page, quote=False)]
     open_tags: list[str] = []
-    open_counts: Counter[str] = Counter()  # a page may nest as deep as it is long
+    open_counts: Counter[str] = Counter()  # counted, because a search of `open_tags` is slow on deep pages
     for match in _TOKEN.finditer(page, max(first, 0)):
         text = " ".join(match["text"].split())
         if match["close"]:
@@ -129,7 +131,7 @@ def _closing(tag: str) -> str:
 
 
 def _tag(written: str | None, name: str | None, open_counts: Counter[str], *, is_leaf: bool) -> tuple[str, str]:
-    """The tag and attributes with which an HTML parser rebuilds the nesting as it was written."""
+    """Returns a tag and attributes with which an HTML parser keeps the nesting of the notation."""
     tag = (written or "div").lower()
     attributes = f' name="{escape(name)}"' if name else ""
     if open_counts["select"]:

@@ -1,15 +1,15 @@
-"""Values of a decoded record by dotted path; a path goes on inside text that holds JSON, lists, and lists of pairs.
+"""Finds values of a decoded record by dotted paths, which continue inside text that holds JSON, lists, lists of pairs.
 
     {"action": '{"type": "click"}'}                             action.type is "click"
     {"items": [{"id": "k7"}, {"id": "k9"}]}                     items.1.id is "k9"
     {"params": [{"key": "q", "value": {"int_value": null, "string_value": "red"}}]}     params.q is "red"
     {"terms": ["red", "kettle"]}                                terms.* is "red kettle"
     {"lines": [{"variant": {"id": "k7"}}]}                      lines.*.variant is [{"id": "k7"}]
-    ["typed", "query"]                                          the first of them that is not missing
-    "=[data-sku='{items.0.id}'] button"                         text of its own, with values in the places of paths
+    ["typed", "query"]                                          the first that is not missing
+    "=[data-sku='{items.0.id}'] button"                         a text, with values in the place of paths
 
-Missing are null, empty texts and lists, and what analytics write for them, such as "(not set)". A key that holds a dot
-is found where it stands in the record itself. Mappings name the fields of other logs by such paths.
+Missing values are null, empty texts and lists, and words of analytics for them, such as "(not set)". Keys that contain
+a dot are found only at the top level of the record. Mappings name the fields of other logs by such paths.
 """
 
 import re
@@ -29,11 +29,11 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _PAIR = {"key", "value"}
 _MOST_DIGITS = 9
 _MISSING = ("", "(not set)", "(not provided)", "(none)", "null", "undefined", "nan", "\\n")
-_TYPED = "_value"  # how the keys of a value end that is kept by its type
+_TYPED = "_value"  # the suffix of keys that name the type of a value, such as `int_value`
 
 
 def plain_paths(path: Any) -> Iterator[str]:
-    """The dotted paths in what a mapping gives for a field.
+    """Yields the dotted paths in a field of a mapping.
 
     >>> list(plain_paths(("typed", "={items.0.id}-{shop}")))
     ['typed', 'items.0.id', 'shop']
@@ -46,7 +46,14 @@ def plain_paths(path: Any) -> Iterator[str]:
 
 
 def unknown_keys(value: Any, prefix: str, expected: set[str], inner: set[str]) -> Iterator[str]:
-    """Paths of keys that are neither mapped nor on the way to a mapped one."""
+    """Yields the paths of keys that are neither mapped nor on the way to a mapped key.
+
+    Args:
+        value: A value of the record.
+        prefix: The path of the value; "" for the record.
+        expected: The paths that are mapped or ignored.
+        inner: The proper prefixes of these paths.
+    """
     if _holds_pairs(value):
         yield from unknown_keys({pair["key"]: pair["value"] for pair in value}, prefix, expected, inner)
     elif isinstance(value, list):
@@ -62,10 +69,10 @@ def unknown_keys(value: Any, prefix: str, expected: set[str], inner: set[str]) -
 
 
 def value_at(record: Any, path: RecordPath) -> Any:
-    """The value at a path.
+    """Returns the value at a path.
 
     Raises:
-        BadSession: There is none.
+        BadSession: The record has no value at the path.
     """
     if isinstance(path, tuple):
         for item in path:
@@ -103,7 +110,7 @@ def _below(value: Any, key: str, path: str) -> Any:
 
 
 def _holds_pairs(value: Any) -> bool:
-    """Returns whether a value is a list that stands for an object, `{key, value}` for each of its fields."""
+    """Returns whether a value is a list of `{key, value}` pairs, which stands for an object."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -112,14 +119,14 @@ def _holds_pairs(value: Any) -> bool:
 
 
 def _untyped(value: Any) -> Any:
-    """A value that is kept under the name of its type, beside the others, which are null."""
+    """Returns the value of an object with a key for each type, all null but one; returns any other value unchanged."""
     if isinstance(value, dict) and value and all(name.endswith(_TYPED) for name in value):
         return next((item for item in value.values() if item is not None), None)
     return value
 
 
 def decoded(value: Any) -> Any:
-    """Decodes text that holds JSON; returns anything else as it is."""
+    """Decodes text that holds a JSON object or array; returns any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return msgspec.json.decode(value)
@@ -129,7 +136,7 @@ def decoded(value: Any) -> Any:
 
 
 def optional_at(record: Any, path: OptionalPath) -> Any:
-    """The value at a path; None where there is none."""
+    """Returns the value at a path; None if the record has none or the path is None."""
     if path is None:
         return None
     try:
@@ -139,10 +146,10 @@ def optional_at(record: Any, path: OptionalPath) -> Any:
 
 
 def text_at(record: Any, path: RecordPath) -> str:
-    """The text (or number, as text) at a path.
+    """Returns the text at a path, or a number as text.
 
     Raises:
-        BadSession: There is none, or it is null or something else.
+        BadSession: The record has no value at the path, or the value is neither text nor a number.
     """
     value = value_at(record, path)
     text = as_text(value)
@@ -153,12 +160,16 @@ def text_at(record: Any, path: RecordPath) -> str:
 
 
 def optional_text_at(record: Any, path: OptionalPath) -> str | None:
-    """As `text_at`; None where there is none or it is null."""
+    """Returns the text at a path, or a number as text; None if the value is missing or null.
+
+    Raises:
+        BadSession: The value is neither text nor a number.
+    """
     return None if path is None or optional_at(record, path) is None else text_at(record, path)
 
 
 def as_text(value: Any) -> str | None:
-    """Returns a text, or a number as text; None for anything else."""
+    """Returns a text, or a number as text; None for any other value."""
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

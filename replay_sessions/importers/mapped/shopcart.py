@@ -1,16 +1,15 @@
-"""Importer `shopcart`: ShopCART, whose pages are reported to be shifted by one step; Shop-R1's corpus is another.
+"""Importer `shopcart` reads ShopCART. Its pages are reported to be shifted by one step; Shop-R1's corpus is another.
 
     shop-r1 import shopcart FOLDER --out STORE                     the audit decides the page offset
-    shop-r1 import shopcart FOLDER --page-offset -1 --out STORE    it is given
+    shop-r1 import shopcart FOLDER --page-offset -1 --out STORE    the page offset is -1
     shop-r1 import shopcart FOLDER --mapping my_fields.toml --out STORE
 
-The published files could not be looked at here, so their field names are those of a mapping (mappings/shopcart.toml)
-that is easily replaced, and records may be sessions or single actions, in JSON lines or parquet (record_files.py):
-consecutive actions of one session are put together, in the order of their times, and nothing but the session at hand
-is held in memory.
+We had no access to the published files. So a mapping, which is easy to replace, has their field names
+(mappings/shopcart.toml), and records may be sessions or single actions, in JSON lines or parquet (record_files.py).
+Consecutive actions of a session are joined, in the order of their times. Only one session at a time is in memory.
 
-With page offset -1 the first page of a session is unknown: the step is kept, for its action is known to the next one
-and is not scored itself, and its page is empty.
+With page offset -1 the first page of a session is unknown, so it is empty. The step is kept, because the next step
+shows its action; the first action of a session is not scored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +37,7 @@ from replay_sessions.store.splits import SPLITS
 
 _PATTERNS = ["*.jsonl", "*.jsonl.gz", "*.parquet"]
 _SAMPLE_SESSIONS = 200
-_LEAST_SHARE = 0.5  # below it the log is mapped wrongly rather than shifted
+_LEAST_SHARE = 0.5  # a lower share means that the mapping is wrong, not that pages are shifted
 _OFFSET_NAMES = {-1: "one step earlier", 0: "on their own page", 1: "one step later"}
 
 _HELP = """\
@@ -56,10 +55,10 @@ class ShopcartOptions(PageReading):
     """Options of reading ShopCART.
 
     Attributes:
-        mapping: Where the fields stand: the name of a mapping or a FILE.toml.
-        page_offset: The page of a step is the one logged with the step before (-1), itself (0) or the one after (1);
-            None: the grounding audit decides.
-        revision: Which commit to fetch, where SOURCE is the id of a data set on the hub.
+        mapping: The mapping of the log's fields: a NAME or a FILE.toml.
+        page_offset: The step that has a step's page: the step before (-1), the step itself (0) or the step after (1).
+            If None, the grounding audit decides.
+        revision: The commit to fetch, if SOURCE is the id of a data set on the hub.
     """
 
     mapping: str = "shopcart"
@@ -68,7 +67,7 @@ class ShopcartOptions(PageReading):
 
 
 class ShopcartImporter(MappedImporter):
-    """Reads ShopCART, or any log whose pages may be shifted; see the module."""
+    """Reads ShopCART, or any log with pages that may be shifted (see the module's docstring)."""
 
     Options = ShopcartOptions
     help_text = _HELP
@@ -102,13 +101,13 @@ class ShopcartImporter(MappedImporter):
         return read_sessions(path, self._mapping)
 
     def read(self, source: Record, options: Any) -> Iterator[Imported]:
-        split = next((split for split in SPLITS if source.location.startswith(split)), None)  # of the file's name
+        split = next((split for split in SPLITS if source.location.startswith(split)), None)  # by the file's name
         for item in super().read(source, options):
             is_unsplit = isinstance(item, Session) and item.official_split is None
             yield msgspec.structs.replace(item, official_split=split) if is_unsplit else item
 
     def _sample(self) -> Iterator[Session]:
-        """Yields some sessions of each file, with the pages as they were logged."""
+        """Yields the first sessions of each file, about _SAMPLE_SESSIONS in all, with page offset 0."""
         each = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
             records = (record for record in self._records(path) if isinstance(record, Record))
@@ -117,7 +116,7 @@ class ShopcartImporter(MappedImporter):
 
 
 def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Rejected]:
-    """Yields the sessions of a file as one record each, whichever way its records are cut."""
+    """Yields each session of a file as a record; the file's records may be sessions or steps."""
     if mapping.session.steps.partition(".")[0] in first_object(read_records(path)):
         yield from read_records(path)
         return
@@ -136,7 +135,7 @@ def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Reject
 
 
 def _read_steps(path: Path, mapping: FieldMapping) -> Iterator[tuple[str | None, Record | Rejected, Any]]:
-    """Records that are steps, with the ids of their sessions; one that is rejected stands with the step before it."""
+    """Yields records that are steps, with the ids of their sessions; a rejected record has that of the step before."""
     session_id = None
     for record in read_records(path):
         step = None
@@ -150,7 +149,7 @@ def _read_steps(path: Path, mapping: FieldMapping) -> Iterator[tuple[str | None,
 
 
 def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> dict[str, Any]:
-    """One record of what the steps' records say of their session, taken from the first, and of each step."""
+    """Joins the records of steps to the record of a session; its session fields come from the first step in time."""
     ordered = in_time_order(steps, lambda step: optional_text_at(step, mapping.step.timestamp))
     session_keys, step_keys = (
         {path.partition(".")[0] for path in paths_of(fields)} for fields in (mapping.session, mapping.step)
@@ -167,14 +166,17 @@ def _join_steps(steps: list[dict[str, Any]], mapping: FieldMapping) -> dict[str,
 
 
 def choose_page_offset(sample: Iterable[Session]) -> tuple[int, str]:
-    """The page offset that explains the logged targets of sessions that were read with offset 0, and why.
+    """Returns the page offset that explains the logged targets of sessions, and the evidence in words.
 
-    A log may hold, beside each action, the page that the action led to. Then the clicked name stands on the page of the
-    step before (offset -1) and seldom on the action's own. Reported of ShopCART: 92% against 18%. Their own pages are
-    taken unless a neighbouring one explains more by the audit's `shift`.
+    A log may have the page that an action led to beside the action. Then the clicked name is on the page of the step
+    before (offset -1), and seldom on the page of the step itself; for ShopCART 92% against 18% are reported. Offset 0
+    is chosen unless another offset explains more targets by a margin of over MOST_SHIFT.
+
+    Args:
+        sample: Sessions that were read with page offset 0.
 
     Raises:
-        ImportFailed: No offset explains them.
+        ImportFailed: No offset explains enough targets.
     """
     matches = [count_matches(session) for session in sample]
     if not matches:
