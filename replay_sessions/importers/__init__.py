@@ -1,7 +1,7 @@
-"""Logs in other shapes -> sessions: the registry of importers.
+"""Importers, which convert logs of other formats to sessions, and their registry.
 
-An importer is a class that splits a source into parts and reads sessions out of a part (`importer.Importer`). It is
-named in IMPORTERS and imported only when used:
+An importer is a class that splits a source into parts and reads sessions from a part (`importer.Importer`). IMPORTERS
+names it, and it is imported only when it is used:
 
     shop-r1 import NAME SOURCE --out STORE
 """

@@ -1,9 +1,9 @@
-"""Sessions on their way into a store, with the shop's own contact lines in the texts of their pages.
+"""Keeps the shop's own contact lines in the pages of sessions that are on their way into a store.
 
-    items of an import -> the first of them, held until users are counted -> all of them, pages as they are to be
+    items of an import -> the first items, held until users are counted -> all items, with their final pages
 
-A value that was found by its form and stands on the pages of many users is the shop's own, wherever it stands. Names of
-elements go without it all the same, so that no name depends on the other users of a log.
+A value that was recognized by its form and is on the pages of many users belongs to the shop, wherever it is. Names of
+elements never contain it, so that no name depends on the other users of a log.
 """
 
 import itertools
@@ -17,18 +17,18 @@ from replay_sessions.importers.private_sessions import settle_steps
 from replay_sessions.private_data.removal import MARKED
 from replay_sessions.schema import Session, Step
 
-# A household or a shared computer may be four users. A person's value that others see too, in a review or a list of
-# sellers, reaches few of a shop's users; a contact line reaches all who come to some kind of page.
+# A household or a shared computer may be four users. A person's value that others see, too, in a review or a list of
+# sellers, reaches few of a shop's users; a contact line reaches all users of some kind of page.
 _LEAST_USERS = 5
 _LEAST_SHARE = 0.1
 _HELD_CHARACTERS = 50_000_000
 
 
 def keep_contact_lines(items: Iterator[Imported], options: dict[str, str]) -> Iterator[Settled]:
-    """Yields the items of an import; on pages, values stay that many users have on theirs.
+    """Yields the items of an import; values that are on the pages of many users stay on the pages.
 
     Args:
-        options: Of the manifest; they get the number of values that would have been removed.
+        options: Options of the manifest; the number of values that stay is added as `kept_contacts`.
     """
     held: list[Imported] = []
     users_with: defaultdict[str, set[str]] = defaultdict(set)
@@ -43,16 +43,16 @@ def keep_contact_lines(items: Iterator[Imported], options: dict[str, str]) -> It
             users.add(item.user_id)
             for kind, value in MARKED.findall(text):
                 users_with[value].add(item.user_id)
-                if kind:  # else its own page keeps it
+                if kind:  # a value without a kind stays in any case
                     removed.add(value)
         elif isinstance(item, Session) and not 0 < characters < _HELD_CHARACTERS:
-            break  # all sessions of an import are marked, or none
+            break  # an import marks all sessions or none
     least = max(_LEAST_USERS, _LEAST_SHARE * len(users))
     kept = {value for value in removed if len(users_with[value]) >= least}
     if kept:
         options["kept_contacts"] = str(len(kept))
     items = itertools.chain(held, items)
-    del held  # the chain lets go of it
+    del held  # so that the chain can free the items
     steps: tuple[Step, ...] = ()
     for item in items:
         if isinstance(item, MarkedSteps):

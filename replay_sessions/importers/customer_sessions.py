@@ -1,9 +1,9 @@
-"""Sessions on their way into a store, without what a shop's table of customers says of each session's user.
+"""Removes what a shop's table of customers says of each session's user from sessions on their way into a store.
 
-    items of an import -> the first of them, held until the words that users share are counted -> all of them, changed
+    items of an import -> the first items, held until the words that users share are counted -> all items, changed
 
-Which words of a name are the shop's words as well (Rose, Brown) is known only from the pages of other users, so the
-first sessions wait in memory. Pages are simplified by then, and may have come from any importer.
+Words of a name may also be the shop's words (Rose, Brown). Only the pages of other users show which, so the first
+sessions wait in memory. The pages are simplified by then, and may come from any importer.
 """
 
 import itertools
@@ -26,11 +26,11 @@ _HELD_CHARACTERS = 100_000_000
 
 
 def read_customers(path: Path) -> Customers:
-    """Returns the table of a CSV, TSV, JSON lines or parquet file; a user may have several rows.
+    """Reads a table of customers from a CSV, TSV, JSON lines or parquet file; a user may have several rows.
 
     Raises:
-        ImportFailed: It cannot be read.
-        BadConfig: It has no column `user_id`.
+        ImportFailed: The file cannot be read.
+        BadConfig: The table has no column `user_id`.
     """
     rows = []
     for record in read_records(path):
@@ -41,10 +41,12 @@ def read_customers(path: Path) -> Customers:
 
 
 class CustomerRemoval:
-    """Removes what is known of the users of sessions; all else that an import yields passes through.
+    """Removes the known data of users from their sessions; other items of an import are unchanged.
 
     Args:
-        find_entities: Finds names and addresses in a line, whoever's they are.
+        customers: The table of customers.
+        find_entities: Function that finds names and addresses in a line, of any person. If None, only the table is
+            used.
     """
 
     def __init__(self, customers: Customers, find_entities: FindEntities | None) -> None:
@@ -55,7 +57,7 @@ class CustomerRemoval:
         self._users: set[str] = set()
 
     def apply(self, items: Iterator[Settled]) -> Iterator[Settled]:
-        """Yields the items of an import, in order."""
+        """Yields the items of an import in order, with the sessions cleaned."""
         rejected: list[Rejected] = []  # their reasons quote the session that follows
         for item in itertools.chain(self._hold(items), items):
             if isinstance(item, Rejected):
@@ -71,7 +73,7 @@ class CustomerRemoval:
         yield from rejected
 
     def _hold(self, items: Iterator[Settled]) -> list[Settled]:
-        """Returns the first items, the words on their pages counted."""
+        """Reads the first items into memory and counts the words on their pages."""
         held: list[Settled] = []
         characters = 0
         for item in items:
@@ -94,7 +96,7 @@ class CustomerRemoval:
         return OwnValues(own, self._shared, self._counts)
 
     def report(self) -> str:
-        """Returns in a line how many users are known, and how often a word was also the shop's."""
+        """Returns a line with the number of known users, and how often a customer's word was also the shop's."""
         known, counts = len(self._users & self._customers.keys()), self._counts
         return (
             f"customers: {known:,} of {len(self._users):,} users are in the table; words that other users' pages hold "

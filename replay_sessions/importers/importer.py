@@ -1,12 +1,13 @@
-"""What every importer is: it reads sessions out of a source.
+"""The base class of importers, which read sessions from a source.
 
     read(source, options) -> sessions, rejected records, counts of events that are no action
 
-That is all an importer needs. Where reading takes long, `split` cuts the source into parts, and `read` gets the content
-of each: here, in other processes or on other machines, in any order (running/). So importers and parts must pickle.
+An importer needs nothing else. If reading takes long, `split` cuts the source into parts, and `read` gets the content
+of each part, in this process, in others or on other machines, in any order (running/). Importers and parts must
+therefore be picklable.
 
-A new importer is a class with `read` and, where it has any, `Options`. It is named in IMPORTERS and _CLASSES, or by
-"module:Class" or "file.py:Class" where it is a user's own.
+A new importer is a class with `read` and, if it has flags, `Options`. It is registered in IMPORTERS and _CLASSES. A
+user's own importer is named as "module:Class" or "file.py:Class".
 """
 
 from abc import ABC, abstractmethod
@@ -47,10 +48,12 @@ _CLASSES = {
 
 
 def importer_class(name: str) -> "type[Importer]":
-    """Returns the importer of a name of IMPORTERS; each is imported alone, since their libraries take time to start.
+    """Returns the importer of a name of IMPORTERS, or a user's own of "module:Class" or "file.py:Class".
+
+    Each importer is imported alone, because their libraries take time to load.
 
     Raises:
-        ImportFailed: A user's own cannot be loaded.
+        ImportFailed: A user's own importer cannot be loaded.
     """
     if ":" in name:
         try:
@@ -70,14 +73,14 @@ class LeftOut(Record):
 
 
 class TrimmedText(msgspec.Struct, frozen=True):
-    """A typed text lost the blanks at its ends."""
+    """A typed text that lost the blanks at its ends."""
 
 
 class MarkedSteps(msgspec.Struct, frozen=True):
-    """The steps of the session that comes next, their pages with what is private by its form, marked.
+    """The steps of the next session; on their pages, values that look private by their form are marked.
 
     Attributes:
-        user_id: "" where the log has none; of such sessions several may be the same person's.
+        user_id: The user of the session; "" if the log has none. Several such sessions may be of the same person.
     """
 
     user_id: str
@@ -89,12 +92,12 @@ Imported = Settled | MarkedSteps
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A piece of a source.
+    """A part of a source.
 
     Attributes:
-        content: What `Importer.read` gets.
-        size: How much of the source it is, in the unit of `Importer.size`.
-        file: The file that it is of; None: the source itself.
+        content: The argument of `Importer.read`.
+        size: The share of the source, in the unit of `Importer.size`.
+        file: The file that the part belongs to. If None, it is the source itself.
     """
 
     content: Any
@@ -103,27 +106,27 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class NoOptions(Record):
-    """Of an importer that has none of its own."""
+    """The options of an importer without options."""
 
 
 class Importer(ABC):
-    """Reads one source.
+    """An importer of one source.
 
     Args:
-        source: What the user named: a file, a folder or an id of the hub.
-        options: Of the class `Options`; None: its defaults.
+        source: The user's source: a file, a folder or an id of the hub.
+        options: An instance of `Options`. If None, its defaults.
 
     Attributes:
-        Options: The importer's own flags, each with a default, and what they mean.
-        help_text: What `--help` says beside the summary and the options: what a source looks like, and examples.
-        name: What the sessions come from (manifest); "": the class's name.
-        settings: How they are read (manifest).
-        notes: What to tell the user before reading, such as a choice that was guessed.
-        report: What to tell the user when all is read, in lines.
-        warnings: What is doubtful about it, once all is read; the store keeps them.
-        size: The size of the source in units of `Part.size`; None where it is not known.
-        batch_size: Parts are read together up to this size: pages that they share are kept, and processes are handed
-            less often.
+        Options: The importer's own flags, each with a default and a description.
+        help_text: Text of `--help` besides the summary and the options: the form of a source, and examples.
+        name: Origin of the sessions, for the manifest; "" stands for the class's name.
+        settings: Options of the reading, for the manifest.
+        notes: Lines for the user before reading, such as a choice that was guessed.
+        report: Lines for the user after all is read.
+        warnings: Doubts about the data, complete after all is read; the store keeps them.
+        size: Size of the source in units of `Part.size`; None if unknown.
+        batch_size: Parts are read together up to this size, so that shared pages stay cached and processes exchange
+            data less often.
     """
 
     Options: ClassVar[type[msgspec.Struct]] = NoOptions
@@ -142,7 +145,7 @@ class Importer(ABC):
         self.warnings: list[str] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """An importer as other processes get it: without cached pages and its table, whose rows come with parts."""
+        """Returns the state to pickle: without cached pages and the table, because parts contain the table's rows."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_pages")}
 
     @classmethod
@@ -150,16 +153,16 @@ class Importer(ABC):
         return cls.help_text
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:
-        """Cuts the source into parts, and says what of it is none; here it is a part as a whole."""
+        """Cuts the source into parts, and yields records that belong to no part; by default, the source is one part."""
         yield Part(self.source)
 
     @abstractmethod
     def read(self, source: Any, options: Any) -> Iterator[Imported]:
-        """Reads the source, or the content of a part of it: sessions, what was rejected and left out, in order."""
+        """Reads the source, or the content of a part: sessions, rejected records and left-out events, in order."""
 
 
-# A session is held in memory. One that is longer is a crawler's, or of a log whose ids do not separate visits: a
-# session of 30 pages of OPeRA's longest takes 20 MB.
+# A session is held in memory. A longer one is a crawler's, or of a log with ids that do not separate visits: a session
+# of 30 pages of OPeRA's longest takes 20 MB.
 LONGEST_SESSION_BYTES = 256 << 20
 TOO_LONG = f"the session is longer than {LONGEST_SESSION_BYTES >> 20} MiB"
 
@@ -169,7 +172,7 @@ def is_too_long(size_bytes: int) -> bool:
 
 
 class SessionRows:
-    """The rows of one session, gathered in the order in which they come; of one that is too long, only its length."""
+    """The rows of a session in the order of arrival; if the session is too long, only its length."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -188,14 +191,14 @@ class SessionRows:
 
 
 def find_files(source: Path, endings: tuple[str, ...], warnings: list[str], *, any_file: bool = False) -> list[Path]:
-    """Returns the file that a source is, or the files of a folder that have one of some endings, in order.
+    """Returns the files of a source with one of the endings: the source itself, or all such files in a folder, sorted.
 
     Args:
-        warnings: A line is added to them that names the folder's other files.
-        any_file: A source that is a file may have any ending.
+        warnings: List to which a line about the folder's other files is added.
+        any_file: Whether a source that is a file may have any ending.
 
     Raises:
-        ImportFailed: There is none.
+        ImportFailed: The source has no such file.
     """
     if not source.exists():
         raise ImportFailed(f"there is no file or folder '{source}'")
@@ -214,18 +217,18 @@ def find_files(source: Path, endings: tuple[str, ...], warnings: list[str], *, a
 
 
 def changed_options(options: msgspec.Struct, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Returns those options of a kind that differ from its defaults."""
+    """Returns the options of class `kind` that differ from its defaults."""
     defaults = msgspec.structs.asdict(kind())
     return {name: value for name, default in defaults.items() if (value := getattr(options, name)) != default}
 
 
 def reason_of(error: Exception) -> str:
-    """Returns an error in one line: the text of a log that it quotes may hold line breaks."""
+    """Returns an error's message on one line, because a quoted text of a log may contain line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def listed(names: Iterable[str]) -> str:
-    r"""Returns the first names of a log in quotes, none of them whole where it is very long.
+    r"""Returns the first names in quotes, each cut to a readable length.
 
     >>> listed(["id", "two\nlines"])
     "'id', 'two\\nlines'"

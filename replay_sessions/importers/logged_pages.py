@@ -1,13 +1,13 @@
-"""The pages of a log, and what it says was acted on -> the name of that element in the simplified page.
+"""Reads the pages of a log and finds the element that was acted on, by its name in the simplified page.
 
-Pages stand in the rows (`InlinePages`) or elsewhere (other `Pages`). Simplified ones are taken as they are, and what
-was acted on is logged by its name there. On a raw one (`RawPage`) it is looked up by the simplified page's own name, by
-a CSS selector in the raw page, by its id, its text or the address it links to, in this order; what one of them leaves
-open the others may decide together (a text that two links have, and an address). What stays ambiguous is not guessed.
+Pages are in the rows (`InlinePages`) or elsewhere (other `Pages`). Simplified pages are used as they are, and the log
+names the element by its name on the page. On a raw page (`RawPage`), the element is looked up by these keys in order:
+the simplified page's own name, a CSS selector in the raw page, the element's id, its text, the address it links to. If
+no key is unique, several may be so together (a text that two links have, and an address). Ambiguity is not guessed.
 
-A selector or an id finds a node of the raw page. The simplifier parses the page for itself, since it marks what is
-closed, and says which of its nodes the names stand for; the elements of both parses come in the same order. A click on
-an icon in a link lands on the link: the nearest named node around it.
+A selector or an id finds a node of the raw page. The simplifier parses the page separately, because it marks closed
+parts, and tells which of its nodes the names belong to. The elements of both parses have the same order. A click on an
+icon in a link counts for the link, which is the nearest named node around it.
 """
 
 import gzip
@@ -36,7 +36,7 @@ from replay_sessions.simplify.trees import parse
 CACHED_PAGES = 4  # consecutive actions are often on one page
 _COLUMNS = ("name", "selector", "element_id", "element_text", "link_url")
 TARGET_COLUMNS = (*_COLUMNS, "url")
-Target = Mapping[str, str | None]  # of those columns: what a log says was acted on, and the address of the page
+Target = Mapping[str, str | None]  # keys: TARGET_COLUMNS; what a log says was acted on, and the address of the page
 
 _VERBS = {"selector": "matches", "element_id": "has the id", "link_url": "links to"}
 
@@ -45,10 +45,10 @@ NOT_FOUND = "not found on its page"
 
 
 class Unresolved(Exception):
-    """No element of the page is the target, or several are; or there is no page. The message says why.
+    """No element of the page is the target, or several are, or the page is missing. The message says why.
 
     Attributes:
-        outcome: How an action is counted that is left out for it, behind the type of the action.
+        outcome: Text that is appended to the type of the left-out action when it is counted.
     """
 
     def __init__(self, message: str, outcome: str = NOT_FOUND) -> None:
@@ -57,10 +57,10 @@ class Unresolved(Exception):
 
 
 class RawPage:
-    """A raw page, simplified, whose elements are looked up.
+    """A raw page that is simplified, and on which elements are looked up.
 
     Raises:
-        BadSession: The page is larger or deeper than any browser would show.
+        BadSession: The page is larger or deeper than a browser would show.
     """
 
     def __init__(
@@ -73,13 +73,15 @@ class RawPage:
         self._names = {element.name for element in self.page.elements}
 
     def find(self, target: Target, *, typed: bool) -> str:
-        """The name of the element that a target means.
+        """Returns the name of the element that a target denotes.
 
         Args:
-            typed: Whether it was typed into: of two elements with one text, only the one that takes text is meant.
+            target: The columns of a row that identify the element.
+            typed: Whether text was typed into it. Of two elements with the same text, only the one that takes text
+                is then possible.
 
         Raises:
-            Unresolved: No column of the target means one element, nor do they together.
+            Unresolved: The columns do not identify a single element, neither alone nor together.
         """
         reasons: list[str] = []
         candidates: list[set[str]] = []
@@ -102,7 +104,7 @@ class RawPage:
         raise Unresolved("; ".join(reasons) or f"none of {', '.join(_COLUMNS[:-1])} and {_COLUMNS[-1]} is given")
 
     def _candidates(self, column: str, value: str, page_url: str, typed: bool) -> tuple[set[str], str]:
-        """The names that one column may mean, and what to say before its value where they are not one."""
+        """Returns the names that a column may denote, and the text to put before its value if they are not one name."""
         if column == "name":
             return {value} & self._names, "the page has no element named"
         if column == "element_text":
@@ -128,7 +130,7 @@ class RawPage:
         return names, _not_one(names, f"that is shown and can be acted on {verb}")
 
     def _links(self, page_url: str) -> list[tuple[LexborNode, str | None]]:
-        """The links of the page and where they lead: seen from its base, if it has one, or else from its address."""
+        """Returns the page's links with their addresses, relative to the page's base or else its own address."""
         base = self._document.css_first("base[href]")
         if base is not None:
             page_url = plain_address(base.attributes.get("href") or "", base=page_url) or page_url
@@ -136,15 +138,15 @@ class RawPage:
         return [(node, plain_address(node.attributes.get("href") or "", base=page_url)) for node in links]
 
     def is_among(self, selector: str, name: str) -> bool:
-        """Returns whether a valid CSS selector matches the element of a name, or something in it."""
+        """Returns whether a valid CSS selector matches the element of this name, or a node inside it."""
         return any(name in self._names_at(node) for node in self._document.css(selector))
 
     def _quoted(self, text: str) -> str:
-        """The text of a log as a reason may repeat it: without what is private in it."""
+        """Returns a text of the log in quotes for a reason, without private data."""
         return repr(remove_from_text(text) if self._private_data else text)
 
     def _names_at(self, node: LexborNode) -> set[str]:
-        """The name of a node or of the nearest one around it; else all names in it."""
+        """Returns the name of a node or of the nearest named node around it; otherwise all names inside it."""
         around: LexborNode | None = node
         while around is not None:
             if name := self._name_of_node.get(around.mem_id):
@@ -159,7 +161,7 @@ class RawPage:
 
     @cached_property
     def _name_of_node(self) -> dict[int, str]:
-        """The names of the nodes of the raw page that can be acted on; both parses have the same nodes in order."""
+        """The names of the raw page's nodes that can be acted on; both parses have the same nodes in the same order."""
         names = self._located.names
         pairs = zip(self._document.css("*"), self._located.document.css("*"), strict=False)
         return {node.mem_id: name for node, twin in pairs if (name := names.get(twin.mem_id)) in self._names and name}
@@ -171,18 +173,18 @@ def _not_one(names: set[str], what: str) -> str:
 
 
 def normal_text(text: str) -> str:
-    """A text that others are compared with, whatever their case and white space."""
+    """Normalizes case and white space of a text for comparisons."""
     return " ".join(text.split()).casefold()
 
 
 class PageReading(Config):
-    """The kind of a log's pages, and their processing.
+    """The kind of a log's pages, and how they are processed.
 
     Attributes:
-        pages: Raw pages are simplified, and what was acted on is looked up in them.
-        recipe: How raw pages are simplified, a NAME or a FILE; None: it is found by the site.
-        private_data: Whether it is taken out; None: out of raw pages it is, simplified ones stay as they are.
-        viewport: The window that the styles of raw pages are read for.
+        pages: Kind of the log's pages. Raw pages are simplified, and what was acted on is looked up in them.
+        recipe: Recipe for raw pages, a NAME or a FILE; None: it is chosen by the site.
+        private_data: Whether to remove private data; None: it is removed from raw pages only.
+        viewport: Size of the window for which the styles of raw pages are read.
     """
 
     pages: Literal["simplified", "raw"] = "simplified"
@@ -192,23 +194,25 @@ class PageReading(Config):
 
     def __post_init__(self) -> None:
         if self.recipe is not None:
-            load_recipe(self.recipe)  # one of no such name is reported now
+            load_recipe(self.recipe)  # reports an unknown name early
 
     @property
     def removes_private_data(self) -> bool:
         return self.private_data == "remove" or (self.private_data is None and self.pages == "raw")
 
     def described(self) -> dict[str, str]:
-        """Returns what is done to pages, for the manifest."""
+        """Returns the processing of pages, for the manifest."""
         changed = {name: str(value) for name, value in changed_options(self, PageReading).items()}
         return {**changed, "private_data": "patterns" if self.removes_private_data else "none"}
 
 
 def read_saved_page(folder: Path, name: str) -> bytes:
-    """A file of a folder, unpacked where its name ends in .gz; no more of it than shows that it is too long for a page.
+    """Returns the content of a file in a folder, decompressed if its name ends in .gz.
+
+    It reads at most one byte more than a page may have, which is enough to reject the page.
 
     Raises:
-        Unresolved: There is none, or it cannot be read.
+        Unresolved: The file does not exist or cannot be read.
     """
     try:
         path = (folder / name).resolve()
@@ -216,13 +220,13 @@ def read_saved_page(folder: Path, name: str) -> bytes:
             raise Unresolved(f"page '{name}' lies outside the folder")
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
-    # A name that holds a null byte is a ValueError, links that lead in a circle are a RuntimeError.
+    # A null byte in a name raises ValueError, and links in a circle raise RuntimeError.
     except (*UNREADABLE, ValueError, RuntimeError) as error:
         raise Unresolved(f"page '{name}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 class PageOfRow(Protocol):
-    """A simplified page on which what was acted on can be found, as `RawPage` does."""
+    """A simplified page on which the element that was acted on can be found, such as `RawPage`."""
 
     @property
     def page(self) -> SimplifiedPage: ...
@@ -231,10 +235,12 @@ class PageOfRow(Protocol):
 
 
 class Pages(ABC):
-    """Looks up the page of a row.
+    """The pages of a log, looked up by row.
 
     Attributes:
-        are_simplified: They were logged so, and lose private data only when the session is built.
+        removes_private_data: Whether private data is removed.
+        are_simplified: Whether the pages were logged simplified. Such pages lose private data only when the session is
+            built.
     """
 
     removes_private_data: bool
@@ -242,19 +248,19 @@ class Pages(ABC):
 
     @abstractmethod
     def page(self, row: Row) -> PageOfRow:
-        """The page of a row.
+        """Returns the page of a row.
 
         Raises:
-            Unresolved: There is none, or it cannot be read.
+            Unresolved: The page does not exist or cannot be read.
         """
 
     def is_purchase(self, row: Row, page: Any, name: str) -> bool:
-        """Returns whether a click on the element of a name is the purchase, which ends the session."""
+        """Returns whether a click on the element of this name is the purchase, which ends the session."""
         return False
 
 
 class NamedPage(msgspec.Struct, frozen=True):
-    """A simplified page of which a row names the element that was acted on."""
+    """A simplified page of a log with rows that name the element acted on."""
 
     page: SimplifiedPage
 
@@ -263,7 +269,7 @@ class NamedPage(msgspec.Struct, frozen=True):
 
 
 class InlinePages(Pages):
-    """Pages that stand in the rows, simplified or raw."""
+    """Pages that are in the rows, simplified or raw."""
 
     def __init__(self, reading: PageReading) -> None:
         self._reading = reading

@@ -1,8 +1,8 @@
-"""Sessions without what is private in their texts and addresses, and in pages that were logged simplified.
+"""Removes private data from the texts and addresses of sessions, and from pages that were logged simplified.
 
-Raw pages lose it while they are simplified, before their elements get names. In simplified ones the names change with
-the texts that they are made of, and the actions that mean them: `write_to_anna_example_org` becomes `write_to_email`.
-Ids and times stay as they are. Credentials never stay in an address, even where private data is kept.
+Raw pages lose private data while they are simplified, before their elements get names. On simplified pages, names that
+contain a changed text change, too, and with them the actions: `write_to_anna_example_org` becomes `write_to_email`.
+Ids and times are unchanged. Credentials are removed from addresses even if private data is kept.
 """
 
 import html
@@ -22,7 +22,7 @@ _NAME = re.compile(r'(?<=\sname=")[^"]*')
 
 
 class _ByForm:
-    """Takes out what is private by its form; in pages it is marked only."""
+    """Removes values that look private by their form; in pages, they are only marked."""
 
     remove_from_text = staticmethod(remove_from_text)
     remove_from_url = staticmethod(remove_from_url)
@@ -37,10 +37,10 @@ Remover = OwnValues | _ByForm
 
 
 def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[MarkedSteps | Session]:
-    """Yields the marked steps of a session, then the session without what is private in it by its form.
+    """Yields the marked steps of a session, and then the session without values that look private by their form.
 
     Args:
-        has_simplified_pages: They were logged so; raw ones were marked while they were simplified.
+        has_simplified_pages: Whether the pages were logged simplified; raw pages were marked during simplification.
     """
     session = without_private_data(session, _ByForm(), has_simplified_pages=has_simplified_pages)
     has_user = session.user_id != without_number(session.session_id)
@@ -49,7 +49,7 @@ def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[
 
 
 def without_number(session_id: str) -> str:
-    """Returns the id that a session has in its log: an import that splits a visit numbers what follows.
+    """Returns the id of a session in its log, without the number that an import adds when it splits a visit.
 
     >>> without_number("s1 (2)"), without_number("kiosk (Berlin) 17")
     ('s1', 'kiosk (Berlin) 17')
@@ -58,15 +58,15 @@ def without_number(session_id: str) -> str:
 
 
 def settle_steps(steps: Iterable[Step], kept: Container[str] = ()) -> tuple[Step, ...]:
-    """Returns steps without the marks on their pages; of the values only some stay."""
+    """Returns steps with the marks removed from their pages; marked values are replaced, except those in `kept`."""
     return tuple(replace(step, page=settle(step.page, kept)) for step in steps)
 
 
 def without_private_data(session: Session, remover: Remover, *, has_simplified_pages: bool = True) -> Session:
-    """Returns a session without what is private in it.
+    """Returns a session without private data.
 
     Args:
-        has_simplified_pages: Its pages still hold private data.
+        has_simplified_pages: Whether the pages still contain private data.
     """
     text = remover.remove_from_text
     persona = session.persona
@@ -81,7 +81,7 @@ def without_private_data(session: Session, remover: Remover, *, has_simplified_p
 
 
 def without_secrets(session: Session) -> Session:
-    """Returns a session without credentials in the addresses of its pages, and with all else left in."""
+    """Returns a session without credentials in the addresses of its pages, and otherwise unchanged."""
     steps = (replace(step, url=step.url and without_credentials(step.url)) for step in session.steps)
     return replace(session, steps=tuple(steps))
 
@@ -105,7 +105,7 @@ def _without_page_data(step: Step, remover: Remover) -> Step:
 
 
 def _number(new_names: dict[str, str]) -> dict[str, str]:
-    """Returns for each name the new one, numbered where it is taken."""
+    """Returns the new name for each name, numbered if it is taken."""
     taken = {name for name, new_name in new_names.items() if new_name == name}
     numbered = dict(new_names)
     for name, new_name in new_names.items():

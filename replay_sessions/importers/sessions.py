@@ -1,18 +1,18 @@
-"""Rows of one session -> the session: the one way of every importer, whatever its source.
+"""Builds a session from its rows; all importers use it, whatever their source.
 
 A row says what was done on which page (`COLUMNS` in raw/action_table.py lists the keys; a missing key counts as None).
-An importer brings the rows of a session in the order of time, and `Pages`: how it looks up the page of a row. A row
-whose `type` is no action counts under that word; where the log's word could be mistaken for one, `type` is None and the
-word is the row's `event`.
+An importer provides the rows of a session in time order, and `Pages`, which look up the page of a row. A row with a
+`type` that is no action is counted under that word. If the log's word could be mistaken for an action, `type` is None
+and the word is the row's `event`.
 
-    action            becomes a step, with the name that the element has on the simplified page
-    no such element   or no page: the action is left out and counted, and rejected with the reason
-    other events      are left out and counted
+    action             becomes a step, with the element's name on the simplified page
+    missing element    (or page) the action is left out, counted, and rejected with the reason
+    other events       are left out and counted
 
-Blanks at the ends of a typed text go and are counted: no metric should depend on them. The `gap` of the next step
-counts what was left out. A purchase ends the session: what follows is left out.
+Blanks at the ends of a typed text are removed and counted, because no metric should depend on them. The `gap` of the
+next step counts what was left out. A purchase ends the session, and later rows are left out.
 
-What is private goes in `private_sessions`.
+`private_sessions` removes private data.
 """
 
 from collections.abc import Iterator
@@ -30,20 +30,25 @@ from replay_sessions.private_data import remove_from_text, without_credentials
 from replay_sessions.schema import ACTION_TYPES, Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
 from replay_sessions.store.manifest import Rejected
 
-PURCHASE = "purchase"  # OPeRA's word, too
+PURCHASE = "purchase"  # OPeRA uses the same word
 ACTION_ROWS = (*ACTION_TYPES, "input", PURCHASE)  # the types of rows that become actions
-VIEW = "view"  # the page is on the screen from then on, and nothing was done
+VIEW = "view"  # the page is shown from then on, without an action
 
 
 def number_actions(rows: list[Row]) -> list[Row]:
-    """The rows of a session, its actions numbered: what else a log has is not counted where the user reads of one."""
+    """Numbers the actions of a session, and only these, because messages count actions."""
     for number, row in enumerate((row for row in rows if row["type"] in ACTION_ROWS), start=1):
         row["row"] = number
     return rows
 
 
 def numbered_session(rows: list[Row], number: int) -> list[Row]:
-    """The rows of the session of a number, of those that one session of the log is: "v1", then "v1 (2)"."""
+    """Returns the rows with the id of the session's part `number`: "v1", then "v1 (2)".
+
+    Args:
+        rows: The rows of one part of a session of the log.
+        number: The number of the part, from 1.
+    """
     if number == 1:
         return rows
     first_id = rows[0]["session_id"]
@@ -52,7 +57,7 @@ def numbered_session(rows: list[Row], number: int) -> list[Row]:
 
 
 def rows_of_session(session: Session) -> list[Row]:
-    """The rows that a session would be built from; what it calls the names of elements may be their texts."""
+    """Returns the rows that describe a session; names of elements may turn out to be their texts."""
     about = {name: getattr(session, name) for name in ("session_id", "user_id", "goal")}
     rows = []
     for step in session.steps:
@@ -73,16 +78,16 @@ def build_session(
     session_location: str | None = None,
     persona: Persona | None = None,
 ) -> Iterator[Imported]:
-    """The session of rows in the order of time, what was left out, and what was rejected.
+    """Builds a session from its rows in time order, and yields it with the left-out events and rejected records.
 
     Args:
-        row_prefix: What stands before the number of a row where the user reads of it.
-        session_location: How the user reads of the session; None: by its id.
-        persona: Who the shopper is; None: the rows say so, as text.
+        row_prefix: Text before the number of a row in messages.
+        session_location: Name of the session in messages. If None, its id.
+        persona: The shopper's persona, if the rows have none as text.
     """
     location = rows[0]["session_id"] if session_location is None else session_location
     steps: list[Step] = []
-    types: set[str] = set()  # of what was left out
+    types: set[str] = set()  # types of the left-out events
     is_lost = False
     characters = 0
     for item in _read_rows(rows, pages, row_prefix):
@@ -106,7 +111,7 @@ def build_session(
         return
     try:
         session = _session(rows, steps, source, persona)
-    except ValueError as error:  # BadSession among them
+    except ValueError as error:  # includes BadSession
         yield Rejected(where=location, reason=str(error))
         return
     if pages.removes_private_data:
@@ -132,7 +137,7 @@ def _session(rows: list[Row], steps: list[Step], source: str, persona: Persona |
 
 
 def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step | LeftOut | Rejected | TrimmedText]:
-    """The steps of rows, and what else is in them."""
+    """Yields the steps of rows, and the left-out events and rejected records among them."""
     gap = 0
     is_over = False
     for row in rows:

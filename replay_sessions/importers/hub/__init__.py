@@ -1,1 +1,1 @@
-"""Stores as data sets of the Hugging Face hub: written, read back, fetched at a pinned revision."""
+"""Reads exported stores from data sets of the Hugging Face hub, at a pinned revision."""

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, fetched at a pinned revision."""
+"""Fetches data sets of the Hugging Face hub at a pinned revision."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +8,11 @@ from replay_sessions.foundation.plugins import requires_extra
 
 
 def fetch(source: Path, revision: str, patterns: Sequence[str]) -> Path:
-    """Returns a source that is there; else the folder of the data set of that id, fetched or in the hub's cache.
+    """Returns a local source, or the local folder of the data set with that id, fetched from the hub if necessary.
 
     Raises:
         MissingExtra: huggingface_hub is not installed.
-        ImportFailed: There is no such file or folder, and no such data set that can be reached.
+        ImportFailed: The source is no file or folder, and no such data set can be fetched.
     """
     if source.exists():
         return source
@@ -21,7 +21,7 @@ def fetch(source: Path, revision: str, patterns: Sequence[str]) -> Path:
     hub_id = source.as_posix()
     try:
         folder = snapshot_download(hub_id, repo_type="dataset", revision=revision, allow_patterns=list(patterns))
-    except Exception as error:  # its own errors and those of its HTTP library, which differ from version to version
+    except Exception as error:  # errors of the hub or of its HTTP library, which differ between versions
         raise ImportFailed(
             f"there is no file or folder '{source}', nor could a data set of that id be fetched from the hub "
             f"({first_line(error)}). Where there is a network, run `hf download OWNER/NAME --repo-type dataset "

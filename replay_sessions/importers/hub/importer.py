@@ -1,9 +1,9 @@
-"""Importer `hub`: what `export hub` wrote, from its folder or from the hub, back into a store.
+"""The importer `hub`: reads the output of `export hub`, from its folder or from the hub, into a store.
 
     shop-r1 import hub mine_for_the_hub --split-by official --out STORE
     shop-r1 import hub OWNER/NAME --revision COMMIT --split-by official --out STORE
 
-With `--split-by official` sessions keep the split that they were exported in.
+With `--split-by official`, sessions keep the split of the exported store.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,24 +33,24 @@ With --split-by official sessions keep the split that they were exported in."""
 
 
 class HubImportOptions(Record):
-    """Options of reading a data set of the hub.
+    """The options of the importer `hub`.
 
     Attributes:
-        revision: The commit, where SOURCE is the id of a data set on the hub.
+        revision: The commit, if SOURCE is the id of a data set on the hub.
     """
 
     revision: str = "main"
 
 
 class HubImporter(Importer):
-    """Reads an exported data set; see the module."""
+    """An importer of an exported data set; see the module."""
 
     Options = HubImportOptions
     name = "hub"
     help_text = _HELP
 
     def split(self) -> Iterator[Part]:
-        """A file is a part: its sessions are complete."""
+        """Yields each file as a part, because its sessions are complete."""
         folder = fetch(self.source, self.options.revision, [f"{DATA_FOLDER}/*.parquet"])
         for path in find_files(folder / DATA_FOLDER, (".parquet",), self.warnings):
             yield Part(path, path.stat().st_size, path)
@@ -65,10 +65,10 @@ class HubImporter(Importer):
 
 
 def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:
-    """Returns the session of its rows (exporters/hub.py).
+    """Builds a session from its rows (exporters/hub.py).
 
     Raises:
-        KeyError, TypeError, ValueError: They lack a column, or one does not hold what it should.
+        KeyError, TypeError, ValueError: A column is missing or has a wrong value.
     """
     rows = sorted(rows, key=itemgetter("step"))
     if [row["step"] for row in rows] != list(range(len(rows))):

@@ -1,1 +1,1 @@
-"""Importer `opera`: OPeRA (arXiv 2506.05606), its tables, steps and personas."""
+"""The importer `opera`: OPeRA (arXiv 2506.05606), its tables, steps and personas."""

@@ -1,21 +1,21 @@
-"""Importer `opera`: OPeRA (arXiv 2506.05606), people shopping on Amazon, from a local copy or the hub.
+"""The importer `opera`: OPeRA (arXiv 2506.05606), people shopping on Amazon, from a local copy or the hub.
 
     shop-r1 import opera OPeRA --out STORE                         the filtered version
     shop-r1 import opera OPeRA --version full --split-by official --out STORE
     shop-r1 import opera NEU-HAI/OPeRA --out STORE                 fetched, at a pinned revision
 
-Users, sessions and actions are joined: tables.py finds the rows of each session, and makes personas of surveys and
-interviews. The official splits stand in every session, and `--split-by official` uses them: their sessions are
-disjoint, their users are not (12 of the 15 test users are in train as well), so the default splits by user.
+It joins users, sessions and actions: tables.py finds the rows of each session, and builds personas from surveys and
+interviews. Every session has its official split, which `--split-by official` uses. The official splits share no
+sessions but share users (12 of the 15 test users are in train as well), so the default splits by user.
 
     click                 a click; semantic_id is the name, verbatim, and click_type is kept
-    input                 typed and not known to be submitted: the log does not say that it was sent
+    input                 typed and not known to be submitted, because the log does not say that it was sent
     terminate             terminate
-    scroll, navigation, tab_activate (also written tabActivate)    no action: left out, counted, Step.gap says so
+    scroll, navigation, tab_activate (also written tabActivate)    no action: left out, counted, Step.gap counts it
 
-`simplified_html` is the page before the action; `simplified_html_new_page` is not needed, as the next action has its
-own. A null semantic_id becomes an empty name and a null page an empty page: the step is still scored by its type, and
-`check` warns of it.
+`simplified_html` is the page before the action. `simplified_html_new_page` is not needed, because the next action has
+its own page. A null semantic_id becomes an empty name and a null page an empty page: the step is still scored by its
+type, and `check` warns of it.
 """
 
 from collections import defaultdict
@@ -46,8 +46,8 @@ _COLUMNS = [
 ]  # fmt: skip
 _TYPES = ("click", "input", "terminate")
 HUB_ID = "NEU-HAI/OPeRA"
-REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as others cite it; this project could not fetch it itself
-_PART_ROWS = 256  # pages are 100 kB in the middle and 600 kB at most
+REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as cited by others; this project could not fetch it itself
+_PART_ROWS = 256  # a median page has 100 kB, and the longest 600 kB
 
 _HELP = f"""\
   shop-r1 import opera OPeRA --out stores/opera
@@ -63,10 +63,10 @@ there is none, fetch it elsewhere and copy the folder:
 
 
 class OperaOptions(PageReading):
-    """Options of reading OPeRA.
+    """The options of the importer `opera`.
 
     Attributes:
-        version: full also logs scrolling, navigation and tabs: left out and counted, also in Step.gap.
+        version: full also logs scrolling, navigation and tabs, which are left out and counted, also in Step.gap.
         revision: The commit of the hub's data.
     """
 
@@ -75,7 +75,7 @@ class OperaOptions(PageReading):
 
 
 class OperaImporter(Importer):
-    """Reads OPeRA; see the module."""
+    """An importer of OPeRA; see the module."""
 
     Options = OperaOptions
     name = "opera"
@@ -90,11 +90,11 @@ class OperaImporter(Importer):
             "version": version,
             **options.described(),
         }
-        # Without the screenshots, which are tens of gigabytes.
+        # The screenshots are left out, because they have tens of gigabytes.
         patterns = [f"OPeRA_{version}/{table}/*" for table in ("action", "session", "user")]
         folder = fetch(source, options.revision, patterns)
         self.settings["source"] = folder.name
-        self._tables = find_tables(folder.absolute(), version)  # other machines read it too
+        self._tables = find_tables(folder.absolute(), version)  # absolute, because other machines may read it
         if not self._tables["user"]:
             self.notes.append("no user table was found: sessions come without personas")
         if not self._tables["session"]:
@@ -112,7 +112,7 @@ class OperaImporter(Importer):
         yield from rejected
 
     def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
-        """Reads some sessions together, which may share groups of rows."""
+        """Reads several sessions together, because they may share row groups."""
         for entry, session in zip(source, _read_rows(source), strict=True):
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=TOO_LONG)
@@ -128,7 +128,7 @@ class OperaImporter(Importer):
 
 
 def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:
-    """The action rows of each session, in the order of the files."""
+    """Returns the action rows of each session, in the order of the files."""
     sessions = [SessionRows() for _ in entries]
     by_group: defaultdict[RowGroup, dict[str | None, SessionRows]] = defaultdict(dict)
     for entry, session in zip(entries, sessions, strict=True):
@@ -142,7 +142,7 @@ def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:
 
 
 def _row(row: ActionRow, entry: OperaSession) -> Row:
-    """An action as the row of any log, without what is empty."""
+    """Converts an action to a row of the common form, without empty values."""
     event = row["action_type"]
     name = row["semantic_id"] or ""
     return {

@@ -1,14 +1,15 @@
-"""OPeRA's tables: the files of one version, which rows of them make a session, and the personas of its users.
+"""Reads OPeRA's tables: the files of a version, the rows that make up a session, and the personas of the users.
 
-    OPeRA_filtered/action/train-00000-of-00002.parquet    one row per action, pages included; test-* likewise
+    OPeRA_filtered/action/train-00000-of-00002.parquet    one row per action, pages included; also test-*
     OPeRA_filtered/session/train/train.parquet            session_id, user_id, action_count
     OPeRA_filtered/user/train/train.parquet               user_id, survey, interview
 
-as the card states it (OPeRA_full likewise). Only the small columns are read here; pages are read part by part.
+This is the layout on the data set card; OPeRA_full has the same. Only the small columns are read here, and pages part
+by part.
 
-A persona is the survey's answers, then the interview, as text; short answers are traits too. `survey` is JSON in
-sections (Demographic Information, Self Description, Shopping Preference, Personality), whose answers are text, numbers,
-lists or further sections. Interviews are optional. A user may stand in both splits' tables.
+A persona is the survey's answers and the interview, as text; short answers are traits, too. `survey` is JSON in
+sections (Demographic Information, Self Description, Shopping Preference, Personality). Their answers are text, numbers,
+lists or further sections. Interviews are optional. A user may be in the tables of both splits.
 """
 
 import re
@@ -33,12 +34,12 @@ _SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
 # {user_id}_{start}_{end}
 _SESSION_ID = re.compile(r"(?P<user>.+)_\d{4}-\d\d-\d\d[T ][^_]*_\d{4}-\d\d-\d\d[T ][^_]*")
 
-RowGroup = tuple[Path, int]  # some rows of a file that are read together: the file, and which of its groups
+RowGroup = tuple[Path, int]  # rows of a file that are read together: the file, and the number of the row group
 OperaTables = dict[str, dict[OperaSplit, list[Path]]]  # files of "action", "session" and "user" by split
 
 
 class OperaSession(Record):
-    """A session whose actions are still to be read."""
+    """A session whose actions are not read yet."""
 
     session_id: str
     user_id: str
@@ -49,10 +50,10 @@ class OperaSession(Record):
 
 
 def find_tables(folder: Path, version: OperaVersion) -> OperaTables:
-    """The files of a version below the data set's folder (or the version's own); a split may lack some.
+    """Returns the files of a version below the data set's folder (or the version's own folder).
 
     Raises:
-        ImportFailed: There are no actions of this version, or some of their files are missing.
+        ImportFailed: The version has no actions, or some of their files are missing.
     """
     root = folder / f"OPeRA_{version}"
     if not root.is_dir() and (folder / "action").is_dir():
@@ -67,13 +68,13 @@ def find_tables(folder: Path, version: OperaVersion) -> OperaTables:
 
 
 def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Iterator[dict[str, str | None]]:
-    """Rows of a small table, of both splits; columns that a file does not have are None."""
+    """Yields the rows of a small table, of both splits; columns that a file lacks are None."""
     for path in (path for paths in files.values() for path in paths):
         yield from ParquetSource(path).texts(columns)
 
 
 def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
-    """Every session in the order of the files, and what is no session: rows without id, sessions without actions."""
+    """Returns all sessions in file order, and as rejected the rows without an id and the sessions without actions."""
     shoppers = personas(read_table(tables["user"], _USER_COLUMNS))
     users = {
         row["session_id"]: row["user_id"]
@@ -109,7 +110,7 @@ def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejecte
 
 
 def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:
-    """The id of the session of each action, the row group that it is in, and where that is for the user."""
+    """Yields for each action its session's id, its row group, and its position for messages."""
     for path in paths:
         source = ParquetSource(path)
         if "session_id" not in source.columns:
@@ -134,7 +135,7 @@ def _files_by_split(folder: Path) -> dict[OperaSplit, list[Path]]:
 
 
 def _check_complete(paths: list[Path]) -> None:
-    """The hub numbers the files of a split: one that was not copied must not go unnoticed."""
+    """Raises ImportFailed if a numbered file of the hub is missing."""
     numbered = [match for path in paths if (match := _SHARD.search(path.name))]
     total = int(numbered[0][2]) if numbered else 0
     missing = set(range(total)) - {int(match[1]) for match in numbered}
@@ -147,12 +148,12 @@ def _check_complete(paths: list[Path]) -> None:
 
 _USER_COLUMNS = ["user_id", "survey", "interview_transcript", "interview_transcript_processed"]
 _NOT_WORD = re.compile(r"[^\w]+")
-_LONGEST_TRAIT = 80  # characters; longer answers are in the shopper's own words and group nobody
+_LONGEST_TRAIT = 80  # characters; longer answers are in the shopper's own words, so nobody can be grouped by them
 _FREE_TEXT_SECTIONS = ("self_description",)
 
 
 def personas(users: Iterable[dict[str, str | None]]) -> dict[str, Persona]:
-    """A persona for each user who answered anything.
+    """Returns a persona for each user who answered a question.
 
     Args:
         users: Rows with _USER_COLUMNS.
@@ -176,7 +177,7 @@ def _persona(answers: dict[str, str]) -> Persona | None:
 
 
 def _survey(content: str) -> tuple[str, dict[str, str]]:
-    """The survey as text and traits; as it stands, without traits, where it is no JSON object of a sane depth."""
+    """Returns a survey as text and traits; content that is no JSON object of sane depth has no traits."""
     try:
         decoded = msgspec.json.decode(content)
         if isinstance(decoded, dict):
@@ -187,7 +188,8 @@ def _survey(content: str) -> tuple[str, dict[str, str]]:
 
 
 def _sections(survey: dict[str, Any]) -> Iterator[str]:
-    """
+    """Yields each section of a survey as text.
+
     >>> print(*_sections({"Personality": {"MBTI": "INTJ", "Big Five Scores": {"Openness": 4}, "Note": None}}))
     Personality
     - MBTI: INTJ
@@ -200,7 +202,8 @@ def _sections(survey: dict[str, Any]) -> Iterator[str]:
 
 
 def _traits(survey: dict[str, Any]) -> dict[str, str]:
-    """
+    """Returns the short answers of a survey by name.
+
     >>> _traits({"Demographic Information": {"Age": 31}, "Personality": {"Big Five Scores": {"Openness": 4}}})
     {'age': '31', 'big_five_scores_openness': '4'}
     """
@@ -218,7 +221,7 @@ def _traits(survey: dict[str, Any]) -> dict[str, str]:
 
 
 def _answers(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every answer below a section with the keys that lead to it; unanswered ones are left out."""
+    """Yields all answers below a section with the keys that lead to them, without unanswered questions."""
     if isinstance(content, dict):
         for key, below in content.items():
             yield from _answers(below, (*path, key))

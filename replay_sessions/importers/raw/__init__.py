@@ -1,1 +1,1 @@
-"""Importer `raw`: a shop's own raw pages and a table of what was done on them."""
+"""The importer `raw`: a shop's own raw pages and a table of the actions on them."""

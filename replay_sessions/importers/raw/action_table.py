@@ -1,4 +1,4 @@
-"""The table of actions beside raw pages: its columns, and what is wrong with those of another table."""
+"""Reads the table of actions beside raw pages, and explains the faults of a table."""
 
 import shlex
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from replay_sessions.importers.importer import listed
 from replay_sessions.importers.sources.record_files import Record, read_records
 from replay_sessions.importers.sources.row_tables import ROW, Row, RowTable, build_table
 
-# Column -> what it holds. This table is the importer's documentation too (`import raw --help-all`).
+# Column -> its description. This table is also the importer's documentation (`import raw --help-all`).
 REQUIRED_COLUMNS = {
     "session_id": "which visit; a pseudonym",
     "page": "the file of the page as it was before the action: home.html, a/b.html.gz",
@@ -36,13 +36,13 @@ COLUMNS = {**REQUIRED_COLUMNS, **_OPTIONAL_COLUMNS}
 
 
 def read_actions(path: Path, ignored: frozenset[str]) -> RowTable:
-    """Reads the table.
+    """Reads the table of actions.
 
     Args:
-        ignored: Columns that are known and not wanted.
+        ignored: Columns to ignore.
 
     Raises:
-        ImportFailed: It cannot be read, lacks a column, or has one that is neither known nor ignored.
+        ImportFailed: The file cannot be read, lacks a column, or has a column that is neither known nor ignored.
     """
 
     def rows(record: Record) -> Iterator[Row]:

@@ -1,19 +1,19 @@
-"""Where the sessions of a raw log end: with a purchase, after a long pause, or where the recording ends.
+"""Finds the ends of sessions in a raw log: a purchase, a long pause, or the end of the recording.
 
-Shops' logs seldom say that somebody left. No terminate is added unless an option asks for it:
+Shops' logs seldom say that a shopper left. A terminate is only added if an option asks for it:
 
-    purchase_selector   a click on what it matches buys: it is the session's last step, its click_type "purchase"
-    purchase_url        so does the last click before a page whose address holds this
-    idle_minutes        a longer pause ends a session: a terminate on the page that was on the screen when it began,
-                        which is that of the row after it, and that row begins another session: "v1", then "v1 (2)"
-    terminate_at_end    a recording that ends otherwise ends in a terminate, if the page after the last action is
-                        known: that of a later row, of a type that is no action (a page view, say)
+    purchase_selector   a click on a match of the selector is a purchase: the session's last step, with click_type
+                        "purchase"
+    purchase_url        the last click before a page with this text in its address is a purchase, too
+    idle_minutes        a longer pause ends a session with a terminate on the page that was shown when the pause began.
+                        This is the page of the row after it, which begins another session: "v1", then "v1 (2)"
+    terminate_at_end    a recording that ends otherwise ends with a terminate, if the page after the last action is
+                        known from a later row of a type that is no action (such as a page view)
 
-A row of type `purchase` is a click that bought, and the last. One of type `view` is no action: its page
-is on the screen from then on: where it comes after a pause, its page is not the one that was there when the pause
-began.
+A row of type `purchase` is a click that bought, and the last step. A row of type `view` is no action; its page is shown
+from then on. After a pause, its page is therefore not the page that was shown when the pause began.
 
-A terminate is never put on a page that nobody saw: an agent would learn that an empty page means to leave.
+A terminate is never put on a page that nobody saw, because an agent would learn that an empty page means to leave.
 """
 
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ from replay_sessions.importers.sources.row_tables import Row
 
 
 class Endings(Record):
-    """The end of a session; see the module. None and False: there is none.
+    """The options that end sessions; see the module. None and False end none.
 
     Attributes:
-        purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
-        purchase_url: The click before a page whose address holds this text buys, and is the last.
-        idle_minutes: A longer pause ends a session in a terminate and begins another.
-        terminate_at_end: A terminate where a recording ends, if a row after the last action has the page.
+        purchase_selector: A click on a match of this CSS selector is a purchase, and the session's last step.
+        purchase_url: The last click before a page with this text in its address is a purchase, and the last step.
+        idle_minutes: A longer pause ends a session with a terminate and begins another.
+        terminate_at_end: Add a terminate at the end of a recording, if a row after the last action has the page.
     """
 
     purchase_selector: str | None = None
@@ -55,15 +55,15 @@ class Endings(Record):
 
 
 def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
-    """The sessions that the rows of one recording, in the order of time, are.
+    """Splits the rows of a recording, in time order, into sessions and marks their ends.
 
-    A purchase by address keeps the rows behind it, which are left out later: they are counted there.
+    Rows after a purchase by address stay, because they are counted when they are left out later.
     """
     recordings = list(split_at_pauses(rows, endings.idle_minutes))
     for number, recording in enumerate(recordings, start=1):
         session = _mark_purchase(recording, endings.purchase_url)
         if any(row["type"] == PURCHASE for row in session):
-            pass  # who bought did not leave, even if the element that was clicked is not found
+            pass  # the buyer did not leave, even if the clicked element is not found
         elif number < len(recordings):
             last, following = session[-1], recordings[number][0]
             page_row = last if last["type"] == VIEW else None if following["type"] == VIEW else following
@@ -75,7 +75,7 @@ def ended_sessions(rows: list[Row], endings: Endings) -> Iterator[list[Row]]:
 
 
 def split_at_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row]]:
-    """The rows, in the order of time, between pauses of more than so many minutes; None: all of them."""
+    """Splits rows in time order at pauses of more than `minutes`; None means no splits."""
     start = 0
     times = [seconds(row.get("timestamp")) for row in rows]
     for index, (before, after) in enumerate(pairwise(times), start=1):
@@ -87,9 +87,9 @@ def split_at_pauses(rows: list[Row], minutes: float | None) -> Iterator[list[Row
 
 
 def _mark_purchase(rows: list[Row], purchase_url: str | None) -> list[Row]:
-    """The rows with the last click before a page of purchase marked as one.
+    """Returns the rows with the last click before a purchase page marked as a purchase.
 
-    A page of purchase without a click before it was bought on earlier, and is shown again.
+    A purchase page without a click before it belongs to an earlier purchase and is shown again.
     """
     click = None
     for index, row in enumerate(rows):
@@ -102,6 +102,6 @@ def _mark_purchase(rows: list[Row], purchase_url: str | None) -> list[Row]:
 
 
 def _terminate(row: Row) -> Row:
-    """A terminate on the page of a row."""
+    """Returns a terminate on the page of a row."""
     columns = ("session_id", "user_id", "page", "url", "timestamp", "row")
     return {**{name: row.get(name) for name in columns}, "type": "terminate"}

@@ -1,15 +1,15 @@
-"""Importer `raw`: a shop's own log, as raw pages and a table of actions, through the simplifier.
+"""The importer `raw`: reads a shop's own log, raw pages and a table of actions, and simplifies the pages.
 
     visits/                        shop-r1 import raw visits --recipe my_shop.toml --out stores/mine
       actions.csv                  shop-r1 check stores/mine
       home.html  results.html.gz
 
-One row an action; raw/action_table.py lists the columns, docs/raw_logs.md works an example through.
+Each row is an action; raw/action_table.py lists the columns, and docs/raw_logs.md explains an example.
 
-Pages are simplified by the site's recipe, which also takes private data out of them; so it is of all else but ids. What
-was acted on is given by a CSS selector, the element's id, text, address or its name in the simplified page
-(logged_pages.py). An action whose page or element is not found is left out, counted and listed with the reason; the
-next step's `gap` says so.
+Pages are simplified by the site's recipe. Private data is removed from them and from everything else except ids. A CSS
+selector, or the element's id, text, address or name in the simplified page, tells what was acted on (logged_pages.py).
+An action is left out, counted and listed with the reason if its page or element is not found. The next step's `gap`
+counts it.
 """
 
 from collections.abc import Iterator
@@ -57,14 +57,14 @@ docs/raw_logs.md goes through all of it."""
 
 
 class RawOptions(Endings):
-    """Options of reading raw pages.
+    """The options of the importer `raw`.
 
     Attributes:
         actions: The table; None: SOURCE/actions.csv, .tsv, .jsonl, also .gz, or .parquet.
-        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
-        viewport: The window that the pages' styles are read for.
-        ignore_columns: Columns that are there and not wanted, as A,B.
-        keep_private_data: Leave private values in.
+        recipe: Recipe for the site's pages, a NAME or a FILE; None: it is chosen by the site.
+        viewport: Size of the window for which the pages' styles are read.
+        ignore_columns: Columns of the table to ignore, as A,B.
+        keep_private_data: Do not remove private values.
     """
 
     actions: Path | None = None
@@ -76,11 +76,11 @@ class RawOptions(Endings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.recipe is not None:
-            load_recipe(self.recipe)  # one of no such name is reported now
+            load_recipe(self.recipe)  # reports an unknown name early
 
 
 class RawImporter(Importer):
-    """Reads raw pages and a table of actions; see the module."""
+    """An importer of raw pages and a table of actions; see the module."""
 
     Options = RawOptions
     name = "raw"
@@ -144,7 +144,7 @@ def _find_actions(folder: Path) -> Path:
 
 
 class PageFolder(Pages):
-    """The pages of a raw log by the names of their files, the last few of them cached simplified."""
+    """The pages of a raw log by file name; the last few are cached in simplified form."""
 
     def __init__(self, folder: Path, options: RawOptions) -> None:
         self.removes_private_data = not options.keep_private_data

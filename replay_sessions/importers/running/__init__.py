@@ -1,1 +1,1 @@
-"""How an import is run: in parts, by many processes, ending in order when stopped."""
+"""Runs an import in parts, with several processes, and with results in order."""

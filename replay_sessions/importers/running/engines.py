@@ -1,6 +1,6 @@
 """Reads the parts of a source in this process, in several, or as tasks of a Ray cluster, and yields results in order.
 
-At most one batch of parts more than there are workers is in flight, so memory does not grow with the source.
+At most one batch more than the number of workers is in flight, so memory does not grow with the source.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part
 from replay_sessions.store.manifest import Rejected
 
 Engine = Literal["processes", "ray"]
-STARTING_S = 1.0  # about how long processes take to start
+STARTING_S = 1.0  # approximate start time of processes
 
 
 class Batch(msgspec.Struct):
-    """Consecutive parts that are read together, and what stands between them that is no part."""
+    """Consecutive parts that are read together, and the records between them that belong to no part."""
 
     items: list[Part | Rejected | LeftOut] = []
     size: int = 0
@@ -44,11 +44,11 @@ Submit = Callable[[Importer, Batch], Future[list[Imported]]]
 
 
 def read_batches(importer: Importer, *, workers: int | None, engine: Engine) -> Results:
-    """Yields the batches of a source and what is read of each, in order.
+    """Yields the batches of a source, and the results of each, in order.
 
     Args:
-        workers: So many processes, of which this one reads the first batch; None: one for each core, once this one
-            alone has worked for as long as it takes to start them.
+        workers: Number of processes; this process reads the first batch. If None, one per core is started once this
+            process has worked for as long as it takes to start them.
 
     Raises:
         ImportFailed: A process that read a batch was killed.
@@ -91,7 +91,7 @@ def _in_order(importer: Importer, batches: Iterator[Batch], submit: Submit, work
         while running:
             yield running[0][0], running[0][1].result()
             running.popleft()
-    except BrokenExecutor as error:  # whichever process was killed, all that is in flight is lost
+    except BrokenExecutor as error:  # all batches in flight are lost, whichever process was killed
         parts = (item for batch, _ in running for item in batch.items if isinstance(item, Part))
         names = dict.fromkeys((part.file or importer.source).name for part in parts)
         raise ImportFailed(
@@ -106,8 +106,8 @@ def _read(importer: Importer, batch: Batch) -> list[Imported]:
 
 @contextlib.contextmanager
 def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes to hand work to, which end with this one, however it ends."""
-    # "spawn": a fork would copy the locks of this process's threads (progress bar, Arrow).
+    """Starts processes for work, which end with this process, however it ends."""
+    # "spawn", because a fork would copy the locks of this process's threads (progress bar, Arrow).
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start) as pool:
         try:
             yield pool
@@ -116,12 +116,12 @@ def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
+    """Ends a worker if its parent was killed, because it would wait for work forever."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -130,16 +130,16 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _ray_tasks() -> Iterator[tuple[Submit, int]]:
-    """Returns the function that hands a batch to a Ray cluster, and how many it reads at once."""
+    """Yields the function that submits a batch to a Ray cluster, and the number of batches to read at once."""
     with requires_extra("ray"):
         import ray  # noqa: PLC0415 - the extra ray is optional
     is_ours = not ray.is_initialized()
     try:
-        if is_ours:  # a cluster's address comes from RAY_ADDRESS; else Ray starts on this machine
+        if is_ours:  # RAY_ADDRESS is a cluster's address; without it, Ray starts on this machine
             ray.init(logging_level="ERROR", log_to_driver=False)
         task: Any = ray.remote(_read)
         yield lambda *job: task.remote(*job).future(), int(ray.cluster_resources().get("CPU", 1))
-    except ray.exceptions.RayTaskError as error:  # holds what the task raised, and a traceback of many lines
+    except ray.exceptions.RayTaskError as error:  # contains the task's exception and a traceback of many lines
         raise error.cause from error
     except (ray.exceptions.RayError, ConnectionError) as error:
         raise ImportFailed(

@@ -1,4 +1,4 @@
-"""Counts how often what was acted on stands on its page, over the first sessions of an import, and warns if seldom."""
+"""Counts how many targets of an import's first sessions are on their page, and warns if there are few."""
 
 from collections.abc import Iterator
 
@@ -14,17 +14,17 @@ _LEAST = 0.5
 
 
 class Grounding:
-    """Counts over the first sessions of an import."""
+    """Counts of targets on their pages, over the first sessions of an import."""
 
     def __init__(self) -> None:
-        self._counts: dict[int, tuple[int, int]] = {}  # by page offset: targets on that page, and all
+        self._counts: dict[int, tuple[int, int]] = {}  # by page offset: targets on that page, and all targets
         self._not_found = 0
         self._pages = 0
         self._nameless_pages = 0
         self._sessions = 0
 
     def add(self, item: Imported) -> None:
-        """Counts a session, or an action that was left out because its page has no such element."""
+        """Counts a session, or an action that was left out because its page lacks the element."""
         if self._sessions >= _SESSIONS:
             return
         if isinstance(item, LeftOut):
@@ -37,7 +37,7 @@ class Grounding:
             self._counts = add_counts([*self._counts.items(), *matches])
 
     def warnings(self) -> Iterator[str]:
-        """Yields a warning that names the likely cause, where fewer than half of the targets stand on their page."""
+        """Yields a warning with the likely cause if fewer than half of the targets are on their page."""
         on_page, resolved = self._counts.get(0, (0, 0))
         targets = resolved + self._not_found
         if on_page >= _LEAST * targets:

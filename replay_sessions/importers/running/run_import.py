@@ -1,6 +1,6 @@
-"""Runs an importer into a store.
+"""Runs an importer and writes its sessions to a store.
 
-What cannot be read is rejected and counted. The same source gives the same store, whatever the number of processes.
+Records that cannot be read are rejected and counted. The same source gives the same store for any number of processes.
 Memory is bounded by the parts in flight, not by the source. An import that is stopped leaves nothing.
 """
 
@@ -37,13 +37,13 @@ def run_import(
     """Writes the importer's sessions to a store.
 
     Args:
-        workers: Processes that read; None: one for each core, for a source that takes longer than to start them.
-        removal: Takes out what the shop knows of the users of sessions.
-        engine: "ray" reads the parts on a Ray cluster whose machines share the source's folder.
-        on_progress: Called with how much of the source was read since the last call, in units of `Importer.size`.
+        workers: Number of processes that read. If None, one per core if reading takes longer than starting them.
+        engine: "ray" reads the parts on a Ray cluster that shares the source's folder.
+        removal: Removes the shop's data about the users of sessions. If None, nothing of it is removed.
+        on_progress: Function that is called with the amount read since the last call, in units of `Importer.size`.
 
     Raises:
-        ImportFailed: The source is damaged, or not a single session could be read, or a process was killed.
+        ImportFailed: The source is damaged, no session could be read, or a process was killed.
         WriteFailed: The system refused.
     """
     options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
@@ -75,7 +75,7 @@ def _read_items(
 
 
 def _checked(item: object, number: int) -> Imported:
-    """Returns what an importer yielded, rejected where a field has another type: Structs are made unchecked."""
+    """Checks the fields of an importer's item, because Structs are built unchecked; returns it, or a Rejected."""
     try:
         if not isinstance(item, Imported):
             raise TypeError(f"a {type(item).__name__} is no Session, Rejected or LeftOut")
@@ -85,7 +85,7 @@ def _checked(item: object, number: int) -> Imported:
 
 
 def _add(writer: StoreWriter, item: Settled) -> Rejected | None:
-    """Adds what an importer read to a store; returns what is to be rejected."""
+    """Adds an item to a store; returns the record to reject, if any."""
     match item:
         case Rejected():
             return item

@@ -1,1 +1,1 @@
-"""What importers read from: files of records, parquet tables, and the order of logged events."""
+"""Sources that importers read: files of records, tables of rows, and addresses of pages."""

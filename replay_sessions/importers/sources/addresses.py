@@ -1,8 +1,8 @@
-"""Addresses of pages in one form, so that a logged one and one that stands in a page can be compared.
+"""Normalizes the addresses of pages, so that a logged address can be compared with an address in a page.
 
-Two addresses are of one page if they differ in nothing but the fragment, parameters that only tell where a visitor came
-from (`utm_source`, `gclid` …), the case of scheme and host, a default port, or how characters are escaped. The order of
-parameters counts: it is the shop's.
+Two addresses denote the same page if they only differ in the fragment, in parameters that tell where a visitor came
+from (`utm_source`, `gclid` …), in the case of scheme and host, in a default port, or in how characters are escaped. The
+order of parameters counts, because the shop may depend on it.
 """
 
 import re
@@ -20,7 +20,7 @@ _LONGEST = 16_384  # characters; browsers and servers refuse longer ones
 
 
 def plain_address(address: str, base: str) -> str | None:
-    """An address in the one form; None where it is none of a page.
+    """Returns a page's address in normal form, or None if it is not the address of a page.
 
     >>> plain_address("HTTPS://Shop.example:443/a b?q=red&utm_source=mail#top", base="")
     'https://shop.example/a%20b?q=red'
@@ -50,7 +50,7 @@ def _escaped(text: str) -> str:
 
 
 def _ascii(host: str) -> str:
-    """A host as it goes over the wire.
+    """Returns a host in the ASCII form of network protocols.
 
     >>> _ascii("müller.example")
     'xn--mller-kva.example'

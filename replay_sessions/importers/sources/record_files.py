@@ -1,7 +1,7 @@
-"""Files of records, JSON lines or an array (also gzip'd), parquet, CSV or TSV: record by record.
+"""Reads files of records one by one: JSON lines or an array (also gzip'd), parquet, CSV or TSV.
 
-Whatever is wrong with a file is one line that names it. Other people's parquet files have no checksums, so damage shows
-only when values are decoded: as an error of Arrow's, as a system error, or as text that is no Unicode.
+Errors are one line that names the file. Parquet files from elsewhere may have no checksums, so damage shows only when
+values are decoded: as an error of Arrow, as an error of the system, or as text that is not Unicode.
 """
 
 import csv
@@ -26,7 +26,7 @@ from replay_sessions.store.manifest import Rejected, check_unpacked
 _TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 RECORD_ENDINGS = (*_TABLE_ENDINGS, *_JSON_ENDINGS, ".parquet")
-_BATCH_ROWS = 64  # pages of 100 kB
+_BATCH_ROWS = 64  # because pages have 100 kB
 _LONGEST_CELL = 16 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 16 << 20
@@ -37,9 +37,9 @@ class Record(msgspec.Struct, frozen=True):
     """A record of a file.
 
     Attributes:
-        location: Where it stands, for a message.
-        content: A line of JSON; the columns of a row as one.
-        done_bytes: How much of the file was read so far.
+        location: Position of the record, for messages.
+        content: A line of JSON, or the columns of a row as JSON.
+        done_bytes: Number of the file's bytes read so far.
     """
 
     location: str
@@ -47,10 +47,10 @@ class Record(msgspec.Struct, frozen=True):
     done_bytes: int = 0
 
     def decode(self, kind: Any = Any) -> Any:
-        """Returns the value of the record, which must be of a kind.
+        """Decodes the record as a value of type `kind`.
 
         Raises:
-            BadSession: It is none, or no JSON.
+            BadSession: The record is not valid JSON, or has another type.
         """
         try:
             return msgspec.json.decode(self.content, type=kind)
@@ -60,10 +60,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected]:
-    """Yields the records of a file, whose ending says what it is; one that is too long is rejected.
+    """Yields the records of a file, whose format follows from its ending; records that are too long are rejected.
 
     Args:
-        delimiter: Of CSV.
+        delimiter: The delimiter of CSV.
 
     Raises:
         ImportFailed: The file cannot be read.
@@ -80,7 +80,7 @@ def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected
 
 
 def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
-    """Returns the first record that is an object; an empty one where there is none."""
+    """Returns the first record that is an object, or an empty dict if none is."""
     for record in records:
         with suppress(BadSession):
             if isinstance(record, Record) and isinstance(fields := record.decode(), dict):
@@ -90,7 +90,7 @@ def first_object(records: Iterable[Record | Rejected]) -> dict[str, Any]:
 
 @contextmanager
 def _reporting(path: Path) -> Iterator[None]:
-    """Tells what is wrong with a file, such as bad text, or times beyond all calendars, as ImportFailed."""
+    """Turns the errors of reading a file, such as bad text or times beyond the calendar, into ImportFailed."""
     try:
         yield
     except (OSError, EOFError, zlib.error, csv.Error, pa.ArrowException, ValueError, OverflowError) as error:
@@ -99,10 +99,10 @@ def _reporting(path: Path) -> Iterator[None]:
 
 
 class ParquetSource:
-    """A parquet file whose rows are read as dicts.
+    """A parquet file that is read as dicts, one per row.
 
     Raises:
-        ImportFailed: It is damaged, now or while it is read.
+        ImportFailed: The file is damaged, which may only show when rows are read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -118,8 +118,8 @@ class ParquetSource:
         """Yields rows in order.
 
         Args:
-            columns: Those to read, which are None where the file lacks them; None reads all.
-            row_groups: Those to read; None reads all.
+            columns: Columns to read; columns that the file lacks are None in each row. If None, all.
+            row_groups: Row groups to read. If None, all.
         """
         present = [name for name in columns or self.columns if name in self.columns]
         with _reporting(self.path):
@@ -128,13 +128,13 @@ class ParquetSource:
                     yield dict.fromkeys(columns or ()) | row
 
     def texts(self, columns: list[str], row_groups: list[int] | None = None) -> Iterator[dict[str, str | None]]:
-        """Yields some columns of rows in order, whatever their types are, as text."""
+        """Yields some columns of the rows in order, as text whatever their types."""
         for row in self.rows(columns, row_groups):
             yield {name: None if value is None else str(value) for name, value in row.items()}
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Times to the microsecond: Python has none that are finer, and pandas, which has, need not be there."""
+    """Truncates times to microseconds, because Python has no finer times, and pandas, which has, may be missing."""
     for index, field in enumerate(batch.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             times = batch.column(index).cast(pa.timestamp("us", field.type.tz), safe=False)
@@ -146,15 +146,18 @@ def _read_parquet(path: Path) -> Iterator[Record]:
     source = ParquetSource(path)
     size = path.stat().st_size
     for number, row in enumerate(source.rows(), start=1):
-        content = msgspec.json.encode(row, enc_hook=str)  # JSON has no NaN, which pandas writes for a missing number
+        content = msgspec.json.encode(row, enc_hook=str)  # NaN, which pandas writes for a missing number, becomes null
         yield Record(f"{path.name}:{number}", content, size * number // source.row_count)
 
 
 def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
-    """The header is row 1; a row is a line where no text holds line breaks."""
+    """Yields the rows of a CSV file.
+
+    The header is row 1; rows and lines agree if no text contains line breaks.
+    """
     csv.field_size_limit(_LONGEST_CELL)
     with open_unpacked(path) as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        rows = filter(None, csv.reader(text, delimiter=delimiter))  # blank lines are none
+        rows = filter(None, csv.reader(text, delimiter=delimiter))  # without blank lines
         names = next(rows, [])
         for number, cells in enumerate(rows, start=2):
             location = f"{path.name}:{number}"
@@ -165,14 +168,14 @@ def _read_csv(path: Path, delimiter: str) -> Iterator[Record | Rejected]:
 
 
 def _array_items(path: Path) -> Iterator[Record | Rejected] | None:
-    """Returns the items of a file that is one JSON array, which is held in memory; None where it is none."""
+    """Returns the items of a file that is one JSON array, which is read into memory; None for other files."""
     with open_unpacked(path) as file:
         head = file.read(_HEAD_BYTES).removeprefix(BOM_UTF8).lstrip()
         if not head.startswith(b"["):
             return None
         try:
             items = msgspec.json.decode(head + file.read(), type=list[msgspec.Raw])
-        except (ValueError, RecursionError):  # lines, each of which is an array
+        except (ValueError, RecursionError):  # the file has lines of arrays
             return None
     size = path.stat().st_size
     return (
@@ -194,7 +197,7 @@ def _read_json_lines(path: Path) -> Iterator[Record | Rejected]:
 
 
 def _read_lines(raw: BufferedReader) -> Iterator[bytes | None]:
-    """Yields the lines of a plain or gzip file; None for one that is too long."""
+    """Yields the lines of a plain or gzip file, or None for a line that is too long."""
     file = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP_MAGIC) else raw
     if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
         file.read(len(BOM_UTF8))

@@ -1,6 +1,6 @@
-"""Tables of rows of text, held packed in memory, and grouped by session.
+"""Tables of rows of text, packed in memory and grouped by session.
 
-Every column is read as text, because ids and search terms that look like numbers are none.
+Every column is read as text, because ids and search terms may look like numbers.
 """
 
 import itertools
@@ -18,12 +18,12 @@ from replay_sessions.importers.sources.record_files import Record
 from replay_sessions.store.manifest import Rejected
 
 Row = dict[str, Any]
-ROW = "row"  # where it stands in the log
+ROW = "row"  # key of the row's position in the log
 _BATCH_ROWS = 4096
 
 
 class RowTable:
-    """The rows of a log; `sessions` yields them session by session, in the order in which sessions first appear."""
+    """The rows of a log; `sessions` yields them grouped by session, in the order of first appearance."""
 
     def __init__(self, table: pa.Table, rejected: list[Rejected]) -> None:
         self._table = table
@@ -52,15 +52,16 @@ class RowTable:
 def build_table(
     records: Iterable[Record | Rejected], source: Path, to_rows: Callable[[Record], Iterable[Row | Rejected]]
 ) -> RowTable:
-    """Returns the rows of records as a table of texts.
+    """Builds a table of texts from the rows of records.
 
     Args:
-        source: What they are of, for a message.
-        to_rows: The rows of a record, some of which may be rejected in their place; it raises a BadSession where a
-            record is none.
+        records: The records of a source.
+        source: The source, for messages.
+        to_rows: Function that returns the rows of a record, some of which may be rejected. It raises a BadSession if
+            the whole record is invalid.
 
     Raises:
-        ImportFailed: No record is a row.
+        ImportFailed: No record gives a row.
     """
     rejected: list[Rejected] = []
 
