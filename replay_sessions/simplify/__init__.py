@@ -1,8 +1,8 @@
-"""Raw page -> simplified page: what a shopper sees of it, with a name on everything that can be clicked or typed into.
+"""Simplifies raw pages: keeps what a shopper sees, and names every element that can be clicked or typed into.
 
-The first step of the flow: raw logs come in here (`importers.raw`), and what comes out is what the papers call
-simplified HTML (Shop-R1, section 3.1; appendix A shows one). Lexbor parses the page as a browser does; one walk writes
-it out; names are given when all titles are known; private data is taken out before names are made from it.
+This is the first step of the flow: it takes the raw pages of logs (`importers.raw`) and returns what the papers call
+simplified HTML (Shop-R1, section 3.1; appendix A shows an example). Lexbor parses the page as a browser does, and one
+walk writes the simplified page. Then private data is removed, and names are derived from titles and labels.
 
     shop-r1 show page.html --recipe amazon
 """

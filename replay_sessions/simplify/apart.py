@@ -1,8 +1,8 @@
-"""What tells elements of one name apart: the rest of a long label, the words of an address, the end of what counts it.
+"""Distinguishes elements of the same name: by the rest of a long label, the words of a URL, or the end of its id.
 
-A number says where an element stands, and another one before it makes it another number. So elements that would bear
-the same name in the same place get more words, each of its own; only what is left the same after that is numbered.
-`last_parts` makes the last parts of all names of a page.
+A number in a name depends on the elements before it, so it changes with the page. Elements that would have the same
+name in the same scope therefore get distinguishing words; only names that are still equal are numbered. `last_parts`
+returns the last parts of all names of a page.
 """
 
 import functools
@@ -17,12 +17,12 @@ from replay_sessions.simplify.targets import Target
 Key = Callable[[int], str]
 
 _LONGEST = 24
-_TAIL = 4  # of an article's number: enough to tell it apart, too little to be anybody's number
+_TAIL = 4  # characters of an article's number: enough to distinguish it, too few to identify a person
 _HOST = re.compile(r"^\s*(?:\w+:)?//[^/]*")
 _GAPS = re.compile(r"[-_.,+ ]+")
-_WORD = re.compile(r"[^\W\d_][a-z]+|[A-Z]{2,}|(?:(?![A-Za-z])[^\W\d_]){2,}")  # of one case, so no part of a key
+_WORD = re.compile(r"[^\W\d_][a-z]+|[A-Z]{2,}|(?:(?![A-Za-z])[^\W\d_]){2,}")  # of one case: no part of a random key
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_IDENTIFIER = re.compile(r"(?<![A-Za-z])[A-Za-z]*+\d[\dA-Za-z]{2,}")  # tried once in a word, not at each letter of it
+_IDENTIFIER = re.compile(r"(?<![A-Za-z])[A-Za-z]*+\d[\dA-Za-z]{2,}")  # tried once per word, not at each letter
 _IDENTIFIED = re.compile(
     r"(?:^|&)(?:(?:products?|items?|art(?:icle|ikel)?|p|variant|category|cat)?_?(?:id|no|nr)|sku|item|product|p)=([^&]*)",
     re.IGNORECASE,
@@ -37,12 +37,16 @@ _PAGES = frozenset({"asp", "aspx", "htm", "html", "jsp", "php"})
 def tell_apart(
     names: Sequence[Hashable], labels: Sequence[str], lasts: Sequence[str], address: Callable[[int], str | None]
 ) -> dict[int, str]:
-    """Returns words to add to equal names: of their labels, or of where they lead.
+    """Returns words to add to equal names, taken from their labels or URLs.
 
     Args:
-        labels: The texts that the names were made from.
-        lasts: What the names hold of them.
-        address: Where one of them leads; asked only of those that are the same.
+        names: Names that should differ.
+        labels: The texts from which the names are derived.
+        lasts: The last parts of the names.
+        address: Returns the URL of a name's element by its index; called only for equal names.
+
+    Returns:
+        The words to add, by the index of the name.
     """
     address = functools.cache(address)
     in_turn: tuple[Key, ...] = (
@@ -68,7 +72,7 @@ def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None
             groups.setdefault(key(index), []).append(index)
         if len(groups) == 1:
             continue
-        plain = "" if "" in groups else min(groups)  # one needs nothing, and then it may be the only one of its name
+        plain = "" if "" in groups else min(groups)  # this group gets no words, because then its name may be unique
         for words, alike in groups.items():
             if words != plain:
                 for index in alike:
@@ -79,7 +83,7 @@ def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None
 
 
 def words_key(address: str | None, words_in_name: str) -> str:
-    """The words at the end of an address that a name does not hold yet.
+    """Returns the words at the end of a URL that a name does not contain yet.
 
     >>> words_key("https://shop.example/p/kettle-with-filter-00402813/?ref=7", "kettle")
     'with_filter'
@@ -95,7 +99,7 @@ def words_key(address: str | None, words_in_name: str) -> str:
 
 
 def address_key(address: str | None) -> str:
-    """The last characters of the number that an address counts its page by; "" if it does not.
+    """Returns the last characters of the id of the page in a URL; "" if the URL has none.
 
     >>> address_key("/dp/B07XYZ1234/ref=sr_1_5?qid=1"), address_key("/item.php?lang=2&id=40281"), address_key("/about")
     ('1234', '0281', '')
@@ -110,9 +114,9 @@ def address_key(address: str | None) -> str:
     return identifiers[0][-_TAIL:].lower() if identifiers else ""
 
 
-@functools.lru_cache(_ADDRESSES_KEPT)  # they are asked for again and again while a page is named
+@functools.lru_cache(_ADDRESSES_KEPT)  # needed many times while the elements of a page are named
 def _segments(address: str | None) -> list[str]:
-    """The parts of an address's path, without such as `ref=sr_1_5`, which say how somebody came there."""
+    """Returns the parts of a URL's path, without those such as `ref=sr_1_5`, which tell how the visitor came there."""
     if not address or address.lstrip()[:11].lower() == "javascript:":
         return []
     path = _HOST.sub("", _destination(address).partition("#")[0].partition("?")[0])
@@ -122,13 +126,17 @@ def _segments(address: str | None) -> list[str]:
 
 
 def _destination(address: str) -> str:
-    """Where an address leads in the end: that of an advertisement first counts the click and then goes on."""
+    """Returns the destination of a URL that redirects, as URLs of advertisements do to count the click."""
     match = _REDIRECT.search(address) if "url=" in address.lower() else None
     return unquote(match[1]) if match else address
 
 
 def without_remarks(texts: list[str], alt: str, address: str | None, title: str | None = None) -> list[bool]:
-    """Which texts of a link are more than remarks: those with a word of the address or of the image's description."""
+    """Returns for each text of a link whether it is more than a remark.
+
+    If the URL and the image's description have at least half of the words of one text, short texts without any of their
+    words are remarks.
+    """
     if len(texts) == 1 and not (alt and len(texts[0]) <= _LONGEST_REMARK):
         return [True]
     path = _plain(" ".join(_segments(address)))
@@ -141,25 +149,25 @@ def without_remarks(texts: list[str], alt: str, address: str | None, title: str 
 
 
 def _is_described(alt: str, path: str, title: str | None) -> bool:
-    """Returns whether the description of an image is that of where its link leads."""
+    """Returns whether the alternative text of an image describes the destination of its link."""
     return bool(alt) and (alt == title or _share(alt, path) >= _MOSTLY)
 
 
 def _share(text: str, description: str) -> float:
-    """The share of a text's longer words that a description holds."""
+    """Computes the share of a text's longer words that a description contains."""
     words = _LONG_WORD.findall(_plain(text))
     return sum([word in description for word in words]) / len(words) if words else 0.0
 
 
 def _plain(text: str) -> str:
-    """Text in small letters without accents."""
+    """Returns a text in lower case and without accents."""
     if text.isascii():
         return text.lower()
     return "".join([sign for sign in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(sign)])
 
 
 def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
-    """The last part of each target's name, as far as its scope allows the same as of no other."""
+    """Returns the last part of each target's name, with words that distinguish equal names within a scope."""
     lasts = [_last_part(target, label) for target, label in zip(targets, labels, strict=True)]
     places = [
         (index if target.is_container else target.scope.named, last)
@@ -180,12 +188,12 @@ def _last_part(target: Target, label: str) -> str:
 
 
 def _repeats(last: str, title: str) -> bool:
-    """Returns whether a label says the title of its card, or several words of it and no others."""
+    """Returns whether a label repeats the title of its card or at least its first two words."""
     return last == title or ("_" in last and title.startswith(f"{last}_"))
 
 
 def _address(targets: list[Target], index: int) -> str | None:
-    """Where a target leads, or the first one in it."""
+    """Returns the URL to which a target leads, or otherwise the first target in it; None if neither does."""
     target = targets[index]
     inside = targets[index + 1] if index + 1 < len(targets) else target
     return target.attributes.get("href") or (inside.attributes.get("href") if inside.outer is target else None)

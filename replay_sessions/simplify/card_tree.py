@@ -1,4 +1,4 @@
-"""The parts of a page that can be cards, as a tree: each with the headings in it. Which are cards is up to cards.py."""
+"""Builds the tree of the parts of a page that can be cards, with their headings; cards.py decides which are cards."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.names import Scope
 
-ITEMS = frozenset({"li", "tr", "article"})  # cards also where there is only one of them
+ITEMS = frozenset({"li", "tr", "article"})  # can be cards even without siblings of the same tag
 
 
 class Heading(NamedTuple):
-    """A heading, where it begins among the pieces of the page, and where the link that it is in does, -1 for none."""
+    """A heading, the index of its first piece, and that of the target around it; -1 if it is in no target."""
 
     piece: int
     words: str
@@ -18,12 +18,12 @@ class Heading(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An element with several things to act on, with a heading, or with scopes of its own.
+    """An element with several targets, with a heading, or with its own scope.
 
     Attributes:
-        tag: "" for what a recipe says is no card.
-        piece, end: Where it begins and ends among the pieces of the page.
-        first, last: The targets in it, itself not counted.
+        tag: Tag of the element; "" if a recipe says that it is no card.
+        piece, end: Range of its pieces among those of the page.
+        first, last: Range of the targets in it, without itself.
         outside, inside: The scopes around it and in it.
     """
 
@@ -38,12 +38,12 @@ class Part(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Returns whether it is a card only if others beside it are."""
+        """True if the element can be a card only together with siblings."""
         return self.inside is self.outside and self.tag not in ITEMS
 
     @property
     def card(self) -> Scope | None:
-        """The card that a rule makes of it."""
+        """The card that a rule makes of the element; None if no rule does."""
         return self.inside if self.inside is not self.outside and self.inside.repeat is not None else None
 
 
@@ -54,18 +54,23 @@ class Node:
         self.part = part
         self.parent = parent
         self.children: list[Node] = []
-        self.headings: list[Heading] = []  # those in it and in no card inside
-        self.first_inner = part.last  # the first target that is in a card inside
+        self.headings: list[Heading] = []  # headings in it, without those in inner cards
+        self.first_inner = part.last  # index of the first target in an inner card
         self.title = ""
-        self.is_one_of_many = False  # a link with its heading, beside others; what is around has another title
-        self.scope = part.inside  # the one of what is in it, once all titles are known
+        self.is_one_of_many = False  # a link around a heading with siblings alike: its heading titles no outer part
+        self.scope = part.inside  # scope of the content, final once all titles are known
 
 
 def tree_of(parts: list[Part], headings: list[Heading], last: int) -> list[Node]:
-    """The parts as a tree, outer ones first, with the headings in them; the first is the page itself.
+    """Builds the tree of parts and assigns the headings to the innermost parts around them.
 
     Args:
-        last: The number of targets of the page.
+        parts: Parts in the order of their ends.
+        headings: All headings of the page.
+        last: Number of targets of the page.
+
+    Returns:
+        The nodes of the tree, outer ones before inner ones; the first is the page.
     """
     scope = parts[-1].outside
     end = max(part.end for part in parts) + 1

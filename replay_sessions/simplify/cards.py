@@ -1,10 +1,9 @@
-"""The cards of a page and their titles: what is in a card is named after it, so that names need no numbers.
+"""Finds the cards of a page and their titles, which become parts of the names of the targets in them.
 
-Cards are what a recipe's rules say (`card`), and what a page repeats: list items and rows, and elements that stand
-beside others of their tag and class, or of a tag that is the site's own (`<product-card>`). A card's title is its first
-heading. Without one, the first thing to act on in it titles what comes after (`Women` of a menu that opens below it);
-where that is the same in all of them (`Expand`, `Expand`), the first text does. A repeated part without a title of its
-own is no card.
+Cards are the elements that a recipe calls `card`, and those that a page repeats: list items and rows, siblings of the
+same tag and class, and siblings of the same custom element (`<product-card>`). A card's title is its first heading.
+Without a heading, the first target in a card is its title (`Women` of a menu that opens below it). If this is the same
+for all siblings (`Expand`, `Expand`), the first text is the title. A repeated part without its own title is no card.
 """
 
 import bisect
@@ -24,10 +23,10 @@ _REPEAT = "view"
 _LETTER = re.compile(r"[^\W\d_]")
 _MAX_TEXTS = 5
 _SEVERAL = 3
-_MOST_OF_ONE = 16  # what can be acted on in a card of one product; more is a list
-_MOST_ALIKE = 0.7  # of the titles of siblings; if more are the same, they say what all of them are
+_MOST_OF_ONE = 16  # the most targets in a card of one product; a card with more is a list
+_MOST_ALIKE = 0.7  # if a larger share of siblings has the same title, it is the name of their kind
 _LIST = frozenset({"\n<dd>", "\n<dl>", "\n<dt>", "\n<li>", "\n<ol>", "\n<ul>"})
-_PLACE = re.compile(  # "slide 3 of 7", "3 / 7": where a card stands in a carousel
+_PLACE = re.compile(  # "slide 3 of 7", "3 / 7": the position in a carousel
     r"\W*(?:[^\W\d_]+\W+)?\d+\s*(?:/|of|von|sur|de|di|van|av|af|из|z|z\.)\s*\d+\W*", re.IGNORECASE
 )
 
@@ -35,11 +34,14 @@ _PLACE = re.compile(  # "slide 3 of 7", "3 / 7": where a card stands in a carous
 def set_cards(
     parts: list[Part], headings: list[Heading], targets: list[Target], texts: list[int], pieces: list[str]
 ) -> list[Scope]:
-    """Finds the titles of all cards, sets them as scopes of what is in them, and gives them back.
+    """Finds the titles of all cards, makes the cards scopes of their targets, and returns these scopes.
 
     Args:
-        parts: In the order of their ends.
-        texts: Which of the pieces are texts.
+        parts: Parts in the order of their ends.
+        headings: Headings of the page.
+        targets: Targets of the page; their scopes are changed in place.
+        texts: Indices of the pieces that are texts or images.
+        pieces: Pieces of the page.
     """
     if not parts:
         return []
@@ -49,12 +51,12 @@ def set_cards(
         if node.children:
             titles.give_children(node)
             _hand_up(node)
-            node.children = []  # parts that held each other would hold the page
+            node.children = []  # breaks the reference cycles, which would keep the page in memory
     return _set_scopes(nodes, targets)
 
 
 class _Titles:
-    """Finds titles of parts in what they hold."""
+    """Finds the titles of parts in their content."""
 
     def __init__(self, targets: list[Target], texts: list[int], pieces: list[str]) -> None:
         self._targets = targets
@@ -62,7 +64,7 @@ class _Titles:
         self._pieces = pieces
 
     def give_children(self, node: Node) -> None:
-        """Finds titles of a part's children; those inside them are known."""
+        """Finds the titles of a part's children. Call it for inner parts first."""
         by_tag: dict[str, list[Node]] = {}
         for child in node.children:
             part = child.part
@@ -75,7 +77,7 @@ class _Titles:
                 if headings and not card.title:
                     card.title = _heading(child)
                 child.title = card.title
-            # What has no heading and holds one thing to act on gets no title, and helps none beside it to one.
+            # A part with a single target and no heading gets no title and does not count as a sibling of others.
             if (headings or part.last - part.first > 1) and not child.title and part.tag not in _NO_CARDS:
                 by_tag.setdefault(part.tag, []).append(child)
         for tag, alike in by_tag.items():
@@ -86,7 +88,7 @@ class _Titles:
                     self._title_group(group, is_list=False)
 
     def _title_group(self, group: list[Node], *, is_list: bool) -> None:
-        """Finds titles of siblings of one kind."""
+        """Finds the titles of siblings of one kind."""
         headed = [node for node in group if node.headings and leaf(_heading(node)) not in ("", "price")]
         if is_list or len(headed) > 1:
             for node in headed:
@@ -94,7 +96,7 @@ class _Titles:
                 if node.part.last - node.part.first == 1 and leaf(words_of(self._targets[node.part.first])) == leaf(
                     node.title
                 ):
-                    node.title = ""  # a link around a heading, and nothing else
+                    node.title = ""  # nothing but a link around a heading
                     node.is_one_of_many = len(headed) > 1
         rest = [node for node in group if not node.headings and node.part.first < node.first_inner]
         if len(rest) < 2 and not is_list:
@@ -104,7 +106,7 @@ class _Titles:
             self._give(rest, [self._first_text(node.part) for node in rest])
 
     def _titles_a_list(self, node: Node) -> bool:
-        """Returns whether a part is a list or several links with headings; its text before those is its title."""
+        """Returns whether a part is a list or several links with headings, and sets the text before them as title."""
         part = node.part
         begin = part.piece + 1
         before = self._pieces[begin : self._targets[part.first].piece]
@@ -119,7 +121,10 @@ class _Titles:
         return True
 
     def _first_words(self, start: int, end: int) -> str:
-        """The words of the first link that has some, or of a picture that go on from those, else of the first."""
+        """Returns the words of the first link that has some, else those of the first target.
+
+        If the alternative text of an image begins with the link's words, it is returned instead.
+        """
         first = self._targets[start : min(start + _MAX_TEXTS, end)]
         for target in first:
             if (
@@ -132,7 +137,7 @@ class _Titles:
         return words_of(first[0])
 
     def _give(self, nodes: list[Node], titles: list[str]) -> bool:
-        """Gives siblings their titles, unless those say what all of them are."""
+        """Gives siblings their titles and returns True; returns False if most titles are the same."""
         leaves = [leaf(title) for title in titles]
         if len(leaves) > 1 and self._are_alike(nodes, leaves):
             return False
@@ -142,10 +147,11 @@ class _Titles:
         return True
 
     def _are_alike(self, nodes: list[Node], leaves: list[str]) -> bool:
-        """Returns whether most siblings would bear one title: nearly all, or several and over half to one place.
+        """Returns whether most siblings would have the same title.
 
-        Products of one title are told apart by where they lead; a page's copies of one form lead nowhere, and one
-        sibling more or less changes little about how many they are.
+        That is, either more than _MOST_ALIKE of them, or at least _SEVERAL and more than half, if they lead to one URL
+        or to none. Products of the same title lead to different URLs. Copies of one form lead nowhere, and a single
+        sibling more or less hardly changes their share.
         """
         title, often = Counter(leaves).most_common(1)[0]
         if often > _MOST_ALIKE * len(leaves):
@@ -156,7 +162,7 @@ class _Titles:
         return len({_address(self._targets[part.first : part.last]) for part in parts}) == 1
 
     def _first_text(self, part: Part, end: int | None = None) -> str:
-        """The first text in a part, or up to `end`, that says more than a number and is no remark; "" for none."""
+        """Returns the first text in a part, or up to piece `end`, with a letter, unless it is a price or a remark."""
         start = bisect.bisect_left(self._texts, part.piece)
         candidates: list[str] = []
         for piece in self._texts[start : start + _MAX_TEXTS]:
@@ -176,7 +182,7 @@ class _Titles:
 
 
 def _hand_up(node: Node) -> None:
-    """Tells a part what the cards inside leave to it."""
+    """Passes to a part the headings of children without a title, and the first target that is in an inner card."""
     for child in node.children:
         part = child.part
         inner = part.first if child.title else child.first_inner
@@ -187,9 +193,9 @@ def _hand_up(node: Node) -> None:
 
 
 def _by_class(nodes: list[Node]) -> list[list[Node]]:
-    """Those of the nodes that have others of their first class beside them; other classes say their state.
+    """Returns the groups of several nodes with the same first class, because other classes express states.
 
-    An element of the site's own (`<product-card>`) is of its tag, whatever its classes.
+    Custom elements (`<product-card>`) are grouped by their tag instead.
     """
     groups: dict[str, list[Node]] = {}
     for node in nodes:
@@ -202,7 +208,7 @@ def _by_class(nodes: list[Node]) -> list[list[Node]]:
 
 
 def _heading(node: Node) -> str:
-    """The heading that titles a part; "" if it has none, or only such as stand in several links, of which none does."""
+    """Returns the first heading of a part; "" if it has none, or if the headings are those of several links."""
     headings = node.headings
     if not headings or (headings[0].link >= 0 and len({heading.link for heading in headings}) >= _SEVERAL):
         return ""
@@ -210,9 +216,9 @@ def _heading(node: Node) -> str:
 
 
 def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
-    """Makes scopes of the cards, sets them between those of the walk, and gives each target the one that it is in."""
+    """Inserts the cards between the scopes of the walk, and gives each target its innermost scope."""
     cards: list[Scope] = []
-    extents: list[tuple[int, int]] = []  # of the targets by whose addresses cards are told apart
+    extents: list[tuple[int, int]] = []  # ranges of the targets whose URLs distinguish cards
     done = 0
     current = nodes[0]
     for node in nodes:
@@ -243,7 +249,7 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
 
 
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
-    """Gives cards of one title in one place what tells them apart: where their pictures lead, or their first links."""
+    """Gives cards of the same title and scope words that distinguish them, from long titles or the URLs in them."""
     lasts = [card.title_word() for card in cards]
     names = [(card.parent and card.parent.named, last) for card, last in zip(cards, lasts, strict=True)]
     titles = [card.title for card in cards]
@@ -253,7 +259,15 @@ def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: lis
 
 
 def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[int, Node]:
-    """Gives targets the scopes of the parts that they are in, of which `node` is the innermost for the first."""
+    """Gives a range of targets the scopes of the innermost parts around them.
+
+    Args:
+        start, end: Range of the targets.
+        node: The innermost part around the first target.
+
+    Returns:
+        `end` and the innermost part around the last target.
+    """
     for index in range(start, end):
         while node.part.last <= index and node.parent is not None:
             node = node.parent
@@ -263,12 +277,12 @@ def _settle(targets: list[Target], start: int, end: int, node: Node) -> tuple[in
         if target.scope is node.part.inside:
             target.scope = node.scope
         else:
-            target.scope.parent = node.scope  # that of a list item which is no part
+            target.scope.parent = node.scope  # the target's scope is a list item that is no part
     return end, node
 
 
 def _address(targets: list[Target]) -> str | None:
-    """Where the links lead, if more than half of them or one of two lead to one place; those of a list do not."""
+    """Returns the URL to which more than half of the links lead, or the first of two; None for a list of links."""
     addresses = [address for target in targets if (address := target.attributes.get("href"))]
     keys = [address_key(address) or words_key(address, "") for address in addresses]
     key, often = Counter(keys).most_common(1)[0] if keys else ("", 0)

@@ -1,6 +1,6 @@
-"""What the sheets of a tree say of elements by their tags, classes, ids and attributes, whatever is around them.
+"""Finds the declarations of style sheets for an element by its tag, class, id and attributes, without its ancestors.
 
-The pages of a shop have the same sheets and elements, so what is computed for one page is cached for the next.
+The pages of a shop have the same sheets and elements, so results of one page are cached for the next.
 """
 
 import functools
@@ -14,23 +14,23 @@ from replay_sessions.simplify.declarations import INHERIT, SHOW
 from replay_sessions.simplify.style_sheets import Block, Layer, Sheet
 from replay_sessions.simplify.tags import TAGS, UNKNOWN
 
-_MAX_FITTING = 200  # declarations that are looked at for one element
+_MAX_FITTING = 200  # the most declarations of a property that are tested for an element
 _CASCADES_KEPT = 100
 _MEMO_LIMIT = 20_000
 UNLAYERED = 1_000_000
-STYLED = "data-shop-r1-styled"  # marks an element that a selector without class, id and attribute hides
+STYLED = "data-shop-r1-styled"  # marks elements that match a hiding selector without class, id and attribute
 
 Attributes = Mapping[str, str | None]
-Keys = tuple[str, str | None, str | None, tuple[str, ...]]  # tag, class attribute, id, attributes that rules are about
+Keys = tuple[str, str | None, str | None, tuple[str, ...]]  # tag, class attribute, id, attributes named in selectors
 Rank = tuple[bool, bool, tuple[int, ...], Specificity, int, int]  # importance, `style`, layer, …, sheet, position
-Entry = tuple[Rank, Selector, str]  # a declaration
+Entry = tuple[Rank, Selector, str]  # a declaration with its rank and selector
 Fitting = tuple[list[Entry], list[Entry]]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 class Memo(dict[_Key, _Value]):
-    """Values that are computed once for each key: a site's pages repeat theirs many times over."""
+    """A cache that computes each value once, because the pages of a site repeat the same keys many times."""
 
     def __init__(self, compute: Callable[[_Key], _Value]) -> None:
         super().__init__()
@@ -43,21 +43,21 @@ class Memo(dict[_Key, _Value]):
         return value
 
 
-Tag = tuple[str, int, Memo[str | None, bool]]  # a tag, its kind, and whether a hiding rule may be about its classes
+Tag = tuple[str, int, Memo[str | None, bool]]  # a tag, its kind, and whether a hiding rule may match given classes
 
 
 class Cascade:
-    """The declarations of a tree's sheets, filed by what they ask of an element itself.
+    """The declarations of a tree's sheets, indexed by the conditions of their selectors on the element itself.
 
     Args:
-        is_slotted: The rules count that are about what stands in the slots of a shadow tree, not those about the tree.
+        is_slotted: If True, only rules for elements in the slots of a shadow tree count, else only rules for the tree.
 
     Attributes:
-        ids, attribute_names: The ids and attributes that hiding rules are about.
-        searched: The hiding selectors that ask for neither class, id nor attribute.
-        fitting: Tag, classes, id and attributes of an element -> property -> the declarations that may be about it, the
-            strongest first, and those of them that may hide. What is around the element is not looked at yet.
-        table: Tag number -> what is decided about elements of that tag.
+        ids, attribute_names: The ids and attributes in the selectors of hiding rules.
+        searched: The hiding selectors that require no class, id or attribute.
+        fitting: Maps the keys of an element and a property to the declarations that may apply, strongest first, and to
+            those of them that may hide. The elements around it are not checked yet.
+        table: Maps lexbor's number of a tag to its `Tag`.
     """
 
     def __init__(self, sheets: tuple[Sheet, ...], *, is_slotted: bool) -> None:
@@ -76,7 +76,7 @@ class Cascade:
         self._attributes = frozenset(word[1:] for word in self._words if word[0] == "[") | {STYLED}
         self.ids = frozenset(word[1:] for word in self._hiding if word[0] == "#")
         self.attribute_names = frozenset(word[1:] for word in self._hiding if word[0] == "[")
-        unknown = self._tag(*UNKNOWN)  # pages number the tags that HTML does not know as they like
+        unknown = self._tag(*UNKNOWN)  # the numbers of unknown tags differ from page to page
         self.table: Memo[int, Tag] = Memo(lambda number: self._tag(*TAGS[number]) if number in TAGS else unknown)
 
     def _tag(self, tag: str, kind: int) -> Tag:
@@ -117,7 +117,7 @@ class Cascade:
         return is_important, False, layer, selector.specificity, number, block.position
 
     def keys(self, tag: str, attributes: Attributes) -> Keys:
-        """Returns the keys of an element under which rules may be filed."""
+        """Returns the keys of an element for `fitting`."""
         identifier = attributes.get("id")
         names: tuple[str, ...] = ()
         if not self._attributes.isdisjoint(attributes):
@@ -130,7 +130,7 @@ def _class_words(attribute: str | None) -> list[str]:
 
 
 def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
-    """Layer -> its place among those beside it, by the order in which they are first named."""
+    """Returns the rank of each layer among its siblings, by the order in which they are first named."""
     places: dict[Layer, int] = {}
     counts: dict[Layer, int] = {}
     for layer in layers:
@@ -141,5 +141,5 @@ def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
 
 @functools.lru_cache(_CASCADES_KEPT)
 def cascade_of(sheets: tuple[Sheet, ...], *, is_slotted: bool) -> Cascade:
-    """Returns the rules of some sheets together, as computed for the last page that had them."""
+    """Returns the cascade of several sheets, from the cache if another page had the same sheets."""
     return Cascade(sheets, is_slotted=is_slotted)

@@ -1,14 +1,14 @@
-r"""Selectors of style sheets -> what lexbor is to search for, and what is needed before it is asked.
+r"""Parses the selectors of style sheets, and rewrites them for lexbor.
 
-Lexbor matches selectors, but each search goes through a part of a page. So a selector says which tag, id and classes
-its element must have and which words must stand on the elements around it: most elements and most rules are ruled out
-by that. It also has its specificity, which lexbor does not give.
+Lexbor matches selectors, but each search goes through a part of a page. So a parsed selector has the tag, id and
+classes that its element must have, and the words that the elements around it must have. These exclude most elements and
+rules without a search. A parsed selector also has its specificity, which lexbor does not compute.
 
 A stored page has no pointer, no focus and no history, so `:hover`, `:focus` and the like match nothing. A field is
-invalid if it is required and has no value, else valid: patterns, and the other buttons of a radio group, are not looked
-at. `:default` knows no submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`,
-`:host`, `::slotted()`; they are written as what it has.
-What neither knows raises an error when it is searched for, and is then not understood.
+invalid if it is required and has no value; patterns and the other buttons of a radio group are ignored. `:default`
+ignores submit buttons. Lexbor lacks most of these and `:dir()`, `:lang()`, `:defined`, `:open`, `:host`, `::slotted()`,
+so they are rewritten. Selectors that lexbor does not know raise an error when they are searched for; they count as not
+understood.
 """
 
 import functools
@@ -21,9 +21,9 @@ from tinycss2.ast import FunctionBlock, HashToken, IdentToken, Node, SquareBrack
 
 from replay_sessions.simplify.media import split
 
-SHADOW_ROOT = "shadow-root"  # the element that stands for one
-_BITS = 509  # few enough to be one number, and many enough that a page's words leave most of them off
-_NEVER = "x-never"  # an attribute that no element has: `[x-never]` weighs what a pseudo-class does
+SHADOW_ROOT = "shadow-root"  # the element that replaces a shadow root
+_BITS = 509  # size of the Bloom filters: small enough for fast integers, large enough that most bits stay 0
+_NEVER = "x-never"  # an attribute that no element has; `[x-never]` has the specificity of a pseudo-class
 _ANY = f":not([{_NEVER}])"
 _STATES = (
     "-webkit-autofill active autofill buffering current focus focus-visible focus-within fullscreen future hover "
@@ -54,7 +54,7 @@ _REPLACED = {f":{name}": f"[{_NEVER}]" for name in _STATES.split()} | {
     ":-webkit-any": ":is",
     ":-webkit-any-link": ":any-link",
     ":default": f"{_ANY}:where(option[selected], [type=checkbox i][checked], [type=radio i][checked])",
-    ":defined": _ANY,  # scripts had run when the page was stored
+    ":defined": _ANY,  # scripts have run before the page is stored
     ":dir(ltr)": ":not([dir=rtl], [dir=rtl] *)",
     ":dir(rtl)": ":is([dir=rtl], [dir=rtl] *)",
     ":host": SHADOW_ROOT,
@@ -69,9 +69,9 @@ _PSEUDO = re.compile(
     r"(?<![\\:]):lang\((?P<lang>[\w-]+)\)|(?<![\\:])(?P<name>:[a-z-]+(?:\((?:ltr|rtl)\))?)(?P<open>\(?)|::slotted(?=\()",
     re.IGNORECASE,
 )
-# Lexbor (2.6) looks no further than the nearest ancestor where a compound begins with one of these.
+# Lexbor (2.6) tests only the nearest ancestor if a compound begins with one of these.
 _BARE = re.compile(r"(?<![^\s>+~(,])(?<!\\[\s>+~(,])(?<!\\3\d )(?=:(?:has|is|not|where)\()", re.IGNORECASE)
-_NESTING = re.compile(r"(\\.|\"(?:[^\"\\]|\\.)*\")|&", re.DOTALL)  # not the `&` of an escape or a string
+_NESTING = re.compile(r"(\\.|\"(?:[^\"\\]|\\.)*\")|&", re.DOTALL)  # group 1: an escape or a string
 _INVALID = re.compile(r"(?<!\\):-(?:moz|ms|o)-")  # a browser drops the whole list
 _PSEUDO_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})  # with one colon
 
@@ -82,13 +82,13 @@ class Selector(NamedTuple):
     """A complex selector.
 
     Attributes:
-        text: For lexbor.
-        tag, id, classes: What its element must have; "" for any.
-        words: Its element has one of these: `.class`, `#id`, `[attribute`, a tag; `*` for any element.
-        specificity: Ids; classes, attributes and pseudo-classes; tags.
-        around: The bits of the tags, `#id`s and `.class`es that the elements around its element must have among them.
-        is_simple: Whether `tag`, `id` and `classes` say all of it.
-        is_slotted: Whether it is about what stands in the slots of a shadow tree, not about the tree itself.
+        text: The selector as lexbor understands it.
+        tag, id, classes: Tag, id and classes that its element must have; "" for any.
+        words: Index keys, one of which its element has: `.class`, `#id`, `[attribute`, a tag; `*` for any element.
+        specificity: Numbers of ids; of classes, attributes and pseudo-classes; and of tags.
+        around: Bloom filter of the tags, `#id`s and `.class`es that the elements around its element must have.
+        is_simple: Whether `tag`, `id` and `classes` are the complete selector.
+        is_slotted: Whether it matches elements in the slots of a shadow tree, instead of the tree itself.
     """
 
     text: str
@@ -107,10 +107,11 @@ Parents = tuple[Selector, ...]
 
 @functools.lru_cache(20_000)
 def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
-    r"""The selectors of a list that may match an element of a stored page.
+    r"""Parses a list of selectors, without those that match no element of a stored page.
 
     Args:
-        parents: The selectors of the rule that this one is nested in.
+        text: The list of selectors.
+        parents: Selectors of the rule around this rule; None for a rule that is not nested.
 
     >>> [selector.text for selector in parse_selectors("a.sm\\:block:hover, ul > li:not(.x, :focus), p::before")]
     ['ul > li:not(.x, [x-never])']
@@ -137,13 +138,13 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
 
 
 def own_words(tag: str, identifier: str | None, classes: Iterable[str]) -> list[str]:
-    """The words of an element or of what a selector asks of one."""
+    """Returns the words (`.class`, `#id`, tag) of an element, or of a selector's conditions on an element."""
     words = [f".{name}" for name in classes]
     return words + [f"#{identifier}"] * bool(identifier) + [tag] * bool(tag)
 
 
 def get_bits(words: Iterable[str]) -> int:
-    """A bit for each tag, id and class: where a bit of some words is off, one of the words is not there."""
+    """Returns a Bloom filter of words: a word is absent if its bit is 0."""
     bits = 0
     for word in words:
         bits |= 1 << hash(word) % _BITS
@@ -174,7 +175,11 @@ class _Compound:
         self.specificity = self.specificity[0] + ids, self.specificity[1] + classes, self.specificity[2] + tags
 
     def add_function(self, token: FunctionBlock, name: str) -> int | None:
-        """Adds a pseudo-class with arguments, and returns what must be around it; None if it matches nothing."""
+        """Adds a pseudo-class with arguments.
+
+        Returns:
+            The bits that it requires of the elements around (`Selector.around`); None if it matches nothing.
+        """
         if name not in ("is", "where", "not", "has"):
             self.add(classes=1)
             return 0
@@ -193,15 +198,15 @@ class _Compound:
         return inner[0].around
 
     def words(self) -> tuple[str, ...]:
-        """Returns the words that its elements are filed under: the rarest ones."""
+        """Returns the index keys of its elements (`Selector.words`), those that match the fewest elements."""
         if self.classes or self.id:
             return (f"#{self.id}" if self.id else f".{min(self.classes)}",)
-        names = [name for name in self.attributes if name != "class"]  # elements without classes may have none
+        names = [name for name in self.attributes if name != "class"]  # the walk does not look at `class` by its name
         return (f"[{names[0]}" if names else self.tag or "*",)
 
 
 def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch for each kind of token
-    """One selector; None if it is none, or matches no element of a stored page."""
+    """Parses one selector; returns None if it is invalid or matches no element of a stored page."""
     compound = _Compound()
     around = 0
     combinator, colons, is_simple, is_class = "", 0, True, False
@@ -211,7 +216,7 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
             continue
         if combinator:
             is_simple = False
-            if combinator in (" ", ">"):  # others stand beside the element, or beside one around it
+            if combinator in (" ", ">"):  # after + and ~, the compound is a sibling, not an ancestor
                 around |= get_bits(own_words(compound.tag, compound.id, compound.classes))
             compound, combinator = _Compound(compound.specificity), ""
         if token == ":":

@@ -1,4 +1,4 @@
-"""Declarations of style sheets and of `style` attributes -> whether they hide or show; tinycss2 parses them."""
+"""Parses declarations of style sheets and `style` attributes with tinycss2: whether they hide or show an element."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tinycss2
 from tinycss2.ast import Declaration
 
-HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; others have a `var()` in them
+HIDE, SHOW, INHERIT = "hide", "show", "inherit"  # values of a declaration; all other values contain a `var()`
 PROPERTIES = ("display", "visibility")
 _DISPLAY_VALUES = (
     "block contents flex flow flow-root grid initial inline inline-block inline-flex inline-grid inline-table "
@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"var\(\s*(--[^\s,)]+)")
 
 
 class Declared(NamedTuple):
-    """A declaration; its value is HIDE, SHOW, INHERIT, what is to be computed, or what a custom property says."""
+    """A declaration; its value is HIDE, SHOW, INHERIT, a text with `var()`, or the text of a custom property."""
 
     name: str
     value: str
@@ -34,7 +34,7 @@ class Declared(NamedTuple):
 
 @functools.lru_cache(10_000)
 def declared_in(declarations: str) -> tuple[Declared, ...]:
-    """Returns the display, visibility and custom properties of declarations.
+    """Parses the `display`, `visibility` and custom properties in declarations.
 
     >>> [item.value for item in declared_in("color: red; display: none !important; visibility: var(--v); display: x")]
     ['hide', 'var(--v)']
@@ -44,13 +44,13 @@ def declared_in(declarations: str) -> tuple[Declared, ...]:
 
 
 def variables_in(value: str) -> list[str]:
-    """The custom properties that a value asks for."""
+    """Returns the names of the custom properties in a value."""
     return _VARIABLE.findall(value) if "var(" in value else []
 
 
 @functools.lru_cache(10_000)
 def _declared(text: str) -> Declared | None:
-    """One declaration; None for one that a browser drops."""
+    """Parses one declaration; returns None if a browser drops it."""
     item = tinycss2.parse_one_declaration(text)
     if not isinstance(item, Declaration):
         return None
@@ -63,7 +63,7 @@ def _declared(text: str) -> Declared | None:
 
 
 def outcome_of(name: str, value: str) -> str | None:
-    """HIDE, SHOW or INHERIT; None for a value that a browser does not know."""
+    """Returns HIDE, SHOW or INHERIT for a value of a property; None if a browser does not know the value."""
     words = value.lower().split()
     if name == "visibility":
         return _VISIBILITIES.get(words[0]) if len(words) == 1 else None

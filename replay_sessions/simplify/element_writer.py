@@ -1,6 +1,6 @@
-"""What the elements of a page become as they begin and end: targets, scopes, headings, labels, and what is private.
+"""Begins and ends the elements of a page: records targets, scopes, headings and labels, and hides private data.
 
-Which elements these are, and which are left out, the walk decides.
+walk.py decides which elements these are, and which are left out.
 """
 
 from selectolax.lexbor import LexborNode
@@ -14,15 +14,15 @@ from replay_sessions.simplify.tags import ACTED_ON, BLOCK, INLINE, LABEL, STRUCK
 from replay_sessions.simplify.targets import FIELDS, Attributes, Labels, Target
 
 _LABELLED = frozenset({"input", "textarea"})
-# Attributes that show what is private: of a field its value, elsewhere all that say what is inside, and the address,
-# whose words tell names apart.
+# Attributes that may contain private data: the value of a field; for other elements the texts and the URL, because
+# words of the URL become parts of names.
 _TYPED = ("value",)
 _SHOWN = ("alt", "aria-label", "href", "title")
-UNLABELLED = frozenset({"li", "tr"})  # their labels repeat what is inside, so only a heading makes them a card
+UNLABELLED = frozenset({"li", "tr"})  # their labels repeat their content, so only a heading titles their card
 
 
 class Opened:
-    """An element that is no target but more than a wrapper: what to go back to, and what to do, when it ends."""
+    """An open element that is neither a target nor a mere wrapper: the state to restore when it ends."""
 
     def __init__(self, writer: "ElementWriter", kind: int, attributes: Attributes, rule: Rule) -> None:
         self.kind = kind
@@ -40,10 +40,11 @@ class ElementWriter(PieceWriter):
     """Begins and ends elements.
 
     Attributes:
-        targets: What can be acted on and the parts of the page that have names, in the order of the page.
-        headings: What titles cards, in the order of their ends.
-        labels: What labels something else.
-        scope, is_unread: The scope where the walk stands, and whether it is hidden from screen readers.
+        targets: Elements that can be acted on and named parts of the page, in the order of the page.
+        headings: Headings that title cards, in the order of their ends.
+        labels: Labels of other elements.
+        scope: The scope at the walk's current position.
+        is_unread: Whether the current position is hidden from screen readers.
     """
 
     def __init__(self, labels: Labels, *, private_data: bool) -> None:
@@ -99,7 +100,7 @@ class ElementWriter(PieceWriter):
         return part
 
     def _enter(self, rule: Rule, attributes: Attributes, tag: str) -> None:
-        """Changes the scope and the kind of private data for what is inside an element."""
+        """Sets the scope and the kind of private data for the content of an element."""
         if rule.private is not None and self._removes_private:
             self.private = rule.private
         if rule.scope:
@@ -112,7 +113,7 @@ class ElementWriter(PieceWriter):
                     self.labels.unlabelled.append((self.scope, attributes))
 
     def _end(self, opened: Target | Opened, kind: int, piece: int, tag: str) -> None:
-        """Ends an element that is more than a wrapper."""
+        """Ends a target or another element that is more than a wrapper."""
         self.scope = opened.scope
         self.private = opened.private
         self.is_unread = opened.is_unread
@@ -133,12 +134,12 @@ class ElementWriter(PieceWriter):
         elif kind < BLOCK:
             self._edge = True
         elif opened.container is not None:
-            self.write_end(piece, tag)  # its start tag is written when it has its name
+            self.write_end(piece, tag)  # the start tag is written when the name is known
         else:
             self.end_block(kind, piece, tag)
 
     def _end_other(self, opened: Opened, piece: int) -> None:
-        """Keeps what an element's content tells: a container's extent, a heading, the label of a field."""
+        """Records what the content of an element determines: a container's end, a heading, a badge, a field's label."""
         if opened.container is not None:
             opened.container.end = len(self.targets)
             if self.targets[-1] is opened.container:
@@ -164,7 +165,7 @@ class ElementWriter(PieceWriter):
                 target.label = target.label or words
 
     def _head(self, piece: int, words: str) -> None:
-        """Keeps a heading, which is the title of the card and the label of the target that it is in."""
+        """Records a heading, which may title the card around it and label the target around it."""
         if words:
             self.headings.append(Heading(piece, words, -1 if self._target is None else self._target.piece))
             if self._target is not None and not self._target.heading:
@@ -188,7 +189,7 @@ class ElementWriter(PieceWriter):
             self.write_image(words)
 
     def _drawing(self, node: LexborNode, target: Target) -> None:
-        """A drawing inside a target names it by its label or title."""
+        """Sets the label or title of a drawing as the alternative text of the target around it."""
         if not target.alt:
             label = tidy(node.attributes.get("aria-label"))
             title = None if label else next((part for part in node.traverse() if part.tag_id == TITLE), None)

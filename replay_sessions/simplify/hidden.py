@@ -1,11 +1,10 @@
-"""What of a page a shopper does not see though no style says so: what is in closed details, what only repeats.
+"""Finds content that a shopper does not see although no style hides it: closed details, and repetitions.
 
-What styles hide is in `style_rules`. Style sheets in other files are not known: an element that only one of those hides
-stays (as Amazon's `a-offscreen` must, since it carries the price); a recipe's `drop` takes out what a site hides by
-class.
+`style_rules` finds what styles hide. External style sheets are unknown, so an element that only these hide stays (as
+Amazon's `a-offscreen` must, because it contains the price). A recipe's `drop` removes what a site hides by class.
 
-`aria-hidden` hides from screen readers, not from the eye. Its texts stay, but for what is closed, signs without a word
-(`×`), and copies of what stands beside them, such as a price written once for the eye and once for screen readers.
+`aria-hidden` hides elements from screen readers, not from the eye. Their texts stay, except in closed elements, signs
+without a word (`×`), and copies of their neighbors, such as a price that is written for the eye and for screen readers.
 """
 
 import itertools
@@ -16,16 +15,16 @@ from selectolax.lexbor import LexborNode
 
 Attributes = Mapping[str, str | None]
 _WORD = re.compile(r"[^\W_]+")
-_MAX_NODES = 100  # an element with more of them inside is no copy
+_MAX_NODES = 100  # an element with more nodes is no copy
 _SAYING = ("aria-label", "value", "title", "placeholder", "alt")
-_CLOSED = re.compile(r"(?:alert)?dialog|menu|listbox|tooltip|tabpanel")  # what is open is read
+_CLOSED = re.compile(r"(?:alert)?dialog|menu|listbox|tooltip|tabpanel")  # if open, `aria-hidden` is not set
 
 
 def is_unread(node: LexborNode, attributes: Attributes, hide: Callable[[LexborNode, Attributes], bool]) -> bool:
-    """Returns whether an element is hidden from screen readers because it is closed, or says nothing of its own.
+    """Returns whether an element is hidden from screen readers because it is closed or adds nothing to its neighbors.
 
     Args:
-        hide: Returns whether styles hide an element: a copy of what they hide is none.
+        hide: Returns whether styles hide an element; a copy of a hidden neighbor does not count as a copy.
     """
     if (attributes.get("aria-hidden") or "").strip().lower() != "true":
         return False
@@ -40,18 +39,18 @@ def is_unread(node: LexborNode, attributes: Attributes, hide: Callable[[LexborNo
 
 
 def _neighbors(node: LexborNode) -> Iterator[LexborNode]:
-    """Yields what stands right before and behind an element, a text or an element."""
+    """Yields the text or element directly before an element, and that directly behind it."""
     for step in ("prev", "next"):
         beside = getattr(node, step)
         while beside is not None and (beside.is_empty_text_node or beside.is_comment_node):
             beside = getattr(beside, step)
-        # Of two equal ones, the first stays.
+        # Of two copies with `aria-hidden`, the first stays.
         if beside is not None and (step == "prev" or "aria-hidden" not in beside.attributes):
             yield beside
 
 
 def _words_in(node: LexborNode) -> str:
-    """Returns the words in a node and of its images between blanks; "" if it is too large."""
+    """Returns the words of a node's texts and images, with blanks around each; "" if the node is too large."""
     nodes = list(itertools.islice(node.traverse(include_text=True), _MAX_NODES + 1))
     if len(nodes) > _MAX_NODES:
         return ""
@@ -67,7 +66,7 @@ def _words(texts: Iterable[str | None]) -> str:
 
 
 def hide_closed_details(details: Iterable[LexborNode]) -> None:
-    """Marks as `inert` what is in closed details, all but their summaries."""
+    """Marks the content of closed details as `inert`, except their summaries."""
     for closed in details:
         has_summary = False
         child = closed.first_child if "open" not in closed.attributes else None

@@ -1,4 +1,4 @@
-"""Words for what bears none: those of a sign (`×`), of the classes of an icon, of the site that a link leads to."""
+"""Finds words for elements without words: by a sign (`×`), the classes of an icon, or the site of a link."""
 
 import itertools
 import re
@@ -11,7 +11,7 @@ _SIGNS = {
     "phone": "☎📞", "mail": "✉📧", "refresh": "↻⟳🔄", "settings": "⚙", "language": "🌐", "home": "⌂🏠",
 }  # fmt: skip
 _WORD_OF_SIGN = {sign: word for word, signs in _SIGNS.items() for sign in signs}
-# What the classes of controls and of icons say. Words for how something looks (`left`, `round`) are none.
+# Words in the classes of controls and icons that name a function, not a look (`left`, `round`).
 _ACTION_WORDS = (
     "account add apply back bag basket bookmark calendar call camera cancel cart chat check checkout chevron clear "
     "close collapse compare confirm contact copy currency decrease decrement delete dismiss download dropdown edit "
@@ -30,7 +30,7 @@ _MOST_WORDS = 3
 
 
 def words_of_sign(text: str) -> str:
-    """Returns the words that a sign stands for, "" if it is none.
+    """Returns the word for a sign; "" if the text is no known sign.
 
     >>> words_of_sign("−"), words_of_sign("›"), words_of_sign("12")
     ('minus', 'next', '')
@@ -39,7 +39,7 @@ def words_of_sign(text: str) -> str:
 
 
 def words_of_icon(node: Any) -> str:
-    """Returns the function of an icon by its classes, or by those of the first element in it that has such."""
+    """Returns the function of an icon by its classes and similar attributes, or by those of an element in it."""
     for part in itertools.islice(node.traverse(), _MOST_NODES) if node is not None else ():
         attributes = part.attributes or {}
         for name in _SAYING if part.tag != "a" else _SAYING[:1]:
@@ -51,7 +51,7 @@ def words_of_icon(node: Any) -> str:
 
 
 def host_of(address: str | None) -> str:
-    """The name of the site that an address leads to, if it is one that everybody knows.
+    """Returns the name of the site to which a URL leads if it is well known, else "".
 
     >>> host_of("https://www.youtube.com/channel/UC7?a=1"), host_of("https://ads.shop.example/")
     ('youtube', '')

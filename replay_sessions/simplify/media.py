@@ -1,9 +1,9 @@
-"""The conditions of style sheets (`@media`, `@supports`, `@container`), for a window of a stated size.
+"""Evaluates the conditions of style sheets (`@media`, `@supports`, `@container`) for a window of a given size.
 
-Conditions have three values: True, False, and None for what is not understood. tinycss2 cuts them into tokens, with
-what stands in brackets inside them, so they are evaluated by recursion.
+Conditions are True, False, or None if they are not understood. tinycss2 parses them into tokens, in which brackets
+contain their tokens, so the evaluation is recursive.
 
-How wide a container is only a layout could say. It is no wider than the window, which decides some conditions.
+Only a layout could tell the width of a container. It is at most that of the window, which decides some conditions.
 """
 
 import functools
@@ -19,10 +19,9 @@ class Viewport(NamedTuple):
     """The window in which a page is looked at.
 
     Attributes:
-        width, height: In CSS pixels.
+        width, height: Size in CSS pixels.
         is_touch: Whether it has a touch screen and no mouse.
-        wide_layout: The width that a page is laid out for which says nothing of its own (`<meta name=viewport>`); 0 for
-            that of the window.
+        wide_layout: Layout width of pages without `<meta name=viewport>`; 0 means the width of the window.
     """
 
     width: float
@@ -46,7 +45,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _MEDIA_TYPES = {"all": True, "and": True, "only": True, "screen": True}
 _VALUES: dict[
     str, float | str
-] = {  # what a usual browser says of a usual screen; "none", "no-preference" and 0 are false where alone
+] = {  # a usual browser on a usual screen; "none", "no-preference" and 0 are false as conditions without a value
     "prefers-color-scheme": "light",
     "prefers-reduced-motion": "no-preference",
     "prefers-contrast": "no-preference",
@@ -60,10 +59,10 @@ _VALUES: dict[
 }
 _FALSE = frozenset({"none", "no-preference", "0"})
 _OTHER_VENDORS = ("-moz-", "-ms-", "-o-", "-khtml-")
-# Of WebKit alone; Chromium has the others that begin with -webkit-.
+# Properties of WebKit only; Chromium has the others that begin with -webkit-.
 _APPLE = frozenset({"-webkit-overflow-scrolling", "-webkit-touch-callout"})
 
-_CONTAINER_STEP = 64  # a condition is tried at widths so far apart
+_CONTAINER_STEP = 64  # distance of the widths at which a condition is evaluated, in pixels
 
 Features = Mapping[str, float | str]  # numbers can be compared
 Evaluate = Callable[[list[Node]], bool | None]
@@ -71,7 +70,7 @@ Evaluate = Callable[[list[Node]], bool | None]
 
 @functools.lru_cache(2_000)
 def matches_media(queries: str, viewport: Viewport) -> bool | None:
-    """Returns whether a list of media queries holds.
+    """Returns whether a list of media queries matches; None if it is not understood.
 
     >>> phone = VIEWPORTS["phone"]
     >>> [matches_media(query, phone) for query in ("(width >= 40rem)", "print, (max-width: 767px)", "(unheard-of: 1)")]
@@ -86,7 +85,7 @@ def matches_media(queries: str, viewport: Viewport) -> bool | None:
 
 @functools.lru_cache(2_000)
 def matches_container(query: str, viewport: Viewport) -> bool | None:
-    """Returns whether a container meets a query, if all that are no wider than the viewport say the same.
+    """Returns whether a container matches a query; None if that depends on a width up to that of the viewport.
 
     >>> [matches_container(f"card ({query})", DESKTOP) for query in ("width > 80em", "width < 90em", "width > 9em")]
     [False, True, None]
@@ -104,12 +103,12 @@ def matches_container(query: str, viewport: Viewport) -> bool | None:
 
 @functools.lru_cache(2_000)
 def supports(condition: str) -> bool | None:
-    """Returns whether a browser supports what `@supports` asks for; a property that is not another vendor's it does."""
+    """Returns whether a browser meets an `@supports` condition: it has all properties but those of other vendors."""
     return _condition(_tokens(condition), _supports_feature)
 
 
 def split(tokens: Sequence[Node], separator: str = ",") -> list[list[Node]]:
-    """Parts of a list of tokens, without white space around them."""
+    """Splits a list of tokens at a separator, and removes the white space around the parts."""
     parts: list[list[Node]] = [[]]
     for token in tokens:
         if token == separator:
@@ -127,7 +126,7 @@ def _tokens(text: str) -> list[Node]:
 
 
 def _query(tokens: list[Node], evaluate: Evaluate) -> bool | None:
-    """One media query: an optional type, and conditions."""
+    """Evaluates one media query: an optional type, and conditions."""
     words = [token for token in tokens if token.type != "whitespace"]
     is_negated = len(words) > 1 and _is_not(words[0]) and isinstance(words[1], IdentToken)
     if is_negated:
@@ -141,7 +140,7 @@ def _query(tokens: list[Node], evaluate: Evaluate) -> bool | None:
 
 
 def _condition(tokens: list[Node], evaluate: Evaluate) -> bool | None:
-    """Terms in brackets, joined by `and` or `or`, each possibly after `not`."""
+    """Evaluates terms in brackets that are joined by `and` or `or`, each possibly after `not`."""
     results: list[bool | None] = []
     is_negated, is_any = False, False
     for token in tokens:
@@ -227,7 +226,7 @@ def _feature(features: Features, words: list[Node]) -> bool | None:
 
 
 def _number(token: Node) -> float | None:
-    """A number, a length in pixels, or a resolution in device pixels for each pixel."""
+    """Returns a number, a length in pixels, or a resolution in device pixels per pixel; None for other tokens."""
     if isinstance(token, NumberToken):
         return float(token.value)
     if not isinstance(token, DimensionToken):
@@ -253,7 +252,7 @@ def _compare(features: Features, name: str, comparison: str, value: str | float 
 
 
 def _unknown(name: str) -> bool | None:
-    """Features of other vendors are false in every other browser."""
+    """Returns the value of an unknown feature: False for features of other vendors, otherwise None."""
     return False if name.startswith(_OTHER_VENDORS) or name.startswith(("min--moz", "max--moz")) else None
 
 

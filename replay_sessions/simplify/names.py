@@ -1,10 +1,10 @@
-"""Names for what a shopper can act on: unique, the same on every run, and steady when the page changes elsewhere.
+"""Derives the names of elements: unique, deterministic, and stable when other parts of the page change.
 
 A name is a path of scopes and a leaf, `search_results.kettle_1_7_l.view_product` (Shop-R1, section 3.1). A scope is a
-recipe's word for a part of the page, or a card named by its title. Prices and counts are left out of names, since they
-change while the element stays; a name that is taken already is numbered in the order of the page.
+recipe's word for a part of the page, or a card named by its title. Names leave out prices and counts, because these
+change while the element stays. Names that are taken already are numbered in the order of the page.
 
-Texts are written out, and named, with single blanks and with nothing in them that cannot be seen (`tidy`).
+`tidy` normalizes all texts and labels: single blanks, and no invisible characters.
 """
 
 import functools
@@ -14,17 +14,17 @@ import unicodedata
 _MAX_LENGTH = 60
 _MAX_SCOPES = 3
 _REST = 24
-_LEAVES_KEPT = 30_000  # the pages of a shop repeat their menus and products; one page alone has some thousand
-_LOOKED_AT = 300  # more of a text is never in its slug
+_LEAVES_KEPT = 30_000  # the pages of a shop repeat menus and products; a single page has a few thousand leaves
+_LOOKED_AT = 300  # characters behind these are never part of a slug
 _JOINERS = "\u200c\u200d"  # invisible, but they shape the letters of some scripts
 
 _NUMBER = r"\d+(?:[.,’' \u00a0\u202f]\d{2,3})*(?:[.,]-{1,2})?"
 _SIGNS = "[$€£¥₹₽₩₪₺₫₴₦฿]"
 _CODES = "USD|EUR|GBP|JPY|CHF|CLP|PLN|SEK|NOK|DKK|RON|CZK|INR|RUB|Rs|kr|zł|Kč|[lL]ei|лв|грн|руб"
-_MONEY = re.compile(f"{_SIGNS}|{_CODES}|[.,]-")  # quick to search for; most texts hold none
+_MONEY = re.compile(f"{_SIGNS}|{_CODES}|[.,]-")  # a quick test, because most texts have no price
 _CURRENCY = rf"(?:US|CA|AU?|NZ|HK|NT|R|S|C)?{_SIGNS}|(?<![^\W\d_])(?:{_CODES})(?![^\W\d_])\.?"
 _PRICE = re.compile(rf"(?:{_CURRENCY})\s*{_NUMBER}|{_NUMBER}\s*(?:{_CURRENCY})|{_NUMBER}(?<=-)")
-_CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a range of prices with cents is no filter but what a product costs
+_CENTS = re.compile(r"[.,](?!00)\d\d(?!\d)")  # a price range with cents is the price of a product, not a filter
 _DIGIT = re.compile(r"\d")
 _COUNT = re.compile(r"\(\s*[\d.,]+\s*[kKmM]?\+?\s*\)")
 _DATE = re.compile(
@@ -42,7 +42,7 @@ _CONTENTS = re.compile(
 )
 _NUMBER_AT_END = re.compile(r"\d\W*$")
 _LETTER = re.compile(r"[^\W\d_]")
-# What is left of "$25 - $50", and the words left of a filter such as "$25 to $50" without its prices.
+# The rest of "$25 - $50" without its prices, and the words that remain of filters such as "$25 to $50".
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
 _BOUNDS = frozenset({
     "a", "ab", "above", "and", "bis", "by", "de", "des", "desde", "do", "from", "hasta", "less", "mehr", "meno",
@@ -52,13 +52,14 @@ _BOUNDS = frozenset({
 
 
 class Scope:
-    """A part of the page whose word begins the names inside it.
+    """A part of the page that gives a prefix to the names in it.
 
     Attributes:
+        parent: The scope around it; None for the page.
         word: The recipe's word; "" for a card, which is named by its title, and for the page.
-        repeat: For a card, the leaf of links that repeat its title; None for what is no card.
-        title: A card's title; "" until one is found, and then the card adds nothing to names.
-        apart: What tells a card from others of its title in the same place.
+        repeat: For a card, the leaf of links that repeat its title; None if the scope is no card.
+        title: Title of a card; a card with "" as its title adds nothing to names.
+        apart: Words that distinguish a card from others with its title in the same scope.
     """
 
     def __init__(self, parent: "Scope | None", word: str, repeat: str | None = None, title: str = "") -> None:
@@ -71,7 +72,7 @@ class Scope:
 
     @property
     def card(self) -> "Scope | None":
-        """The nearest card that this scope is or is in."""
+        """The scope itself if it is a card, else the nearest card around it; None if it is in no card."""
         scope: Scope | None = self
         while scope is not None and scope.repeat is None:
             scope = scope.parent
@@ -79,22 +80,22 @@ class Scope:
 
     @property
     def named(self) -> "Scope":
-        """This scope, or if it is a card without a title the nearest around it that is none."""
+        """The scope itself, or the nearest scope around it that is not a card without a title."""
         scope = self
         while scope.repeat is not None and not scope.title and scope.parent is not None:
             scope = scope.parent
         return scope
 
     def title_word(self) -> str:
-        """A card's title as a part of names."""
+        """Returns a card's title as a part of names."""
         return leaf(self.title)
 
     def pin(self, name: str) -> None:
-        """Makes a target's name the beginning of the names in this scope."""
+        """Makes a target's name the prefix of the names in this scope."""
         self._prefix = f"{name}."
 
     def prefix(self, namer: "Namer") -> str:
-        """Returns the beginning of names in this scope, "" or up to a dot. Call it only when all titles are known."""
+        """Returns the prefix of names in this scope, "" or ending with a dot. Call it when all titles are known."""
         if self._prefix is None:
             chain: list[Scope] = []
             scope: Scope | None = self
@@ -108,22 +109,22 @@ class Scope:
 
 
 class Namer:
-    """Hands out the names of one page."""
+    """Assigns the names of one page."""
 
     def __init__(self) -> None:
-        self._next: dict[str, int] = {}  # taken names and, for each, the number to try next
+        self._next: dict[str, int] = {}  # taken names, and the number to try next for each
 
     def name(self, scope: Scope, last: str) -> str:
-        """A name not handed out before, in the given scope."""
+        """Returns a new unique name in a scope."""
         return self._unique(scope.prefix(self) + last, "")
 
     def container(self, scope: Scope) -> str:
-        """The name of a scope itself; "" where it has none of its own or another part of the page bears it already."""
+        """Returns the name of a scope itself; "" if it has none, or if the name is taken already."""
         name = scope.prefix(self)[:-1]
         return "" if not name or name in self._next else self._unique(name, "")
 
     def extend(self, prefix: str, scope: Scope) -> str:
-        """The prefix of a scope inside `prefix`. Cards of one title are numbered; long ones lose their middle."""
+        """Returns the prefix of a scope inside `prefix`; cards of equal titles are numbered, long paths shortened."""
         if scope.word:
             if not prefix.endswith(f"{scope.word}."):
                 prefix = f"{prefix}{scope.word}."
@@ -135,7 +136,7 @@ class Namer:
         return prefix
 
     def _unique(self, name: str, end: str) -> str:
-        """`name` + `end`, with a number between them if it is taken."""
+        """Returns `name` + `end`, with a number between them if that is taken."""
         full_name = name + end
         number = self._next.get(full_name)
         if number is None:
@@ -150,7 +151,7 @@ class Namer:
 
 @functools.lru_cache(_LEAVES_KEPT)  # titles and links repeat each other's words
 def leaf(text: str) -> str:
-    """The last part of a name, from the words that an element bears, without prices and counts; "" from no words.
+    """Returns the last part of a name for the text of an element, without prices and counts; "" if it has no words.
 
     >>> leaf("Add to cart - $29.99"), leaf("$29.99"), leaf("$25 to $50"), leaf("Nike (1,204)")
     ('add_to_cart', 'price', '25_to_50', 'nike')
@@ -159,7 +160,7 @@ def leaf(text: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """The beginning of a text without what changes while the element stays."""
+    """Returns the beginning of a text without prices, counts and dates, which change while the element stays."""
     text = text[:_LOOKED_AT]
     if "(" in text:
         if _COUNT.fullmatch(text):
@@ -182,7 +183,7 @@ def _steady(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """Text as a part of a name: lower case, `_` between words, at most about 60 characters; "" if no letter is in it.
+    """Returns a text as a part of a name: lower case, `_` between words, at most 60 characters; "" without letters.
 
     >>> slug("4 Stars & Up"), slug("電気ケトル 1.7L"), slug("!!!")
     ('4_stars_up', '電気ケトル_1_7l', '')
@@ -199,7 +200,7 @@ def _cut(words: str, length: int) -> str:
 
 
 def rest(text: str) -> str:
-    """Returns the text after the words that are its leaf, a few words at most."""
+    """Returns the slug of the words behind those of a text's leaf, at most 24 characters; "" if the text is short."""
     if len(text) <= _MAX_LENGTH:
         return ""
     first = leaf(text)
@@ -208,9 +209,9 @@ def rest(text: str) -> str:
 
 
 class _Letters(dict[int, int]):
-    """Character -> itself if it may be in a name, else a blank; worked out once.
+    """A table for `str.translate` that replaces characters not allowed in names by a blank, filled on demand.
 
-    The vowel signs of Indic and other scripts, which are no letters in Unicode's words, are letters here.
+    The vowel signs of Indic and other scripts are allowed, although Unicode does not call them letters.
     """
 
     def __missing__(self, code: int) -> int:
@@ -226,14 +227,14 @@ _LETTERS = _Letters()
 
 
 def quoted(words: str) -> str:
-    """Text as it stands between the quotes of an attribute."""
+    """Returns a text escaped for the quotes of an attribute."""
     if "&" in words or '"' in words or "<" in words or ">" in words:
         return words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     return words
 
 
 def tidy(raw: str | None) -> str:
-    r"""Text with single blanks and without control, formatting and unassigned characters.
+    r"""Returns a text with single blanks and without control, formatting and unassigned characters.
 
     >>> tidy("  Red\n kettle\x01 "), tidy(None)
     ('Red kettle', '')

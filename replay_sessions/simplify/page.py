@@ -1,4 +1,4 @@
-"""A raw page in, a simplified page out: `simplify`, which puts the parts of this package together."""
+"""Defines `simplify`, which turns a raw page into a simplified page with the other modules of this package."""
 
 import bisect
 import dataclasses
@@ -40,7 +40,7 @@ class SimplifiedPage:
 
     Attributes:
         html: The simplified HTML.
-        marked: The same with marks about what is private by its form (private_data/removal.py).
+        marked: The same HTML with marks around values whose form proves them private (private_data/removal.py).
     """
 
     html: str
@@ -48,18 +48,19 @@ class SimplifiedPage:
 
     @functools.cached_property
     def elements(self) -> list[Element]:
-        """Returns the elements that can be clicked or typed into, in the order of the page."""
+        """The elements that can be clicked or typed into, in the order of the page."""
         return find_elements(self.html)
 
 
 @dataclasses.dataclass(frozen=True)
 class LocatedPage:
-    """A simplified page, and where on the raw page its named elements stand.
+    """A simplified page, and the nodes of the raw page that its elements come from.
 
     Attributes:
-        document: The raw page, its closed parts marked `inert`.
-        names: The names of what can be acted on, by the nodes (`mem_id`) of the document.
-        hidden: The nodes that are hidden with all inside them.
+        page: The simplified page.
+        document: The parsed raw page, with its closed parts marked `inert`.
+        names: Names of elements by the `mem_id` of their nodes in the document.
+        hidden: The `mem_id` of nodes that are hidden with their content.
     """
 
     page: SimplifiedPage
@@ -78,14 +79,15 @@ def simplify(
     """Simplifies a page.
 
     Args:
-        raw_html: The page as the browser holds it. Bytes are UTF-8 if they can be, else what they declare.
-        recipe: A recipe, the name of a built-in one or a TOML file; by default the one of the site that it comes from.
-        private_data: False leaves it in.
-        viewport: The window that the page's styles are read for.
+        raw_html: The page as the browser holds it. Bytes are decoded as UTF-8 if they are valid, otherwise by the
+            encoding that they declare.
+        recipe: A recipe, the name of a built-in recipe, or a TOML file. If None, the page's site decides.
+        private_data: Whether private data is removed.
+        viewport: The window for which the page's styles are evaluated.
 
     Raises:
-        BadConfig: no such recipe.
-        BadSession: the page nests deeper than any browser would show, or the parser gave it up.
+        BadConfig: The recipe does not exist.
+        BadSession: The page nests deeper than any browser would show, or the parser cannot read it.
     """
     return locate(raw_html, recipe, private_data=private_data, viewport=viewport).page
 
@@ -98,7 +100,7 @@ def locate(
     private_data: bool,
     viewport: Viewport,
 ) -> LocatedPage:
-    """Simplifies a page as `simplify` does, and says which of its nodes the named elements are."""
+    """Simplifies a page as `simplify` does, and also returns the nodes of its elements."""
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     document, landmarks, styles = parse(source, viewport)
@@ -115,7 +117,7 @@ def locate(
 
 
 class _Draft:
-    """A walked page on its way to HTML: what is written out, and the words that names are made from."""
+    """A page between the walk and its HTML: the pieces to write, and the words from which names are derived."""
 
     def __init__(self, walk: Walk, title: str) -> None:
         walk.labels.settle(walk.targets)
@@ -127,7 +129,7 @@ class _Draft:
         self._labels = ["" if target.is_container else self._label(target) for target in walk.targets]
 
     def _label(self, target: Target) -> str:
-        """The words that a target is named by."""
+        """Returns the words from which a target's name is derived."""
         if label := label_of(target):
             return label
         if target.tag == "a":
@@ -136,7 +138,10 @@ class _Draft:
         return words if words and target.tag == "input" else f"{words} {kind_of(target)}".strip()
 
     def _text_beside(self, piece: int, *, is_after: bool) -> str:
-        """The short text right before a piece, or after it, at most one element further out; "" from a price."""
+        """Returns the short text directly before or after a piece, at most one element further out.
+
+        Returns "" for texts with other characters than letters, such as prices.
+        """
         pieces, visible = self._walk.pieces, self._walk.visible
         index = bisect.bisect_left(visible, piece) - (not is_after)
         if not 0 <= index < len(visible):
@@ -148,12 +153,12 @@ class _Draft:
         return words if is_near and len(words) <= _LONGEST_NEIGHBOR and words.replace(" ", "").isalpha() else ""
 
     def remove_private_data(self, shops_texts: list[str]) -> None:
-        """Marks what is private by its form, and takes it out of the words that names are made from.
+        """Marks private values in texts, and removes them from the words from which names are derived.
 
-        What the page links to as a way to reach the shop stays, and so does what it shows as an example in a field.
+        The shop's contact links and the examples in fields (`placeholder`) stay.
 
         Args:
-            shops_texts: Values in them are the shop's own, and stay.
+            shops_texts: Texts with the shop's own values, which stay.
         """
         pieces, visible, attributes, cards = self._walk.pieces, self._walk.visible, self._attributes, self._cards
         texts = [pieces[index] for index in visible]
@@ -174,7 +179,7 @@ class _Draft:
         self._title = next(lines)
 
     def html(self, names: list[str]) -> str:
-        """The page, with the names of its targets in it."""
+        """Returns the HTML of the page with the given names of its targets."""
         pieces = self._walk.pieces
         for target, name, attributes in zip(self.targets, names, self._attributes, strict=True):
             start = f"\n<{target.tag}" if target.is_block else f"{target.lead}<{target.tag}"
@@ -183,7 +188,7 @@ class _Draft:
         return f"<html>\n<head><title>{self._title}</title></head>\n<body>{body}\n</body>\n</html>"
 
     def names(self) -> list[str]:
-        """The names of all targets, in the order of the page; "" for a container that goes without."""
+        """Returns the names of all targets, in the order of the page; "" for containers without a name."""
         namer = Namer()
         targets = self.targets
         lasts = last_parts(targets, self._labels)

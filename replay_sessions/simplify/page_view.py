@@ -1,25 +1,23 @@
-"""A simplified page -> one HTML document that a person can look at and that does nothing.
+"""Turns a simplified page into a static HTML document that is safe to look at.
 
     simplified page ─► lexbor's tree ─► only what is listed here, written anew ─► document for <iframe sandbox srcdoc=…>
 
-Whose pages these are, and what they must not do. A page in a store may hold anything: logs come from the open web, and
-a store may come from somebody else. Whoever looks at one in a report must not thereby run its code, load from anywhere
-(which tells somebody that, when and from where the page was looked at), send a form, be led to another page, or be
-shown something in front of what is around the frame. So
+Threat model: a page in a store may hold anything, because logs come from the open web, and a store may come from a
+third party. Viewing a page in a report must not run its code, load anything (which reveals that, when and from where
+the page was viewed), send a form, navigate to another page, or cover anything outside the frame. So
 
-1. nothing is passed on: the page is parsed as a browser would, and what is written is made of the tags and attributes
-   listed below alone. No script, frame, object, style sheet, image, address or handler is among them; forms become
-   plain boxes; text and attribute values are escaped, so that a second parser reads the same elements;
-2. the document's own Content-Security-Policy allows one style sheet, by its hash, and nothing else at all;
-3. the caller's `<iframe sandbox>` (without `allow-scripts`) stands around it, so that 1 and 2 would both have to fail
-   before anything runs. In an attribute the document is escaped: `srcdoc="{html.escape(document)}"`.
+1. nothing is copied: the page is parsed as a browser would parse it, and only the tags and attributes listed below are
+   written. No script, frame, object, style sheet, image, URL or handler is among them; forms become plain boxes; text
+   and attribute values are escaped, so that a second parser reads the same elements;
+2. the document's own Content-Security-Policy allows one style sheet, by its hash, and nothing else;
+3. the caller puts it into an `<iframe sandbox>` (without `allow-scripts`), so 1 and 2 would both have to fail before
+   anything runs. In an attribute the document is escaped: `srcdoc="{html.escape(document)}"`.
 
-A frame of `srcdoc` is also held to the policy of the page around it: where that has a `style-src` without
-'unsafe-inline', STYLE_SOURCE belongs into it.
+The policy of the page around a `srcdoc` frame also applies to the frame: if it has a `style-src` without
+'unsafe-inline', it must contain STYLE_SOURCE.
 
-What the page tells is kept: its words, its title, its fields and what is chosen in them, and the `name` of all that can
-be acted on. What a browser would hold back (closed details, options of a list, descriptions of images) is shown, since
-a model that reads the page reads it too.
+The content stays: words, title, fields with their choices, and the `name` of each element. Content that a browser would
+not show (closed details, options of a list, descriptions of images) is shown, because a model reads it too.
 """
 
 from base64 import b64encode
@@ -54,7 +52,7 @@ _KEPT = _words(
     "main mark meter nav ol p pre progress q rp rt ruby s samp section small span strike strong sub summary sup table "
     "tbody td textarea tfoot th thead time tr tt u ul var wbr"
 )
-# Every other tag becomes a span, such as what would hide its content (select), load (img) or is a site's own.
+# All other tags become spans, such as those that would hide their content (select) or load (img), and custom elements.
 _REPLACED = dict.fromkeys(("body", "center", "dialog", "form", "frameset", "menu", "search"), "div") | dict.fromkeys(
     ("listing", "plaintext", "xmp"), "pre"
 )
@@ -67,29 +65,29 @@ _ATTRIBUTES = _words(
     "aria-valuenow aria-valuetext checked class colspan contenteditable data-letter dir disabled for id lang max min "
     "name placeholder readonly role rows rowspan scope span start step title value"
 )
-_PARTS = frozenset({"body", "select"})  # tags that are replaced and that the style sheet knows
+_PARTS = frozenset({"body", "select"})  # replaced tags for which the style sheet has rules
 _INPUT_TYPES = _words(
     "button checkbox color date datetime-local email hidden month number password radio range reset search submit tel "
     "text time url week"
 )
-_CHOICES = frozenset({"checkbox", "radio", "range"})  # fields that show no label of their own
-_BUTTON_TYPES = frozenset({"file", "image"})  # these open a window of the system, or load
+_CHOICES = frozenset({"checkbox", "radio", "range"})  # fields that do not show their own label
+_BUTTON_TYPES = frozenset({"file", "image"})  # shown as buttons: they would open a file dialog, or load
 
 
 def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str = _CARDS) -> str:
-    """The document that shows a simplified page and can do nothing (the threat model stands above).
+    """Returns a static document that shows a simplified page (threat model: see the module).
 
     Args:
-        html: A simplified page, or anything else: what is not listed in this module is not written.
-        marks: The name of an element -> how it is marked. A mark is one or more words, which also are its label; the
-            style sheet knows `logged` (blue, solid), `chosen` (orange, dashed) and both together (green, double), and
-            gives other words a dotted grey outline. In the document it is the attribute `data-mark` of the element, or
-            of a span around it where the element is a field. Of several elements with one name the first is marked; a
-            name that the page lacks marks nothing (`replay_sessions.elements.page_names` tells).
-        style: A style sheet in place of the plain cards; it comes from this project, never from a store.
+        html: A simplified page, or any other HTML: only the tags and attributes listed in this module are written.
+        marks: Mark of each element to be marked, by its name. A mark is one or more words, which are also its label.
+            The style sheet knows `logged` (blue, solid), `chosen` (orange, dashed) and both together (green, double),
+            and gives other words a dotted grey outline. The mark becomes the attribute `data-mark` of the element, or
+            of a span around it if the element is a field. If several elements have the name, the first is marked; names
+            that are not on the page are ignored (`replay_sessions.elements.page_names` lists those that are).
+        style: A style sheet instead of the default one; it must come from this project, never from a store.
 
     Returns:
-        One document without anything outside it. Each element of `find_elements(html)` is in it under its `name`, with
+        A self-contained document. Each element of `find_elements(html)` is in it under its `name`, with
         `data-acts="click"` or `"type"`.
 
     >>> document = page_document('<a name="cart" href="/cart" onclick="buy()">Cart</a>', marks={"cart": "logged"})
@@ -106,25 +104,25 @@ def page_document(html: str, *, marks: Mapping[str, str] = _NO_MARKS, style: str
 
 
 def page_frame(html: str, *, marks: Mapping[str, str]) -> str:
-    """The document in a frame that runs nothing, for a page of ours or a notebook."""
+    """Returns an `<iframe sandbox>` with the document, for a report or a notebook."""
     document = escape(page_document(html, marks=marks))
     return f'<iframe sandbox srcdoc="{document}" style="width:100%;height:70vh;border:1px solid #8886"></iframe>'
 
 
 class _Writer:
-    """Writes a parsed page anew.
+    """Writes the document's body from a parsed page.
 
     Args:
-        elements: What can be acted on.
-        marks: The marks to be placed.
+        elements: Elements of the page that can be acted on.
+        marks: Marks by the names of their elements.
     """
 
     def __init__(self, elements: Sequence[Element], marks: Mapping[str, str]) -> None:
         self._acts = {element.name: element.accepts for element in elements}
-        self._marks = dict(marks)  # those that are not yet placed
+        self._marks = dict(marks)  # marks that are not yet written
 
     def pieces(self, root: LexborNode | None) -> Iterator[str]:
-        """Yields the content of the root; keeps its own stack, since pages may nest deeper than Python does."""
+        """Yields the content of the root; keeps its own stack, because pages may exceed Python's recursion limit."""
         node = None if root is None else root.first_child
         open_elements: list[tuple[LexborNode, str, bool]] = []
         is_foreign = False
@@ -149,7 +147,7 @@ class _Writer:
             node = node.next
 
     def _element(self, node: LexborNode, tag: str, is_foreign: bool) -> tuple[str, str, bool]:
-        """Returns the text before and behind an element's content, and whether the content is written."""
+        """Returns the HTML before and behind an element's content, and whether the content is written."""
         attributes = node.attributes
         if tag == "head":
             return "", "", True
@@ -159,7 +157,7 @@ class _Writer:
             return self._start("p", named, part="title"), f"{text}</p>", False
         if tag in _LEFT_OUT:
             if attributes.get("name") not in self._acts:
-                # Within svg and math a style or script is an element like others, and may hold some that are named.
+                # Inside svg and math, a style or script is an ordinary element, and may contain elements with names.
                 return "", "", is_foreign and node.css_first("[name]") is not None
             return self._start("span", attributes), "</span>", False
         if tag in _FIELDS:
@@ -175,15 +173,15 @@ class _Writer:
         return self._plain(tag, attributes, is_foreign)
 
     def _plain(self, tag: str, attributes: Mapping[str, str | None], is_foreign: bool) -> tuple[str, str, bool]:
-        """An element that is written as it is, or as the plain box that takes its place."""
+        """Returns the result of `_element` for an element with its own tag, or with the tag that replaces it."""
         written = _REPLACED.get(tag, tag if tag in _KEPT else "span")
         if is_foreign:
-            written = "span"  # table parts, for one, would be ignored where there is no table
+            written = "span"  # for example, a parser ignores parts of a table outside a table
         start = self._start(written, attributes, tag if tag in _PARTS else None)
         if written == "details":
             start = start[:-1] + " open>"
         elif written == "pre":
-            start += "\n"  # the first line break in it is no text
+            start += "\n"  # parsers drop the first line break of a pre
         if written in _VOID:
             return start, "", True
         return start, f"</{written}>", True
@@ -191,10 +189,10 @@ class _Writer:
     def _field(
         self, node: LexborNode, tag: str, attributes: dict[str, str | None], is_foreign: bool
     ) -> tuple[str, str, bool]:
-        """A field, with a span around it where it is marked: it can hold no label itself."""
+        """Returns the result of `_element` for a field; a span shows its mark, because a field cannot show a label."""
         mark = self._marks.pop(attributes.get("name") or "", None)
         before, behind = ("", "") if mark is None else (f"<span{_attribute('data-mark', mark)}>", "</span>")
-        if tag == "textarea" and is_foreign:  # not a field there, and may hold elements
+        if tag == "textarea" and is_foreign:  # there it is no field, and may contain elements
             return before + self._start("span", {"role": "textbox", **attributes}), f"</span>{behind}", True
         kind = (attributes.get("type") or "text").strip().lower()
         if kind in _BUTTON_TYPES:
@@ -226,5 +224,5 @@ def _attribute(key: str, value: str | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text as HTML; a carriage return that got into a page as a reference would else be read as a line break."""
+    """Escapes a text for HTML; a carriage return from a character reference would otherwise become a line break."""
     return escape(text).replace("\r", "&#13;")

@@ -1,4 +1,4 @@
-"""The bytes of a page -> the document that a browser makes of them: characters, tree, shadow roots; what stands out."""
+"""Parses the bytes of a page as a browser does: encoding and tree; and finds the nodes that the next steps need."""
 
 import re
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from replay_sessions.foundation.errors import BadSession
 
 MAX_BYTES = 256 * 1024 * 1024
-_MOST_OPEN = 100_000  # also those that have no end tag
+_MOST_OPEN = 100_000  # elements without end tags count as well
 _UNSEEN = re.compile(
     rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
 )
@@ -17,27 +17,28 @@ _DECLARED = re.compile(
     rb"<script[\s>].*?</script|<style[\s>].*?</style|<!--.*?-->|<meta\s[^>]*?charset\s*=[\s\"']*([\w.:-]+)",
     re.IGNORECASE | re.DOTALL,
 )
-# MHTML that Chrome saves says `shadowmode`.
+# Chrome's MHTML files have `shadowmode`.
 _LANDMARKS = "style, details, template[shadowrootmode], template[shadowmode], iframe[srcdoc], [aria-labelledby]"
 
 
 class Landmarks(NamedTuple):
-    """Facts of a page that the walk needs beforehand, each in the order of the page."""
+    """Nodes of a page that are needed before the walk, each list in the order of the page."""
 
     styles: list[LexborNode]
     details: list[LexborNode]
-    labelled: list[LexborNode]  # what other elements are the labels of
-    shadow_roots: list[LexborNode]  # their templates
-    frames: list[LexborNode]  # whose documents stand in their `srcdoc`
+    labelled: list[LexborNode]  # elements with `aria-labelledby`
+    shadow_roots: list[LexborNode]  # templates of shadow trees
+    frames: list[LexborNode]  # frames with a document in `srcdoc`
 
 
 def parse_document(source: bytes) -> LexborHTMLParser:
-    """Parses a page as a browser does, but for its shadow trees; as UTF-8 if it is that, else in its own encoding.
+    """Parses a page as a browser does, except its shadow trees.
 
-    Recorders that save a page as the browser holds it write UTF-8 and leave the `<meta charset>` of old in it.
+    Bytes that are valid UTF-8 are read as UTF-8 even if the page declares another encoding, because recorders that save
+    a page from the browser write UTF-8 and leave the original `<meta charset>` in it.
 
     Raises:
-        BadSession: It is too large or too deep, or the parser gave it up.
+        BadSession: The page is too large or too deep, or the parser fails.
     """
     if len(source) > MAX_BYTES:
         raise BadSession(f"a page of {len(source)} bytes: at most {MAX_BYTES} are read; leave it out or cut it")
@@ -53,12 +54,12 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     except SelectolaxError as error:
         raise BadSession(f"a page of {len(source)} bytes that cannot be parsed ({error}): leave it out") from error
     while document.root is not None and (before := document.root.prev) is not None:
-        before.remove()  # a doctype would count as the first child where selectors are matched
+        before.remove()  # selectors would count a doctype as the first child
     return document
 
 
 def _with_early_charset(source: bytes) -> bytes:
-    """Returns a page that begins with the encoding that it declares: lexbor reads no further than 1,024 bytes."""
+    """Moves the declared encoding to the beginning of a page, because lexbor looks at the first 1,024 bytes only."""
     declared = (match[1] for match in _DECLARED.finditer(source))
     if not (charset := next(filter(None, declared), None)):
         return source
@@ -68,7 +69,7 @@ def _with_early_charset(source: bytes) -> bytes:
 
 
 def _without_noscript(source: bytes) -> bytes:
-    """A page without the `<noscript>` in its head: lexbor reads that, and with an image in it the head ends there."""
+    """Removes `<noscript>` from the head of a page, because lexbor parses it, and an image in it would end the head."""
     end = source.find(b"<body")
     end = source.find(b"</head") if end < 0 else end
     if source.find(b"<noscript", 0, max(end, 0)) < 0:
@@ -77,7 +78,7 @@ def _without_noscript(source: bytes) -> bytes:
 
 
 def find_landmarks(tree: LexborHTMLParser | LexborNode) -> Landmarks:
-    """Finds them by one search: each search goes through all of a page."""
+    """Finds the landmarks of a page by a single search, because each search goes through the entire page."""
     landmarks = Landmarks([], [], [], [], [])
     for node in tree.css(_LANDMARKS):
         if "aria-labelledby" in node.attributes:

@@ -1,8 +1,8 @@
-"""The simplified page as it is being written: pieces of HTML in a list.
+"""Writes the simplified page as a list of pieces of HTML.
 
-An element whose tag depends on what is inside leaves an empty piece where it begins, which is filled in when it ends:
-an empty element leaves nothing, one that only wraps another element goes without its tags. White space is written where
-the page shows some: between words that the source keeps apart, and at the edges of elements between two words.
+An element whose tags depend on its content begins with an empty piece, which is filled in when the element ends: empty
+elements are dropped, and elements that only wrap another element lose their tags. White space is written where the page
+shows it: between words that the source separates, and at the edges of elements between two words.
 """
 
 import bisect
@@ -16,9 +16,9 @@ from replay_sessions.simplify.tags import BLOCK, TAGS
 _STARTS = {tag: f"\n<{tag}>" for tag, _ in TAGS.values()}
 _ENDS = {tag: f"</{tag}>" for tag, _ in TAGS.values()}
 _VOID = frozenset({"area", "input"})
-_MAX_TEXT = 1_000  # how much of a text is a label: enough for any name
+_MAX_TEXT = 1_000  # maximum length of a label, enough for any name
 _MAX_PIECES = 500
-# Texts that stand in an element of their own within what they are about, and change while it stays.
+# Texts in an own element within a target or a heading that change while the target stays.
 _LONGEST_BADGE = 40
 _COUNT_OR_PRICE = re.compile(
     r"(?:[^\W\d_]{0,4}\W{0,3}[(\[]?\d[\d.,\s]*[kKmM]?\+?[)\]]?\W{0,3}[^\W\d_]{0,4}[.]?|[^\w\s]{1,3})"
@@ -36,10 +36,10 @@ class PieceWriter:
     """Writes texts, images and elements into pieces.
 
     Attributes:
-        pieces: What is written so far.
-        visible: Which of the pieces are texts or images.
-        badges: From and up to which pieces there is what is no part of names.
-        private: The kind of private data in the place that is being written; "" where there is none, or it may stay.
+        pieces: The pieces written so far.
+        visible: Indices of the pieces that are texts or images.
+        badges: Ranges (start, end) of pieces that are no part of names.
+        private: Kind of private data at the current position; "" if there is none, or if it may stay.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class PieceWriter:
         self._tail = ""  # the last character of the line so far
         self._blank = False  # whether white space came after it
         self._edge = False  # whether an element began or ended after it
-        self._last_start = -1  # where the last element that was written out stands among the pieces
+        self._last_start = -1  # the range of pieces of the last element that was written
         self._last_end = -1
 
     def write_text(self, raw: str) -> None:
@@ -76,7 +76,7 @@ class PieceWriter:
         self._edge = False
 
     def write_image(self, words: str) -> None:
-        """Writes an image by its alternative text."""
+        """Writes an image with its alternative text."""
         self._last_start = len(self.pieces)
         self.visible.append(self._last_start)
         self.pieces.append(f'<img alt="{quoted(words)}">')
@@ -84,7 +84,7 @@ class PieceWriter:
         self._tail = ">"
 
     def end_block(self, kind: int, piece: int, tag: str) -> None:
-        """Ends a BLOCK or ITEM: fills its start tag in, or leaves its tags out."""
+        """Ends a BLOCK or ITEM: writes its tags, or leaves them out if it is empty or only wraps another element."""
         pieces = self.pieces
         end = len(pieces)
         if end == piece + 1:
@@ -98,7 +98,7 @@ class PieceWriter:
             self.write_end(piece, tag)
 
     def write_end(self, piece: int, tag: str) -> None:
-        """Writes the end tag of a block that begins with a piece."""
+        """Writes the end tag of the block that begins at a piece."""
         pieces = self.pieces
         first = pieces[piece + 1]
         if first and first[0] == " ":
@@ -109,7 +109,7 @@ class PieceWriter:
         self._tail = ""
 
     def end_target(self, piece: int, tag: str) -> None:
-        """Writes the end tag of a target, whose start tag is filled in when it has its name."""
+        """Writes the end tag of a target; its start tag is filled in when its name is known."""
         if tag not in _VOID:
             self.pieces.append(f"</{tag}>")
         self._last_start = piece
@@ -118,7 +118,7 @@ class PieceWriter:
         self._blank = False
 
     def end_struck(self, piece: int, tag: str) -> None:
-        """Ends what is struck out, which is a word of its own."""
+        """Ends a struck-out text, which blanks separate from other words."""
         if len(self.pieces) == piece + 1:
             self.pieces.pop()
         else:
@@ -129,10 +129,16 @@ class PieceWriter:
         self._blank = True
 
     def steady_text(self, piece: int, words: str, alt: str, attributes: Mapping[str, str | None]) -> str:
-        """The text from a piece on, `words`, without badges, and without the prices and counts at its end.
+        """Returns a target's text without badges, and without the prices and counts at its end.
 
-        Where an image's description or the address has the words of some texts and of others not, those are remarks
-        (`2 for 1`, `Last one!`) and left out, too; "" if there is nothing else.
+        If the image's description or the URL has words of some of the texts, the other texts are remarks (`2 for 1`,
+        `Last one!`), which are left out as well. Returns "" if no other text remains.
+
+        Args:
+            piece: Index of the piece at which the text begins.
+            words: The complete text.
+            alt: Alternative text of the target's image; "" if none.
+            attributes: Attributes of the target; `href` and `title` are read.
         """
         visible = self.visible
         is_badge = self.badges and self.badges[-1][0] >= piece
@@ -168,7 +174,7 @@ class PieceWriter:
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:
-        """The beginning of the text written from a piece on."""
+        """Returns the text written from a piece on, up to a maximum length."""
         pieces = self.pieces
         if len(pieces) == piece + 1:
             words = pieces[piece][:_MAX_TEXT]

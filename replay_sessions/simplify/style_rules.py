@@ -1,10 +1,10 @@
-"""Which elements are hidden: the page's own `<style>` rules that set `display` or `visibility`, cascaded as CSS says.
+"""Finds hidden elements by the cascade of the page's `<style>` rules that set `display` or `visibility`.
 
-What hides an element by default (`hidden`, a closed dialog or popover) is weaker than any rule; then come, from weak to
-strong: rules in layers, rules, the element's `style`, and the same reversed for `!important`. Style sheets in files of
-their own are no part of a page and are not known. style_sheets.py reads the sheets; lexbor matches the selectors.
+Hiding by default (`hidden`, a closed dialog or popover) is weaker than any rule. Then come, from weak to strong: rules
+in layers, other rules, the element's `style`, and the same in reverse for `!important`. External style sheets are not
+part of a page and are unknown. style_sheets.py reads the sheets; lexbor matches the selectors.
 
-A rule that is not understood may show an element, never hide it.
+A rule that is not understood may show an element, but never hides it.
 """
 
 import functools
@@ -20,11 +20,11 @@ from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHO
 from replay_sessions.simplify.media import DESKTOP, Viewport, split
 from replay_sessions.simplify.style_sheets import sheets_of
 
-_MANY_TESTS = 50  # after which all elements that a selector matches are searched for
+_MANY_TESTS = 50  # after this many tests of a selector, one search finds all elements that it matches
 _MAX_SUBSTITUTIONS = 20
 _NOWHERE: Rank = (False, False, (-2,), (0, 0, 0), 0, 0)
 _BY_DEFAULT: Rank = (False, False, (-1,), (0, 0, 0), 0, 0)
-# An element with none of these neither hides itself nor is hidden from screen readers.
+# An element without any of these does not hide itself and is not hidden from screen readers.
 HIDING_ATTRIBUTES = frozenset({"hidden", "aria-hidden", "inert", "popover", "style", STYLED})
 
 
@@ -33,12 +33,13 @@ class StyleRules:
 
     Args:
         styles: The tree's `<style>` elements.
-        root: Where selectors are searched for.
-        is_slotted: The rules count that are about what stands in the tree's slots, not those about the tree.
+        root: Node in which selectors are searched for; None if no sheet is given.
+        viewport: The window for which the sheets are evaluated.
+        is_slotted: If True, only rules for elements in the tree's slots count, else only rules for the tree.
 
     Attributes:
-        ids, attribute_names: The ids and attributes that hiding rules are about.
-        table: What is decided by the tags and classes of elements (`Cascade.table`).
+        ids, attribute_names: The ids and attributes in the selectors of hiding rules.
+        table: The properties of tags (`Cascade.table`).
     """
 
     def __init__(
@@ -52,19 +53,20 @@ class StyleRules:
         self._cascade = cascade_of(sheets_of(styles, viewport), is_slotted=is_slotted)
         self._root = root
         self._tests: dict[str, int] = {}
-        self._matches: dict[str, frozenset[int] | None] = {}  # selector -> the elements that it matches, once searched
-        self._around: dict[int, int] = {}  # element -> the bits of its words and of all around it
+        self._matches: dict[str, frozenset[int] | None] = {}  # matches of each selector that was searched for
+        self._around: dict[int, int] = {}  # Bloom filter of the words of an element and its ancestors
         self.ids = self._cascade.ids
         self.attribute_names = self._cascade.attribute_names
         self.table = self._cascade.table
-        # What selectors without class, id and attribute hide is marked: any element would have to be asked about them.
+        # Matches of hiding selectors without class, id and attribute are marked, to spare a test of each element.
         for node in search(root, self._cascade.searched) if root is not None else ():
             node.attrs[STYLED] = ""
 
     def hide(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Returns whether an element is hidden, or keeps itself from being clicked (`inert`), with all inside it.
+        """Returns whether an element is hidden or cannot be clicked (`inert`), with all of its content.
 
-        What is visible in an element whose `visibility` is hidden is left alone there: all else in it is marked.
+        If only parts of an element with hidden `visibility` are visible, the other parts are marked as `inert`, and the
+        result is False.
         """
         if "inert" in attributes:
             return True
@@ -83,7 +85,7 @@ class StyleRules:
         self, name: str, node: LexborNode, fitting: dict[str, Fitting], own: Sequence[Declared], *,
         by_default: bool = False,
     ) -> bool:  # fmt: skip
-        """Returns whether a property hides an element; what else is said of it counts only where something does."""
+        """Returns whether a property hides an element; computes the cascade only if some declaration may hide it."""
         is_hidden = by_default or any(item.name == name for item in own)
         for _, selector, value in () if is_hidden or name not in fitting else fitting[name][1]:
             if self._is_match(selector, node) and self._resolve(name, value, node) == HIDE:
@@ -92,12 +94,15 @@ class StyleRules:
         return is_hidden and self.compute(name, node, by_default=by_default) == HIDE
 
     def compute(self, name: str, node: LexborNode, *, by_default: bool = False) -> str:
-        """The value that wins for an element: HIDE, SHOW, INHERIT or, of a custom property, what is written.
-
-        "" if nothing but the browser says anything.
+        """Computes the cascaded value of a property for an element.
 
         Args:
-            by_default: Whether the browser hides it.
+            name: `display`, `visibility` or a custom property.
+            node: The element.
+            by_default: Whether the browser hides the element by default.
+
+        Returns:
+            HIDE, SHOW or INHERIT; for a custom property its text; "" if no declaration applies.
         """
         attributes = node.attributes
         rank, own = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
@@ -115,7 +120,7 @@ class StyleRules:
         return own
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
-        """Returns whether an element that has what a selector says of it is matched; None if that is not understood."""
+        """Returns whether a selector matches an element with its tag, id and classes; None if it is not understood."""
         if selector.is_simple:
             return True
         if selector.around and selector.around & ~self._bits_around(node.parent):
@@ -127,7 +132,7 @@ class StyleRules:
         try:
             tests = self._tests[text] = self._tests.get(text, 0) + 1
             if tests < _MANY_TESTS or self._root is None:
-                first = node.css_first(text)  # the element itself comes before what is in it
+                first = node.css_first(text)  # the element itself comes before its content
                 return first is not None and first.mem_id == node.mem_id
             self._matches[text] = matches = frozenset([match.mem_id for match in self._root.css(text)])
             return node.mem_id in matches
@@ -136,7 +141,7 @@ class StyleRules:
             return None
 
     def _bits_around(self, node: LexborNode | None) -> int:
-        """The bits of the words of an element and of all around it."""
+        """Returns the Bloom filter of the words of an element and its ancestors."""
         unknown: list[LexborNode] = []
         bits: int | None = 0
         while node is not None and (bits := self._around.get(node.mem_id)) is None:
@@ -151,7 +156,7 @@ class StyleRules:
         return bits
 
     def _resolve(self, name: str, value: str, node: LexborNode) -> str:
-        """Returns the value of a declaration, its variables replaced; one without a value counts as `unset`."""
+        """Returns the value of a declaration with its variables replaced; an invalid value counts as `unset`."""
         if name not in PROPERTIES or value in (HIDE, SHOW, INHERIT):
             return value
         for _ in range(_MAX_SUBSTITUTIONS):
@@ -161,7 +166,7 @@ class StyleRules:
         return outcome_of(name, value) or (INHERIT if name == "visibility" else SHOW)
 
     def _substitute(self, value: str, node: LexborNode) -> str:
-        """A value with the first of its variables replaced; "" if that has neither a value nor a fallback."""
+        """Replaces the first `var()` in a value, by "" if the variable has neither a value nor a fallback."""
         parts: list[str] = []
         is_done = False
         for token in tinycss2.parse_component_value_list(value):
@@ -178,7 +183,7 @@ class StyleRules:
         return "".join(parts)
 
     def _variable(self, name: str, node: LexborNode | None) -> str:
-        """A custom property of an element, inherited where it sets none; "" if nothing sets it."""
+        """Returns a custom property of an element, inherited if the element does not set it; "" if none does."""
         while node is not None and node.is_element_node:
             value = self.compute(name, node)
             if value and value not in ("inherit", "unset"):
@@ -187,7 +192,7 @@ class StyleRules:
         return ""
 
     def _reveal(self, node: LexborNode) -> bool:
-        """Marks as `inert` what stays hidden in an element whose visibility is; False if all of it does."""
+        """Marks the hidden parts of an element with hidden `visibility` as `inert`; returns False if all are hidden."""
         visible: set[int] = set()
         around: set[int] = set()
         for inner in node.css("*"):
@@ -210,7 +215,7 @@ class StyleRules:
 
 
 def search(root: LexborHTMLParser | LexborNode, selectors: list[str]) -> list[LexborNode]:
-    """Returns the matches of some selectors: by one search, or by one each if one of them is not understood."""
+    """Returns the matches of selectors by a single search, or by one search each if one of them is not understood."""
     if not selectors:
         return []
     try:

@@ -1,14 +1,13 @@
-r"""A page's own `<style>` sheets -> the rules in them that set `display` or `visibility`, for a window of some size.
+r"""Parses a page's `<style>` sheets: the rules that set `display` or `visibility`, for a window of a given size.
 
-tinycss2 parses what decides something: conditions, selectors, declarations. It takes 0.4 s for a megabyte, a hundred
-times what the rest of the page takes, and nearly all of a sheet is about colors and sizes. So a sheet is first cut into
-blocks at its braces (those in strings are escaped before), and only blocks that have one of the words are looked at.
-lightningcss is faster, but its Python bindings write a whole sheet out again as text.
+tinycss2 parses only conditions, selectors and declarations that matter. It takes 0.4 s for a megabyte, a hundred times
+as long as the rest of the page, and nearly all of a sheet is about colors and sizes. So a sheet is first split into
+blocks at its braces (after those in strings are escaped), and only blocks with one of the property names are parsed.
+lightningcss is faster, but its Python bindings only return an entire sheet as text.
 
-Rules under a condition that is not understood (`@scope`, an unknown media feature), or that is about the width of a
+Rules under a condition that is not understood (`@scope`, an unknown media feature), or that depends on the width of a
 container, may show but not hide. Layers and nested rules count as in a browser. The pages of a shop have the same
-sheets, so all of it is cached by their content; a block's selectors are parsed when an element asks for one of their
-words.
+sheets, so everything is cached by their content. A block's selectors are parsed when an element has one of their words.
 """
 
 import functools
@@ -37,11 +36,11 @@ _CONDITIONS: dict[str, Callable[[str, Viewport], bool | None]] = {
     "scope": lambda condition, viewport: None,
 }
 
-Layer = tuple[str, ...]  # the names of a layer and of those around it; () is none
+Layer = tuple[str, ...]  # the names of a layer and of those around it, outermost first; () means no layer
 
 
 class _Nest(NamedTuple):
-    """A style rule's selectors, and the rule that it is nested in."""
+    """A style rule's selectors, and the rule around it; None for a rule that is not nested."""
 
     selectors: str
     parent: "_Nest | None"
@@ -54,8 +53,9 @@ class _Context(NamedTuple):
     """The conditions of an open block.
 
     Attributes:
-        applies: Whether its rules apply.
-        nest: The style rule that it is of.
+        applies: Whether its rules apply; None if a condition is not understood.
+        layer: The layer of its rules.
+        nest: The innermost style rule around its declarations; None outside style rules.
     """
 
     applies: bool | None
@@ -64,7 +64,7 @@ class _Context(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The declarations of one style rule that count."""
+    """The relevant declarations of one style rule."""
 
     position: int
     layer: Layer
@@ -76,7 +76,7 @@ class Block(NamedTuple):
         return any(item.name in PROPERTIES and item.value not in (SHOW, INHERIT) for item in self.declared)
 
     def words(self) -> Iterable[str]:
-        """The words under which its selectors are filed (`Selector.words`)."""
+        """Returns the index keys of its selectors (`Selector.words`)."""
         text = self.nest.selectors
         if self.nest.parent is not None or not _NEEDS_PARSER.isdisjoint(text) or ":host" in text:
             return {word for selector in self.nest.parse() for word in selector.words}
@@ -84,13 +84,19 @@ class Block(NamedTuple):
 
 
 class Sheet:
-    """The blocks of one style sheet that count.
+    """The relevant blocks of one style sheet.
+
+    Args:
+        written: Text of the sheet.
+        applies: Whether the sheet applies; None if its condition is not understood.
+        viewport: The window for which conditions are evaluated.
+        names: Custom properties that are relevant.
 
     Attributes:
-        layers: In the order in which they are first named.
-        filed: Word (`Selector.words`) -> its blocks.
-        hiding: The words of those that may hide.
-        variables: The custom properties that values ask for.
+        layers: The layers in the order in which they are first named.
+        filed: The blocks of each index key (`Selector.words`).
+        hiding: The index keys of blocks that may hide.
+        variables: The custom properties that values use.
     """
 
     def __init__(self, written: str, applies: bool | None, viewport: Viewport, names: frozenset[str]) -> None:
@@ -118,7 +124,7 @@ class Sheet:
         position = 0
         for chunk in written.split("}"):
             if chunk.count("{") == 1 and "@" not in chunk and not self._is_wanted(chunk):
-                continue  # as most are
+                continue  # as most chunks do
             *openings, last = chunk.split("{")
             for opening in openings:
                 declarations, _, prelude = opening.rpartition(";")
@@ -171,7 +177,7 @@ class Sheet:
 
 
 def _flatten(written: str) -> str:
-    """A sheet without comments, in which braces and semicolons are nothing but that."""
+    """Removes comments from a sheet, and escapes the braces and semicolons in strings."""
     if "DISPLAY" in written or "VISIBILITY" in written:
         written = written.replace("DISPLAY", "display").replace("VISIBILITY", "visibility")
     return _OPAQUE.sub(_escaped, written.replace("<!--", "").replace("-->", ""))
@@ -190,7 +196,7 @@ def _escaped(opaque: re.Match[str]) -> str:
 
 @functools.lru_cache(50_000)
 def _word(selector: str) -> str:
-    """The word of a selector without brackets, escapes and the like."""
+    """Returns the index key of a selector without brackets, escapes and the like, without a parser."""
     subject = _COMBINATORS.split(selector.strip())[-1].partition(":")[0]
     words = _WORDS.findall(subject)
     classes = [name for mark, name in words if mark == "."]
@@ -203,7 +209,10 @@ _sheet = functools.lru_cache(_SHEETS_KEPT)(Sheet)
 
 
 def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, ...]:
-    """The sheets of a page that count, in its order, given its `<style>` elements."""
+    """Parses the relevant sheets of a page, in order, given its `<style>` elements.
+
+    Repeats this with the custom properties that their values use, until no further ones are used.
+    """
     written: list[tuple[str, bool | None]] = []
     for style in styles:
         attributes = style.attributes

@@ -1,26 +1,26 @@
-"""What the walk does with each HTML tag.
+"""Defines how the walk treats each HTML tag.
 
-Lexbor numbers the tags that it knows; comparing numbers spares the walk a string per node, so the table is keyed by
-them. Tags that HTML does not know (a site's own elements) are treated as `div`.
+The table is keyed by lexbor's numbers of tags, because comparing numbers saves a string per node. Custom elements and
+other unknown tags are treated as `div`.
 """
 
 from selectolax.lexbor import LexborHTMLParser
 
-# How an element is written out. Plain numbers, since they are compared for every element; from ACTED_ON on an element
-# always needs a closer look.
-SKIPPED = 0  # not at all, nor what is inside
+# How an element is written. Plain integers, because they are compared for every element. Elements of kind ACTED_ON and
+# above always need a closer look.
+SKIPPED = 0  # not written, content included
 BREAK = 1  # as a blank
-MERGED = 2  # only its content, which belongs to the word around it
-INLINE = 3  # only its content, which is a word of its own
-BLOCK = 4  # as it is, unless it is empty or only wraps one other element
-ITEM = 5  # as it is, unless it is empty
-ACTED_ON = 6  # as it is, with a name
-LABEL = 7  # only its content, which labels an input
-STRUCK = 8  # as it is, unless it is empty: a price that no longer holds
-IMAGE = 9  # if it has an alternative text
+MERGED = 2  # only its content, which may be a part of a word
+INLINE = 3  # only its content, as separate words
+BLOCK = 4  # with its tags, unless it is empty or only wraps another element
+ITEM = 5  # with its tags, unless it is empty
+ACTED_ON = 6  # with its tags and a name
+LABEL = 7  # only its content, which labels a field
+STRUCK = 8  # with its tags, unless it is empty: a former price
+IMAGE = 9  # only if it has an alternative text
 
 _KINDS = {
-    # Tags that hold nothing to read.
+    # Tags without readable content.
     SKIPPED: "audio base basefont bgsound canvas col colgroup datalist embed frame frameset hr iframe link "
     "math meta noembed noframes noscript object param progress script source style svg template track video",
     MERGED: "b bdi bdo big em font ins mark nobr small strong sub tt u var wbr",
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def _table() -> dict[int, tuple[str, int]]:
-    """Tag number -> tag and kind, as lexbor numbers them."""
+    """Returns the tag and kind of each of lexbor's numbers of tags."""
     document = LexborHTMLParser("")
     table = {document.create_node(tag).tag_id: (tag, kind) for kind, tags in _KINDS.items() for tag in tags.split()}
     for node in LexborHTMLParser("<p><!-- comment --><?instruction?>").css("p")[0].iter(include_text=True):

@@ -1,4 +1,4 @@
-"""What on a page can be acted on: which elements those are, their labels, what of them is visible."""
+"""Finds the targets of a page, the elements that can be acted on: their labels, and the attributes that are shown."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,11 @@ _ACTING_ROLES = frozenset({
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
     "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 })  # fmt: skip
-# Tags of parts of a page that may be reached by the keyboard only to be read or scrolled.
+# Tags of parts of a page that the keyboard may reach only for reading or scrolling.
 _REACHED_TAGS = "article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul"
 _REACHED = frozenset(_REACHED_TAGS.split())
 ACTING_TAGS = frozenset({"a", "area", "button", "input", "option", "select", "summary", "textarea"})
-# An element with none of these, of a tag that is nothing by itself, is only a wrapper.
-# What frameworks call handlers of clicks, with what may follow the name.
+# Names of click handlers in frameworks, with their modifiers.
 _CLICKED = frozenset(
     {"(click)", "data-ng-click", "hx-get", "hx-post", "jsaction", "ng-click", "on:click", "onclick"}
 ) | {
@@ -30,6 +29,7 @@ _CLICKED = frozenset(
     for name in ("@click", "v-on:click", "wire:click", "x-on:click")
     for modifier in ("", ".once", ".prevent", ".prevent.stop", ".self", ".stop", ".stop.prevent")
 }
+# An element without any of these is only a wrapper if its tag has no meaning.
 TELLING_ATTRIBUTES = _CLICKED | {"aria-label", "contenteditable", "data-action", "label", "role", "tabindex"}
 _ANCHOR_ATTRIBUTES = frozenset({"class", "id", "name", "style"})
 _BUTTON_INPUTS = frozenset({"button", "image", "reset", "submit"})
@@ -46,7 +46,7 @@ FIELDS = frozenset({"input", "select", "textarea"})
 
 
 class Target:
-    """Something that can be acted on, or a container: a part of the page that only lends its name to what is inside."""
+    """An element that can be acted on, or a container: a part of the page that only gives its name to its content."""
 
     kind: ClassVar[int] = ACTED_ON
 
@@ -54,39 +54,39 @@ class Target:
         self.tag = tag
         self.attributes = attributes
         self.rule = rule
-        self.scope = scope  # the one that it stands in; for a container, the one that it is
-        self.piece = piece  # where its start tag stands among the pieces of the page
-        self.node: LexborNode | None = None  # where it stands in the raw page
-        self.outer: Target | None = None  # the target that it stands in
-        self.inner: Scope | None = None  # the scope that bears this target's name: a select's, for its options
+        self.scope = scope  # the scope around it; for a container, its own scope
+        self.piece = piece  # index of the piece with its start tag
+        self.node: LexborNode | None = None  # its node in the raw page
+        self.outer: Target | None = None  # the target around it
+        self.inner: Scope | None = None  # the scope with this target's name: that of a select, for its options
         self.lead = ""  # the blank before it
-        self.is_block = False  # whether it begins a line of its own
+        self.is_block = False  # whether it begins a new line
         self.is_container = False
         self.end = 0  # for a container, the number of targets up to its end
-        self.private = ""
-        self.is_unread = False  # whether what is around it is hidden from screen readers
-        self.label = ""  # the label that the page gives it: aria-label, aria-labelledby, <label>
-        self.text = ""  # what stands in it
-        self.steady = ""  # what stands in it without badges, and without prices and counts at its end
+        self.private = ""  # kind of private data around it
+        self.is_unread = False  # whether it is in an element that is hidden from screen readers
+        self.label = ""  # its label by aria-label, aria-labelledby or <label>
+        self.text = ""  # its text
+        self.steady = ""  # its text without badges, and without prices and counts at the end
         self.heading = ""  # the first heading in it
         self.alt = ""  # the alternative text of the first image in it
         self.has_image = False
 
     @property
     def input_type(self) -> str:
-        """The type of an input, "" for other tags."""
+        """The type of an input; "" for other tags."""
         return (self.attributes.get("type") or "text").strip().lower() if self.tag == "input" else ""
 
 
 def acts_by_tag(tag: str, attributes: Attributes) -> bool:
-    """Returns whether an element of a tag that is for acting can be clicked or typed into."""
+    """Returns whether an element with one of ACTING_TAGS can be clicked or typed into."""
     if tag in ("a", "area"):
         return "href" in attributes or (tag == "a" and not _ANCHOR_ATTRIBUTES.issuperset(attributes))
     return tag != "input" or (attributes.get("type") or "").strip().lower() != "hidden"
 
 
 def acts_by_attributes(attributes: Attributes) -> bool:
-    """Returns whether an element of any other tag says of itself that it can be clicked or typed into."""
+    """Returns whether the attributes of an element of any other tag say that it can be clicked or typed into."""
     if not _CLICKED.isdisjoint(attributes):
         return "jsaction" not in attributes or "click:" in (attributes["jsaction"] or "")
     if role_of(attributes) in _ACTING_ROLES or _is_editable(attributes):
@@ -95,9 +95,9 @@ def acts_by_attributes(attributes: Attributes) -> bool:
 
 
 def acts_by_focus(node: LexborNode, tag: str, attributes: Attributes) -> bool:
-    """Returns whether an element can only be reached by the keyboard, says something, and holds nothing else to act on.
+    """Returns whether an element can be reached by the keyboard, has a text or label, and contains no other target.
 
-    Carousels and boxes that scroll can be reached, too.
+    Carousels and scrollable boxes can be reached as well, so elements with targets in them do not count.
     """
     if attributes.get("tabindex") != "0" or tag in _REACHED:
         return False
@@ -107,7 +107,7 @@ def acts_by_focus(node: LexborNode, tag: str, attributes: Attributes) -> bool:
 
 
 def can_be_acted_on(tag: str, attributes: Attributes) -> bool:
-    """Returns whether an element says of itself, by its tag or its attributes, that it can be clicked or typed into."""
+    """Returns whether the tag or the attributes of an element say that it can be clicked or typed into."""
     return (tag in ACTING_TAGS and acts_by_tag(tag, attributes)) or acts_by_attributes(attributes)
 
 
@@ -116,20 +116,17 @@ def _is_editable(attributes: Attributes) -> bool:
 
 
 def role_of(attributes: Attributes) -> str:
-    """The first role of an element, in small letters; "" if it has none."""
+    """Returns the first role of an element in lower case; "" if it has none."""
     return next(iter((attributes.get("role") or "").lower().split()), "")
 
 
 def leads_to_contact(target: Target) -> bool:
-    """Returns whether a link is there to call or to write to somebody."""
+    """Returns whether a link is a phone number or an e-mail address."""
     return (target.attributes.get("href") or "").startswith(("mailto:", "tel:"))
 
 
 def label_of(target: Target) -> str:
-    """The words that the last part of a target's name is made from: the first of its labels that holds a letter.
-
-    "" if neither the page nor what it looks like gives it one.
-    """
+    """Returns the words for the last part of a target's name, the first of its labels with a letter; "" if none."""
     words = _first_label(target)
     if words and _LETTER.search(words):
         return words
@@ -139,7 +136,7 @@ def label_of(target: Target) -> str:
         return words
     kind = target.input_type
     if target.outer is not None and (around := _first_label(target.outer) or _other_label(target.outer)):
-        return f"{around} {kind or target.tag}"  # a tick box in a link: steadier than its id
+        return f"{around} {kind or target.tag}"  # a checkbox in a link: more stable than its id
     attributes = target.attributes
     for value in (attributes.get("id"), attributes.get("name")):
         if value and _LETTER.search(value) and not _DIGIT.search(value):
@@ -148,7 +145,7 @@ def label_of(target: Target) -> str:
 
 
 def kind_of(target: Target) -> str:
-    """Returns the name of a target without any words."""
+    """Returns the name for a target without any words: its type, role or tag."""
     if target.has_image and target.tag == "a":
         return "image"
     return target.input_type or role_of(target.attributes) or ("link" if target.tag == "a" else target.tag)
@@ -159,17 +156,17 @@ def _first_label(target: Target) -> str:
 
 
 def _text_of(target: Target) -> str:
-    """Returns the text of a target, as far as it names the target."""
+    """Returns the part of a target's text that names it."""
     return target.heading or target.steady
 
 
 def words_of(target: Target) -> str:
-    """The words that a target bears on the page; "" if it has none, or its recipe names it."""
+    """Returns the words that label a target on the page; "" if it has none, or if its recipe names it."""
     return "" if target.rule.name else _first_label(target) or _other_label(target)
 
 
 def _address_words(address: str | None) -> str:
-    """The words at the end of a link's address; "" if it is none or leads nowhere."""
+    """Returns the words at the end of a link's URL; "" if it has none or leads nowhere."""
     if not address or address.lstrip()[:11].lower() == "javascript:":
         return ""
     path, _, fragment = address.partition("#")
@@ -182,7 +179,7 @@ def _address_words(address: str | None) -> str:
 
 
 def _other_label(target: Target) -> str:
-    """The label of a target that neither the recipe nor the page nor its text gives one; "" if it has none."""
+    """Returns the label of a target from its text, title, placeholder, image or value; "" if none has a letter."""
     if target.tag == "select":
         return ""
     attributes = target.attributes
@@ -195,7 +192,7 @@ def _other_label(target: Target) -> str:
 
 
 def shown_attributes(target: Target) -> str:
-    """The attributes of a target that a shopper perceives, as they stand in its tag, after its name."""
+    """Returns the HTML of the attributes of a target that a shopper perceives, without its name."""
     attributes = target.attributes
     if target.tag in FIELDS:
         parts, text = _field_attributes(target)
@@ -222,7 +219,7 @@ def shown_attributes(target: Target) -> str:
 
 
 def _field_attributes(target: Target) -> tuple[str, str]:
-    """Returns the attributes of a field, and the text in a field or on a button."""
+    """Returns the HTML of the attributes of a field, and the text in the field or on the button."""
     attributes = target.attributes
     kind = target.input_type
     parts = f' type="{quoted(kind)}"' if kind else ""
@@ -238,17 +235,17 @@ def _field_attributes(target: Target) -> tuple[str, str]:
 
 
 class Labels:
-    """The labels that the walk finds, and the elements that ask for them.
+    """The labels that the walk finds for other elements.
 
     Args:
         asking: The elements of a page with `aria-labelledby`.
 
     Attributes:
-        ids: The ids of elements whose text is the label of others.
-        texts: Their texts, as far as they are known.
-        by_field: The texts of `<label for=…>`, by the id that they label.
-        fields: Those of the targets that a `<label>` around them labels.
-        unlabelled: Cards whose title is the text of other elements, with the attributes that name those.
+        ids: Ids of elements that are labels of others by `aria-labelledby`.
+        texts: Texts of these elements by their ids, as far as they are known.
+        by_field: Texts of `<label for=…>` by the ids of their fields.
+        fields: Fields that a `<label>` around them may label.
+        unlabelled: Cards that get their title from other elements, with their attributes.
     """
 
     def __init__(self, asking: Iterable[LexborNode]) -> None:
@@ -259,7 +256,7 @@ class Labels:
         self.unlabelled: list[tuple[Scope, Attributes]] = []
 
     def settle(self, targets: list[Target]) -> None:
-        """Gives targets and cards the labels that other elements hold. Known after the walk."""
+        """Sets the labels of targets and the titles of cards that other elements define. Call it after the walk."""
         for target in targets if self.ids or self.by_field else ():
             if not target.label:
                 attributes = target.attributes

@@ -1,9 +1,9 @@
-"""One tree of a page: its shadow trees and the documents in its frames are put where a browser shows them.
+"""Merges the shadow trees and frame documents of a page into one tree, at the position where a browser shows them.
 
-A shadow tree's styles do not reach the page around it, nor the other way round. So before a page with such trees is put
-together, what the styles of each tree say is written into the `style` of its elements, and the sheets no longer count.
-Then a shadow tree follows the children of its host in a `<shadow-root>`, with those children in its slots; the document
-of `<iframe srcdoc>` follows the frame in a `<div>`.
+The styles of a shadow tree apply to this tree only, and those of the page do not apply to it. So before the trees are
+merged, the results of each tree's style sheets are written into the `style` of its elements, and the sheets no longer
+count. Then a shadow tree follows the children of its host in a `<shadow-root>`, with those children in its slots. The
+document of `<iframe srcdoc>` follows the frame in a `<div>`.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.parsing import Landmarks, find_landmarks, parse_document
 from replay_sessions.simplify.style_rules import StyleRules
 
-_FRAME = (300, 150)  # the size of a frame that says nothing of its own
+_FRAME = (300, 150)  # the default size of a frame
 _WRITTEN = {
     "display": {HIDE: "none", SHOW: "revert"},
     "visibility": {HIDE: "hidden", SHOW: "visible", INHERIT: "inherit"},
@@ -25,13 +25,13 @@ _WRITTEN = {
 
 
 def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser, Landmarks, StyleRules]:
-    """Parses a page as a browser does, and puts its trees together.
+    """Parses a page as a browser does, and merges its trees.
 
     Returns:
         The document, its landmarks, and the style rules that are not yet written into its elements.
 
     Raises:
-        BadSession: The parser gave it up.
+        BadSession: The page is too large or too deep, or the parser fails.
     """
     document = parse_document(source)
     landmarks = find_landmarks(document)
@@ -57,7 +57,7 @@ def parse(source: bytes, viewport: Viewport = DESKTOP) -> tuple[LexborHTMLParser
 
 
 def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = False) -> None:
-    """Writes what rules say into the `style` of elements; weak rules are silent where it says something already."""
+    """Writes the results of style rules into the `style` of elements; weak rules override no value in it."""
     for node in nodes:
         style = node.attributes.get("style") or ""
         values: list[str] = []
@@ -74,12 +74,12 @@ def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = F
 def _open_shadow_tree(
     document: LexborHTMLParser, template: LexborNode, host: LexborNode, viewport: Viewport
 ) -> list[LexborNode]:
-    """Puts a shadow tree into its host, and returns the templates of the shadow trees in it."""
+    """Moves a shadow tree into its host, and returns the templates of the shadow trees in it."""
     root = document.create_node(SHADOW_ROOT)
     for name, value in host.attributes.items():
         if name != "style":
             root.attrs[name] = value or ""  # for `:host(…)`
-    for fragment in template.template_fragments():  # none in a drawing
+    for fragment in template.template_fragments():  # a template in a drawing has none
         while (child := fragment.first_child) is not None:
             root.insert_child(child, move=True)
     landmarks = find_landmarks(root)
@@ -101,7 +101,7 @@ def _open_shadow_tree(
 
 
 def _fill_slots(root: LexborNode, host: LexborNode) -> list[LexborNode]:
-    """Puts the children of a host into the slots of its shadow tree, and returns the elements that got into one."""
+    """Moves the children of a host into the slots of its shadow tree, and returns the elements that have a slot."""
     slots: dict[str, LexborNode] = {}
     for slot in root.css("slot"):
         slots.setdefault(slot.attributes.get("name") or "", slot)
@@ -132,7 +132,7 @@ def _take_away(node: LexborNode) -> None:
 
 
 def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewport) -> None:
-    """Puts the document of a frame behind it, hidden as the frame is."""
+    """Inserts the document of a frame behind the frame, and copies the attributes that hide the frame."""
     source = (frame.attributes.get("srcdoc") or "").encode("utf-8", "replace")
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
     width, height = (

@@ -1,7 +1,7 @@
-"""The one walk over a parsed page: what is written out, and what on it can be acted on.
+"""Walks over a parsed page once: writes the pieces of the simplified page and collects its targets.
 
-The walk goes from node to node and keeps its own stack, so depth costs memory and no recursion. What it writes is
-without the start tags of targets: names are known only when all card titles of the page are.
+The walk keeps its own stack, so the depth of a page costs memory but no recursion. The start tags of targets are
+written later, because names depend on all card titles of the page.
 """
 
 from selectolax.lexbor import LexborNode
@@ -25,11 +25,11 @@ from replay_sessions.simplify.targets import (
 
 
 class Walk(ElementWriter):
-    """One page being walked.
+    """The state of the walk over one page.
 
     Attributes:
         parts: The elements that can be cards, in the order of their ends.
-        hidden: The elements (`mem_id`) that are hidden with all inside them.
+        hidden: The `mem_id` of elements that are hidden with their content.
     """
 
     def __init__(self, rules: dict[int, Rule], labels: Labels, styles: StyleRules, *, private_data: bool) -> None:
@@ -39,8 +39,8 @@ class Walk(ElementWriter):
         self.hidden: list[int] = []
         self._styles = styles
 
-    def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls would show
-        """Walks a node, its later siblings, and all inside them."""
+    def run(self, node: LexborNode | None) -> None:  # noqa: C901, PLR0915 - the hot loop: calls cost time
+        """Walks a node and its later siblings, with their content."""
         pieces, targets, styles, rules = self.pieces, self.targets, self._styles, self._rules
         table, ids = styles.table, self.labels.ids | styles.ids
         looked_at = styles.attribute_names | TELLING_ATTRIBUTES | HIDING_ATTRIBUTES
@@ -60,7 +60,7 @@ class Walk(ElementWriter):
                         self._skip(node, kind, tag)
                         node = node.next
                         continue
-                    kind = INLINE  # a map or a menu that is drawn
+                    kind = INLINE  # a drawing with links, such as a map or a menu
                 attributes = node.attributes
                 classes = attributes.get("class")
                 may_hide = by_classes[classes]
@@ -97,7 +97,7 @@ class Walk(ElementWriter):
             node = node.next
 
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
-        """Passes an element whose content is not walked."""
+        """Handles an element whose content is not walked."""
         if kind == BREAK:
             self._blank = True
         elif tag == "svg" and self._target is not None:
@@ -113,10 +113,10 @@ class Walk(ElementWriter):
         may_hide: bool,
         is_told: bool,
     ) -> tuple[bool, Target | Opened | None]:
-        """Enters an element that rules or its attributes may be about.
+        """Begins an element whose attributes or rules may give it a meaning.
 
         Returns:
-            Whether what is inside is walked; what to do when the element ends, None for a wrapper.
+            Whether its content is walked, and what to end when the element ends; None for a mere wrapper.
         """
         if tag == "input" and not acts_by_tag(tag, attributes):
             return False, None
@@ -128,9 +128,9 @@ class Walk(ElementWriter):
         return True, self._begin(node, tag, kind, attributes, rule, is_told)
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
-        """Keeps an element that may be a card: in place of the one in it, if that holds the same and says nothing.
+        """Records an element that may be a card. It replaces an inner part with the same targets that is plain.
 
-        Not to be asked about a wrapper of one thing to act on without a heading, which is none.
+        Callers skip wrappers of a single target without a heading, because they are never cards.
         """
         last = len(self.targets)
         parts = self.parts
@@ -147,16 +147,16 @@ class Walk(ElementWriter):
         parts.append(Part(node, tag, piece, len(self.pieces), first, last, outside, self.scope))
 
     def _is_item_of_one(self, tag: str, piece: int, outside: Scope) -> bool:
-        """Returns whether an element without a heading that holds one thing to act on is only a list item around that.
+        """Returns whether an element without a heading and with one target is only a list item around that target.
 
-        It is a card, but gets no title; pages have too many of those to look at each as a part.
+        Such an item is a card, but gets no title; pages have too many of them to record each as a part.
         """
         scope = self.scope
         is_item = tag in UNLABELLED and scope.repeat is not None and scope.parent is outside
         return is_item and not (self.parts and self.parts[-1].piece > piece)
 
     def _is_left_out(self, node: LexborNode, attributes: Attributes, rule: Rule) -> bool:
-        """Returns whether a shopper does not see an element. Its text is kept all the same if it labels others."""
+        """Returns whether a shopper does not see an element. If a hidden one labels others, its text is recorded."""
         if rule.drop:
             return True
         if rule.keep or not self._styles.hide(node, attributes):
@@ -168,7 +168,7 @@ class Walk(ElementWriter):
     def _begin(
         self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, is_told: bool
     ) -> Target | Opened | None:
-        """Begins an element that may be more than a wrapper; None if it is none."""
+        """Begins an element that may be more than a wrapper; returns None if it is a wrapper."""
         if tag == "optgroup":
             self.write_text(attributes.get("label") or "")
         acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
@@ -183,13 +183,13 @@ class Walk(ElementWriter):
         return opened
 
     def _is_unread(self, node: LexborNode, attributes: Attributes) -> bool:
-        """Returns whether the texts of an element are left out; what is the label of others stays so."""
+        """Returns whether the texts of an element are left out. If it labels others, its text is recorded."""
         if not is_unread(node, attributes, self._styles.hide):
             return False
         self._keep_label(node, attributes)
         return True
 
     def _keep_label(self, node: LexborNode, attributes: Attributes) -> None:
-        """Keeps the text of an element that is left out, if it labels others."""
+        """Records the text of an element that is left out if it labels others."""
         if self.labels.ids and (identifier := attributes.get("id")) in self.labels.ids:
             self.labels.texts[identifier or ""] = tidy(node.text(separator=" "))

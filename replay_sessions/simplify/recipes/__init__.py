@@ -1,8 +1,7 @@
-"""Site recipes: what a shop's pages call things, as data. docs/recipes.md says how to write one in ten minutes.
+"""Loads site recipes, TOML files with rules for the names on a shop's pages; docs/recipes.md explains how to write one.
 
-A recipe is a TOML file of rules; each rule says which elements it is about (`select`) and what holds for them. Where
-several rules fit one element, the first that says something about a point decides it, so a recipe's own rules come
-before those of the recipe that it extends.
+Each rule selects elements (`select`) and sets properties of theirs. If several rules match an element, the first rule
+that sets a property decides it, so a recipe's own rules come before those of the recipe that it extends.
 """
 
 import functools
@@ -27,19 +26,19 @@ class Rule(Config):
     """A rule for the elements that `select` selects.
 
     Attributes:
-        select: Which elements, in CSS.
+        select: CSS selector of the elements.
         scope: A word that begins the names of everything inside: `refinements` gives `refinements.color.red`.
-            "" keeps a rule that follows from giving one.
-        card: A scope named by its title (a `title` rule inside it, or the element's own label); until a title is found
-            it adds nothing to the names. Its value is the last part of the name of links that repeat the title; ""
-            says that it is none, though the page repeats it.
-        title: The text of this element is the title of the nearest card around it.
-        badge: The text of this element (`New`, a count) is no part of the names of what it is in.
-        name: The last part of the element's name. It also makes an element clickable that is none by itself.
-        role: The role to show, in place of the page's own.
-        drop: Leave the element out, with everything inside.
-        keep: Show the element though it is hidden.
-        private: What kind of private data the text inside is; it is taken out.
+            "" prevents that a later rule sets one.
+        card: Makes the element a scope named by its title (a `title` rule inside it, or the element's own label);
+            without a title it adds nothing to the names. The value is the last part of the name of links that repeat
+            the title; "" says that the element is no card, although the page repeats it.
+        title: Whether the text of this element is the title of the nearest card around it.
+        badge: Whether the text of this element (`New`, a count) is left out of the names of elements around it.
+        name: The last part of the element's name. It also makes the element clickable if it is not by itself.
+        role: The role to show instead of the page's own.
+        drop: Whether the element is left out, with everything inside.
+        keep: Whether the element is shown even if it is hidden.
+        private: Kind of private data that the content is; it is removed.
     """
 
     select: str = ""
@@ -58,11 +57,12 @@ NO_RULE = Rule()
 
 
 class _RecipeFile(Config):
-    """A recipe as its TOML file says it.
+    """The content of a recipe's TOML file.
 
     Attributes:
-        extends: The recipe whose rules follow this one's; "" for none.
-        detect: Strings that all occur in the source of the site's pages; with none it is only used by name.
+        rule: Rules of the recipe, in order of precedence.
+        extends: Name of a recipe with rules that follow those of this one; "" for none.
+        detect: Strings that all occur in the source of the site's pages; if empty, the recipe is only used by name.
     """
 
     rule: tuple[Rule, ...] = ()
@@ -71,7 +71,7 @@ class _RecipeFile(Config):
 
 
 def _merge(rules: Iterable[Rule]) -> Rule:
-    """Returns one rule out of several, of which the first that says something about a point decides it."""
+    """Merges rules into one; the first rule that sets a property decides it."""
     settings: dict[str, str | bool] = {}
     for rule in rules:
         for field, value in msgspec.structs.asdict(rule).items():
@@ -82,10 +82,10 @@ def _merge(rules: Iterable[Rule]) -> Rule:
 
 
 class Recipe:
-    """Rules ready to be matched.
+    """A recipe with checked rules.
 
     Raises:
-        BadConfig: A selector is not understood.
+        BadConfig: A selector is not valid.
     """
 
     def __init__(self, name: str, rules: tuple[Rule, ...], detect: tuple[str, ...] = ()) -> None:
@@ -101,7 +101,7 @@ class Recipe:
                 raise BadConfig(f"selector {rule.select!r} in rule {number} of recipe {name!r} is no CSS") from error
 
     def rules_on(self, document: LexborHTMLParser) -> dict[int, Rule]:
-        """Returns the rule that holds for each element (`mem_id`) of a page about which the recipe says something."""
+        """Returns the merged rule of each element of a page that rules match, by the element's `mem_id`."""
         fitting: dict[int, tuple[int, ...]] = {}
         for index, rule in enumerate(self.rules):
             for node in document.css(rule.select):
@@ -110,16 +110,16 @@ class Recipe:
 
 
 def load_recipe(name_or_file: str | Path) -> Recipe:
-    """The recipe of a given name ("amazon", "generic"), or of a TOML file.
+    """Returns the built-in recipe of a name ("amazon", "generic"), or reads a TOML file.
 
     Raises:
-        BadConfig: there is no such recipe, or it does not read as one.
+        BadConfig: The recipe does not exist or is not valid.
     """
     return _built_in().get(str(name_or_file)) or _read(str(name_or_file))
 
 
 def find_recipe(raw_html: bytes) -> Recipe:
-    """The built-in recipe of the site that a page comes from, or the generic one."""
+    """Returns the built-in recipe of the site that a page comes from, or else the generic one."""
     recipes = _built_in()
     likely = (own for own in recipes.values() if own.detect and all(text in raw_html for text in own.detect))
     return next(likely, recipes["generic"])
