@@ -1,1 +1,1 @@
-"""From an agent to a table: protocol, steps, replies, records, comparisons, intervals and tables."""
+"""Evaluates agents: runs them on logged steps, stores and scores their replies, and compares them in tables."""

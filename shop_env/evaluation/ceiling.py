@@ -1,9 +1,9 @@
-"""The ceiling: the best that any agent can reach on the demo shop, whose shoppers draw from known probabilities p.
+"""Computes the ceiling: the best metrics of any agent on the demo shop, where shoppers draw from known probabilities p.
 
-The likeliest action is right with probability max p, one sampled from q ∝ p^(1/T) with probability Σ p·q. Of a hidden
-persona and goal p is averaged over those that fit what is shown (replay_sessions/demo_shop/visits.py), which makes it
-the best prediction. For the goals of the larger shops, and before the first page of results, that takes too long: there
-the policy knows the goal, and its rows say so.
+The likeliest action is right with probability max p, and an action sampled from q ∝ p^(1/T) with probability Σ p·q. If
+persona and goal are hidden, p is the average over those that fit the observation (replay_sessions/demo_shop/visits.py),
+which is the best prediction. For the goals of the larger shops, and before the first page of results, the average takes
+too long: then the policy knows the goal, and the label of its row says so.
 """
 
 import math
@@ -27,10 +27,11 @@ def is_demo_store(store: SessionStore) -> bool:
 
 
 def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: float = 0.6) -> list[ResultRow]:
-    """The ceiling as rows of a table: of the likeliest action, and of actions sampled at a temperature.
+    """Computes the rows of the ceiling: for the likeliest action, and for actions sampled at a temperature.
 
-    None where it is not known: that needs the demo shop, no persona but the shoppers' own, complete pages, and metrics
-    that weigh no steps and count no other texts as exact.
+    Returns:
+        Two rows, or none if the ceiling is unknown. It is known for the demo shop with matched or no personas, complete
+        pages, and metrics with equal weights of steps and exact texts.
     """
     choices = metric_preset(config.metrics)
     shown = shoppers_context(store, config.context, first_action=config.first_action)
@@ -64,8 +65,14 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
 def shoppers_context(
     store: SessionStore, context: ContextConfig, *, first_action: bool = False
 ) -> tuple[ContextConfig, str] | None:
-    """Returns the context that the demo shop's own policy needs beside agents with this one, and its label's ending;
-    None: the store is of another shop.
+    """Returns the context that the demo shop's policy needs for a comparison with agents, and the ending of its label.
+
+    Args:
+        context: The context of the agents.
+        first_action: Whether first actions are scored too.
+
+    Returns:
+        The context and the ending of the label; None if the store is not of the demo shop.
     """
     if not is_demo_store(store):
         return None
@@ -76,7 +83,7 @@ def shoppers_context(
 
 
 def sharpened(probabilities: Mapping[Action, float], temperature: float) -> dict[Action, float]:
-    """p^(1/T), normalised; T = 0 puts everything on the (first) likeliest action."""
+    """Computes p^(1/T), normalised; with T = 0 the first likeliest action has probability 1."""
     best = max(probabilities, key=probabilities.__getitem__)
     if temperature == 0:
         return {action: float(action == best) for action in probabilities}

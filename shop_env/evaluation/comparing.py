@@ -1,10 +1,10 @@
-"""Agents on the same steps: the difference of a metric, and whether it is significant.
+"""Compares two agents on the same steps: the difference of a metric, and whether it is significant.
 
     records of both ─► compare_records ─► Comparison ─► adjusted (Holm) ─► verdict, sentence
 
-A difference is significant where the p of the CR2 t test over users, Holm-adjusted over the metrics that are compared
-for the same two agents, is at most 5%. The training run, the leaderboard, sweeps, the report and whoever else compares
-two agents do it with this.
+A difference is significant if the p value of the CR2 t test over users is at most 5%, Holm-adjusted over the metrics
+that are compared for the same two agents. All comparisons of agents use this module: the training run, the leaderboard,
+sweeps and the report.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,14 @@ LOWER_IS_BETTER = (
 
 
 class Comparison(PairedTest):
-    """A metric of `first` less that of `second` on the same steps.
+    """A metric of `first` minus that of `second` on the same steps.
 
     Attributes:
-        first, second: The labels of the two.
-        metric: Its name, as in `figures`.
-        cluster: What interval and test count.
-        holm_p_value: The p value, adjusted for all metrics compared of the same two.
-        by_seed: The difference in each seed, where there are several.
+        first, second: The labels of the two agents.
+        metric: The name of the metric, as in `ResultRow.figures`.
+        cluster: The clusters of the interval and the test: users or sessions.
+        holm_p_value: The p value, adjusted for all metrics that are compared for the same two agents.
+        by_seed: The difference in each seed, if the agents have several seeds.
         equal_within: The smallest margin within which two one-sided tests at 5% find the two equal.
     """
 
@@ -59,7 +59,7 @@ class Comparison(PairedTest):
 
     @property
     def sign(self) -> int:
-        """1 where `first` is significantly better, -1 where it is significantly worse, else 0."""
+        """1 if `first` is significantly better, -1 if it is significantly worse, else 0."""
         better = (self.difference > 0) != (self.metric in LOWER_IS_BETTER)
         return (1 if better else -1) if self.significant else 0
 
@@ -72,7 +72,7 @@ class Comparison(PairedTest):
         return {1: "significantly better", 0: "not significant", -1: "significantly worse"}[self.sign]
 
     def text(self) -> str:
-        """The difference with its interval: `+5.2 [3.9, 6.4] points`."""
+        """Formats the difference with its interval: `+5.2 [3.9, 6.4] points`."""
         unit = difference_unit(self.metric)
         return format_cell(self.estimate, unit) + (" points" if unit == "difference" else "")
 
@@ -99,10 +99,12 @@ def compare_records(
     cluster: Cluster = "user",
     preset: str = "shop_r1",
 ) -> Comparison:
-    """Returns the difference of a metric, `first` minus `second`, with its interval and test.
+    """Computes the difference of a metric, `first` minus `second`, with its interval and test.
 
     Args:
-        records: By label; those of both agents, of the same steps.
+        records: Records by the agent's label; those of both agents are of the same steps.
+        cluster: The clusters of the interval and the test: users or sessions.
+        preset: The choices of the metrics (shop_env/metrics/choices.py).
     """
     test = paired_test(records[first], records[second], metric, cluster=cluster, preset=preset)
     test = test or PairedTest(difference=float("nan"), clusters=0, steps=0)
@@ -110,7 +112,7 @@ def compare_records(
 
 
 def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The same with Holm's p of each, over the metrics of the same two agents."""
+    """Returns the comparisons with p values adjusted by Holm over the metrics of the same two agents."""
     pairs: dict[tuple[str, str], list[float]] = {}
     for comparison in comparisons:
         if comparison.p_value is not None:
@@ -125,5 +127,5 @@ def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_significant(p_value: float | None) -> bool:
-    """Returns whether a p value, adjusted where several differences are tested, is at most 5%; None: not tested."""
+    """Returns whether a p value is at most 5%; None means not tested. With several tests pass the adjusted value."""
     return p_value is not None and p_value <= LEVEL

@@ -1,4 +1,4 @@
-"""An agent of an evaluation: its missing steps are run, and its row is computed from its file of steps and the store.
+"""Runs an agent of an evaluation on its missing steps, and computes its row from its file of steps and the store.
 
 AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry (results_file.py)
 """
@@ -33,11 +33,14 @@ class AgentToEvaluate:
     """An agent of an evaluation.
 
     Attributes:
-        spec: As the log names it.
-        name: Of its folder.
-        build: Makes the agent.
-        folder: Of the evaluation.
-        probabilities: Whether it may give them.
+        spec: The agent as the log names it.
+        name: The name of its folder.
+        context: How much of a session it is shown.
+        identity: Everything that decides its replies.
+        build: Builds the agent.
+        config: The steps, and the choices of rewards and metrics.
+        folder: The folder of the evaluation.
+        probabilities: Whether the agent may give probabilities.
     """
 
     spec: AgentSpec
@@ -52,24 +55,24 @@ class AgentToEvaluate:
 
     @property
     def file(self) -> Path:
-        """Its file of steps."""
+        """The agent's file of steps."""
         return self.folder / steps_file(self.name)
 
     @property
     def likelihood(self) -> bool:
-        """Returns whether its probabilities are wanted."""
+        """True if the agent's probabilities are requested and it may give them."""
         return self.config.likelihood and self.probabilities
 
 
 class NewSteps(NamedTuple):
-    """The outcome of running an agent, beside its lines: at how many steps it was run, and what it reports."""
+    """The outcome of running an agent, beside its lines: the number of new steps, and the agent's remarks."""
 
     number: int
     remarks: Sequence[str] = ()
 
 
 def prepare_agent(agent: AgentToEvaluate, *, fresh: bool = False, retry_errors: bool = True) -> None:
-    """Makes the agent's file of steps ready to be continued; of several processes one does it, before all others."""
+    """Prepares the agent's file of steps for new lines; of several processes only one calls it, before all run."""
     described = provenance({})
     run = {name: described[name] for name in ("time", "commit", "dirty", "python", "packages", "machine")}
     identity = agent.identity | {"likelihood": agent.likelihood}
@@ -80,7 +83,7 @@ def run_agent(agent: AgentToEvaluate, keys: Sequence[StepKey], *, progress: bool
     """Runs an agent of an evaluation on the steps that its file lacks.
 
     Args:
-        keys: The evaluation's steps; of several processes those of this one.
+        keys: The steps of the evaluation, or the part of them for this process.
     """
     lazy, config = LazyAgent(agent.build), agent.config
     with StepsFile(agent.file) as steps:
@@ -122,16 +125,16 @@ def build_row(
 ) -> ResultRow:
     """Computes the row of an agent."""
     row = summarise(records, label=label, preset=config.metrics, cluster=config.cluster)
-    if metric_preset(config.metrics).weighting:  # calibration has no such version
+    if metric_preset(config.metrics).weighting:  # calibration is not defined for weighted steps
         return row
     return msgspec.structs.replace(row, figures=row.figures | _calibration_figures(records, lines))
 
 
 def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, StepLine]) -> dict[str, Estimate]:
-    """ECE and Brier score over all that the agent names; what it does not name, with probability 0, adds nothing."""
+    """Computes ECE and Brier score over the actions that the agent names; the others have probability 0 and add 0."""
     shares, right = [], []
     for record in records:
-        if record.logged_probability is not None:  # the logged action first
+        if record.logged_probability is not None:  # shares have the logged action first
             named = checked_distribution(dict(lines[record.key].probabilities or ()))
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
             right.append(record.logged_rank == 1)

@@ -1,9 +1,9 @@
-"""From an agent to records: steps that its file lacks are run; all else follows from the file and the store.
+"""Runs an agent on the steps that its file lacks, and builds records from the file and the store.
 
     SessionStore ─► scored_steps.py ─► generate.py ─► StepsFile ─► StepRecord ─► ResultRow ─► Entry (entries.py)
 
-A run that was stopped goes on where it was. Another reward, other metrics, another extraction or fewer sessions run no
-agent: the replies are scored again.
+A stopped run continues from its file. With another reward, other metrics, another extraction or fewer sessions no agent
+runs: the replies in the file are scored again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
 
 
 class LazyAgent:
-    """An agent that is built when it is first needed: one whose steps are all there never is."""
+    """An agent that is built when it is first needed, and never if no step is missing."""
 
     def __init__(self, build: Callable[[], Agent]) -> None:
         self._build = build
@@ -41,7 +41,7 @@ class LazyAgent:
         return self._agent
 
     def close(self) -> list[str]:
-        """Ends the agent; returns what a ServedAgent reports of its replies."""
+        """Closes the agent; returns the remarks of a ServedAgent."""
         remarks = self._agent.remarks() if isinstance(self._agent, ServedAgent) else []
         if callable(close := getattr(self._agent, "close", None)):
             close()
@@ -66,24 +66,26 @@ def evaluate(
     progress: str | None = None,
     steps: StepsFile | None = None,
 ) -> list[StepRecord]:
-    """Runs the agent on every scored step of a split; one record per step, in the order of the store.
+    """Runs the agent on every scored step of a split; returns a record for each step, in the order of the store.
 
-    A step at which the agent raises is a record with `error`, counted but not scored: a server that is down is no
-    wrong answer. A page that is too long for its model (PromptTooLong) is one. Ctrl-C goes through.
+    A step at which the agent raises becomes a record with `error`, which is counted but not scored, because a failing
+    server is not a wrong answer. A prompt that is too long for its model (PromptTooLong) counts as wrong. Ctrl-C is not
+    caught.
 
     Args:
-        context: What of a session is shown; None: the defaults of ContextConfig, which hide the goal.
-        reward: How replies are scored; None: the preset `shop_r1`.
-        extraction: How an action is read out of a reply (shop_env.replies.parse_reply).
-        seed: The run's, from which each step has its own (shop_env.evaluation.generate.step_seed).
-        inferred: Score actions too that the log does not hold and the import inferred.
-        max_sessions: Only so many sessions of the split, drawn by the seed.
-        session_ids: Only these sessions.
+        context: How much of a session is shown; None means the defaults of ContextConfig, which hide the goal.
+        reward: How replies are scored; None means the preset `shop_r1`.
+        extraction: How an action is read from a reply (shop_env.replies.parse_reply).
+        seed: The seed of the run, from which each step's seed is derived (shop_env.evaluation.generate.step_seed).
+        skip_first_action: Whether the first action of each session is left out, as in the papers.
+        inferred: Whether inferred actions, which the import added to the log, are scored too.
+        max_sessions: Number of sessions of the split to draw with the seed; None means all.
+        session_ids: Evaluates only these sessions; None means all that are drawn.
         batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
-        likelihood: Also get the agent's probabilities, where it gives them.
-        progress: The label of the progress bar; None: there is none.
-        steps: Where each reply is written as it comes, so that a stopped run need not generate it again; failed steps
-            stay failed. None: nowhere.
+        likelihood: Whether to get the agent's probabilities too, if it gives them.
+        progress: The label of the progress bar; None means no bar.
+        steps: The file to which each reply is written at once, so that a stopped run need not generate it again; failed
+            steps in it stay failed. None means no file.
     """
     config = EvaluationConfig(
         split=split,
@@ -126,11 +128,14 @@ def run_missing(
     """Runs the agent on the steps that its file lacks.
 
     Args:
-        read_steps: The steps of these keys with what the agent sees there.
-        likelihood: Get the agent's probabilities too.
+        keys: The steps of the evaluation.
+        read_steps: Returns the steps of the given keys with their observations, in the order of the keys.
+        seed: The seed of the run; None leaves the steps without seeds.
+        likelihood: Whether to get the agent's probabilities too.
+        progress: The label of the progress bar; None means no bar.
 
     Returns:
-        At how many steps the agent was run.
+        The number of steps at which the agent was run.
     """
     if all(key in steps.lines for key in keys):
         return 0
@@ -138,8 +143,8 @@ def run_missing(
     batches = plan_batches(built, keys, batch_size, weighted=likelihood)
     missing = [[key for key in batch if key not in steps.lines] for batch in batches]
     if getattr(built, "reads_whole_sessions", False):
-        # A batch that a stop cut in two is run again as a whole: its replies are then, to the last rounding, those of a
-        # run which was never stopped.
+        # A batch that was stopped in the middle is run again completely: its replies are then, to the last bit, those
+        # of a run without a stop.
         missing = [batch if left else left for batch, left in zip(batches, missing, strict=True)]
     wanted = {key for batch in missing for key in batch}
     with progress_bar(progress, len(wanted)) as advance:
@@ -162,16 +167,18 @@ def build_records(
     store: SessionStore,
     keys: Sequence[StepKey],
 ) -> list[StepRecord]:
-    """Returns the records of these steps, in their order: what the replies earn under this configuration.
+    """Builds the records of these steps, in order, with the rewards of this configuration.
 
     Args:
-        context: What the agent was shown.
+        lines: The agent's answers by step.
+        context: How much of a session the agent was shown.
+        keys: The steps.
 
     Raises:
-        BadSession: A reply was given to another observation, or the store's content was changed.
+        BadSession: A reply is to another observation, or the store's content was changed.
     """
     reward, extraction, records = config.reward_config, extraction_of(store, config.extraction), []
-    # An agent that gives probabilities at some steps must give them at all, or it would choose what it is judged by.
+    # An agent that gives probabilities at some steps must give them at all, or it could choose the steps that count.
     weighted = config.likelihood and any(key in lines and lines[key].probabilities is not None for key in keys)
     personas = persona_texts(store, context)
     for session, indices in sessions_at(store, config.split, keys):
@@ -195,10 +202,7 @@ def build_records(
 
 
 def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine) -> StepRecord:
-    """The record with the agent's probability of the logged action, its rank, and the probability of terminating.
-
-    It becomes an error where there are no probabilities, or where they are no distribution.
-    """
+    """Adds the likelihood fields to a record; without probabilities that form a distribution it becomes an error."""
     error = NO_PROBABILITIES
     if line.probabilities is not None:
         try:

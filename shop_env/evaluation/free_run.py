@@ -1,9 +1,9 @@
-"""Lets an agent walk through the demo shop by itself: ShopLive-v0 -> one LiveVisit per visit.
+"""Runs an agent in the demo shop by itself: ShopLive-v0 -> one LiveVisit per visit.
 
     LiveEnv ─► observation ─► agent ─► reply ─► LiveEnv … ─► LiveVisit ─► benchmarks.ab
 
-Here, unlike in a replay (evaluation/evaluate.py), each page follows from the agent's own action, a visit is played step
-by step; agents that answer batches play many visits side by side. Nothing here is ever scored against a log.
+Unlike in a replay (evaluation/evaluate.py), each page follows from the agent's action, so a visit runs step by step.
+Agents that answer batches take part in many visits at the same time. Visits are never scored against a log.
 """
 
 from collections.abc import Generator
@@ -28,9 +28,11 @@ class LiveVisit(Record, omit_defaults=True):
     """One visit of an agent to the shop.
 
     Attributes:
-        ending: How it ended; `limit` where the agent neither bought nor left in the replies it was given, `error`
-            where it failed to answer: such a visit is counted, not compared.
-        revenue_cents: Of a purchase, in a shop whose goods have prices.
+        replies: The agent's replies, in order.
+        ending: How the visit ended. `limit` means that the agent neither bought nor terminated within the most replies
+            allowed; `error` means that it failed to answer, and such a visit is counted but not compared.
+        error: Why the agent failed; None if it did not.
+        revenue_cents: The price of a purchase, in shops with prices; else 0.
     """
 
     session_id: str
@@ -52,14 +54,20 @@ def free_run(
     seed: int | None = 0,
     progress: str | None = None,
 ) -> list[LiveVisit]:
-    """Plays the first so many visits of a population of shoppers, each to its end.
+    """Runs the agent through the first visits of a population of shoppers, each to its end.
 
     Args:
+        visits: Number of visits.
         population: The seed of the shoppers, their goals and the shop (`demo_shop.generate_sessions`).
-        variant: Of the shop; not of the small one.
-        max_steps: The most replies in one visit.
-        seed: The run's, from which each step of each visit has its own (shop_env.evaluation.generate.step_seed).
-        progress: The label of the progress bar; None: there is none.
+        page_size: The shop (shop_env.live.LiveEnv).
+        variant: A change to the shop's pages; the small shop has none.
+        max_steps: The largest number of replies in one visit.
+        seed: The seed of the run, from which the seed of each step of each visit is derived
+            (shop_env.evaluation.generate.step_seed).
+        progress: The label of the progress bar; None means no bar.
+
+    Returns:
+        The visits, ordered by session_id.
     """
     env_config = {"variant": msgspec.to_builtins(variant)}
     played = (
@@ -87,7 +95,7 @@ def free_run(
 def _play(
     env: gymnasium.Env[Observation, str], session_id: str, seed: int | None
 ) -> Generator[tuple[Observation, int | None], ReplyOrError, LiveVisit]:
-    """One visit: yields each page with the step's own seed, and goes on with the reply; an exception ends it."""
+    """Runs one visit: yields each observation with the step's seed, and receives the reply; an exception ends it."""
     observation, info = env.reset(options={"session_id": session_id})
     visit = LiveVisit(session_id=info["session_id"], user_id=info["user_id"])
     while True:

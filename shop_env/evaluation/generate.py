@@ -1,12 +1,12 @@
-"""The only way to run an agent: observations and seeds go in; for each comes a reply or the exception in its place.
+"""Runs agents: passes observations and seeds to an agent, and returns for each a reply or an exception in its place.
 
     scored_steps.py ─► generate ─► Answer (reply, probabilities) ─► evaluate.py ─► steps_file.py
 
-The logged page never depends on the agent's action (a replay shows what the shopper saw, whatever the agent replied).
-So no step waits for the reply to the one before it, but the history of step t+1 holds the logged action of step t: an
-agent that saw both at once could copy the answer. So two steps of one session are never under way together, and step t
-comes before t+1: steps go out in waves, one step of each of `WAVE` sessions. Probabilities are computed with the reply,
-before the next wave. Only the project's own language models read all steps of a session together, which is faster.
+In a replay the logged page never depends on the agent's reply, so no step needs the reply to the step before it. But
+the history of step t+1 holds the logged action of step t, and an agent that saw both steps at once could copy the
+answer. So step t of a session ends before step t+1 starts: steps run in waves, one step of each of `WAVE` sessions.
+Probabilities are computed with the reply, before the next wave. Only the project's own language models read all steps
+of a session together, which is faster.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a 
 
 
 def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
-    """The seed of one step: it does not depend on which other steps are run, or in which order."""
+    """Derives the seed of a step from the run's seed; it does not depend on the other steps or on their order."""
     if seed is None:
         return None
     digest = hashlib.blake2b(f"{seed}:{session_id}:{step_index}".encode(), digest_size=4)
@@ -55,7 +55,7 @@ def step_seed(seed: int | None, session_id: str, step_index: int) -> int | None:
 
 
 class AgentSpec(Config):
-    """An agent to run, as typed by a user: `label=target?key=value` (agents.registry.parse_spec)."""
+    """An agent to run, as a user types it: `label=target?key=value` (agents.registry.parse_spec)."""
 
     target: str
     arguments: dict[str, Any] = {}
@@ -63,19 +63,24 @@ class AgentSpec(Config):
 
     @property
     def is_checkpoint(self) -> bool:
-        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for what no path can be
+        return os.path.isfile(
+            os.path.join(self.target, CHECKPOINT_MARKER)
+        )  # isfile is False also for texts that are no valid path
 
     def within(self, folder: Path) -> "AgentSpec":
-        """The same, of a checkpoint that is named by its folder within a training run."""
+        """Returns the spec with the target in `folder` if that is a checkpoint, else the spec itself."""
         inside = msgspec.structs.replace(self, target=str(folder / self.target))
         return inside if inside.is_checkpoint else self
 
 
 class Answer(NamedTuple):
-    """The answer of an agent at a step: its reply, and its probabilities if it gives any and they are wanted.
+    """The answer of an agent at a step.
 
     Attributes:
-        cut: What of the pages the agent did not read; None: it does not say.
+        reply: The reply, or the exception in its place.
+        probabilities: The probabilities of actions, or the exception in their place; None if they were not requested or
+            the agent gives none.
+        cut: The part of the pages that the agent did not read; None if it does not report it.
     """
 
     reply: ReplyOrError
@@ -88,25 +93,26 @@ Generated = tuple[ScoredStep, Answer]
 
 @runtime_checkable
 class RemoteAgent(Agent, Protocol):
-    """An agent in another process, which gives probabilities in the same call as replies (agents/child_process.py)."""
+    """An agent in another process that gives probabilities in the same call as replies (agents/child_process.py)."""
 
     def answer_batch(
         self, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
     ) -> Sequence[Answer]:
-        """As the function of this name."""
+        """Answers like the function `answer_batch`."""
         ...
 
 
 def plan_batches(
     agent: Agent, keys: Sequence[StepKey], batch_size: int, *, weighted: bool = False
 ) -> list[list[StepKey]]:
-    """Which steps go to the agent together.
+    """Groups the steps into batches, each for one call of the agent.
 
-    What is in a batch follows from all steps of the run, so a run that was stopped goes on with the same batches.
+    The batches depend on all steps of the run, so a stopped run continues with the same batches.
 
     Args:
+        keys: All steps of the run.
         batch_size: Steps in one call of the project's own language models; all other agents get waves of fixed size.
-        weighted: Probabilities are wanted too.
+        weighted: Whether probabilities are requested too.
     """
     if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
         return [list(keys[first : first + batch_size]) for first in range(0, len(keys), batch_size)]
@@ -116,7 +122,7 @@ def plan_batches(
 
 
 def waves(sessions: Iterator[deque[Item]], width: int) -> Iterator[list[Item]]:
-    """The next item of each of `width` sessions at a time; where a session ends the next begins.
+    """Yields lists of the next item of each of `width` sessions; when a session ends, the next one takes its place.
 
     >>> list(waves(iter([deque("abc"), deque("d"), deque("ef")]), 2))
     [['a', 'd'], ['b', 'e'], ['c', 'f']]
@@ -136,13 +142,13 @@ def generate(
     seed: int | None = 0,
     probabilities: bool = False,
 ) -> Iterator[Generated]:
-    """Runs the agent on these steps, batch by batch.
+    """Runs the agent on these steps, batch by batch; yields each step with its answer.
 
     Args:
-        steps: In the order of the store.
-        batches: Their keys, from `plan_batches`; an agent with `concurrency` gets single steps instead.
-        seed: The run's; each step has one of its own (`step_seed`).
-        probabilities: Get them too from an agent that gives them.
+        steps: The steps in the order of the store.
+        batches: The keys of the steps in batches, from `plan_batches`; an agent with `concurrency` gets single steps.
+        seed: The seed of the run, from which each step's seed is derived (`step_seed`).
+        probabilities: Whether to get probabilities too from an agent that gives them.
     """
 
     def run(batch: Sequence[ScoredStep]) -> list[Generated]:
@@ -159,14 +165,14 @@ def generate(
     try:
         for results in map_in_threads(run, sessions, concurrency):
             yield from results
-    except BaseException:  # Ctrl-C, most often: the process ends when its threads do
+    except BaseException:  # mostly Ctrl-C; the process ends only when its threads end
         if isinstance(agent, ServedAgent):
             agent.stop()
         raise
 
 
 def _gathered(steps: Iterable[ScoredStep], batches: Iterable[Sequence[StepKey]]) -> Iterator[list[ScoredStep]]:
-    """The steps of each batch; steps of a later one wait."""
+    """Yields the steps of each batch, and holds back the steps of later batches."""
     coming, waiting = iter(steps), dict[StepKey, ScoredStep]()
     for batch in batches:
         while not waiting.keys() >= set(batch):
@@ -176,7 +182,7 @@ def _gathered(steps: Iterable[ScoredStep], batches: Iterable[Sequence[StepKey]])
 
 
 def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]], threads: int) -> Iterator[Result]:
-    """The results of calls with each item, as they end; items of one queue follow one another."""
+    """Calls a function with each item in threads, and yields results as calls end; a queue's items run in order."""
     pool = ThreadPoolExecutor(threads)
     running: dict[Future[Result], deque[Item]] = {}
     try:
@@ -195,7 +201,7 @@ def map_in_threads(call: Callable[[Item], Result], queues: Iterator[deque[Item]]
 def answer_batch(
     agent: Agent, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
 ) -> Sequence[Answer]:
-    """Returns what the agent gives at each observation; a step whose reply failed gets no probabilities."""
+    """Returns the agent's answer to each observation; a step with a failed reply gets no probabilities."""
     if isinstance(agent, RemoteAgent):
         return agent.answer_batch(observations, seeds, probabilities=probabilities)
     replies = generate_batch(agent, observations, seeds)
@@ -212,7 +218,7 @@ def answer_batch(
 
 
 def _checked(probabilities: Probabilities | Exception | None) -> Probabilities | Exception | None:
-    """The probabilities, or what is wrong with them: a line with NaN could not be read again."""
+    """Returns the probabilities if they form a distribution, else the error: a line with NaN would be unreadable."""
     if probabilities is None or isinstance(probabilities, Exception):
         return probabilities
     try:
@@ -225,8 +231,8 @@ def _checked(probabilities: Probabilities | Exception | None) -> Probabilities |
 def generate_batch(agent: Agent, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
     """Returns for each observation the reply, or the exception in its place.
 
-    A call that raises (instead of returning the exception in its step's place) fails for all of its steps: what it had
-    for the others is lost, and running them again one by one would pay for them twice.
+    A call that raises, instead of returning the exception in its step's place, fails for all of its steps. Its other
+    replies are lost, because running the steps again one by one could cost twice.
     """
 
     def act(observations: Sequence[Observation], seeds: Seeds) -> list[object]:
@@ -245,7 +251,7 @@ def _call(
     seeds: Seeds,
     kinds: tuple[type[Any], ...],
 ) -> list[Any]:
-    """The results of a method for several observations, each of one of these kinds or an exception."""
+    """Calls a method with several observations; returns for each a result of one of these types, or an exception."""
     try:
         returned = method(observations, seeds=seeds) if _takes_seeds(method) else method(observations)
         results = [None] * len(observations) if returned is None else list(returned)
@@ -254,7 +260,7 @@ def _call(
     except (KeyboardInterrupt, DeviceFailed):
         raise
     except BaseException as error:
-        # SystemExit and CancelledError pass through `except Exception`; they are errors of their steps like any other.
+        # `except Exception` does not catch SystemExit and CancelledError, which are errors of their steps too.
         failure = error if isinstance(error, Exception) else named_failure(format_error(error))
         return [failure] * len(observations)
     expected = "the text of a reply" if str in kinds else "probabilities"
@@ -272,7 +278,7 @@ def _takes_seeds(method: Callable[..., Any]) -> bool:
 
 
 def format_error(error: BaseException) -> str:
-    """An exception as records hold it, whatever its message is made of."""
+    """Formats an exception for records in at most 500 characters; never raises, whatever its message is."""
     kind = type(error).__name__
     try:
         text = f"{kind}: {error}"
@@ -282,7 +288,7 @@ def format_error(error: BaseException) -> str:
 
 
 def named_failure(text: str) -> AgentFailed:
-    """An AgentFailed that `format_error` formats as this text.
+    """Builds an AgentFailed that `format_error` formats as this text.
 
     >>> format_error(named_failure("SystemExit: 0"))
     'SystemExit: 0'

@@ -1,11 +1,11 @@
-"""What an agent is: anything that answers an observation with the text of a reply.
+"""The interface of an agent: anything that answers an observation with the text of a reply.
 
     observation (shop_env/observation.py) ─► Agent.act ─► reply text ─► shop_env.replies.parse_reply ─► reward, metrics
 
-What an agent answers follows from the observation and the seed alone: what happened before stands in the observation's
-history. So replies do not depend on which steps were asked before, together, or in a run that was stopped.
+An agent's reply follows from the observation and the seed alone, because the observation's history holds all that
+happened before. So replies do not depend on the other steps of a batch, on earlier calls, or on stops of a run.
 
-No base class is needed. A whole agent:
+An agent needs no base class. A complete agent:
 
     class FirstElement:
         def reset(self, *, seed=None):
@@ -33,51 +33,54 @@ class Agent(Protocol):
     """
 
     def reset(self, *, seed: int | None) -> None:
-        """Forget what was seen, seed what is random. None: draw a seed."""
+        """Clears all memory of earlier observations, and seeds the random numbers; None means to draw a seed."""
 
     def act(self, observation: Observation) -> str:
-        """The reply to this page: JSON text with a rationale and an action (`shop_env.replies.format_reply`).
+        """Returns the reply to this page: JSON text with a rationale and an action (`shop_env.replies.format_reply`).
 
         Raises:
-            AgentFailed: No reply could be had (time-out, server down). The step is then an error, not a score of 0.
+            AgentFailed: The agent has no reply (time-out, server down). The step is then an error, not a score of 0.
         """
         ...
 
 
 @runtime_checkable
 class BatchAgent(Agent, Protocol):
-    """Answers many observations at once, as a model on a GPU or behind a server does best.
+    """Answers many observations at once, which is most efficient for a model on a GPU or behind a server.
 
-    An evaluation mixes steps of many sessions in a batch. An agent that waits for a server may say how many calls it
-    takes at once, each of one step and in a thread of its own, by an attribute `concurrency: int`: then none waits for
-    the slowest of a batch.
+    An evaluation mixes steps of many sessions in a batch. An agent that waits for a server may have an attribute
+    `concurrency: int`, the number of parallel calls. Each call then has one step and runs in a separate thread, so that
+    no step waits for the slowest of a batch.
     """
 
     def act_batch(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
     ) -> Sequence[str | Exception]:
-        """For each observation, in the same order, its reply, or in its place the exception that `act` would raise.
+        """Returns for each observation, in the same order, its reply or the exception that `act` would raise.
 
         Args:
-            seeds: One for each observation, what `reset` takes. An agent that draws nothing may leave this parameter
-                out of its signature.
+            seeds: For each observation the seed that `reset` takes. A deterministic agent may leave this parameter out
+                of its signature.
         """
         ...
 
 
 @runtime_checkable
 class ProbabilityAgent(Agent, Protocol):
-    """Also says how likely it holds each action, for the metrics of likelihood (shop_env.metrics.likelihood)."""
+    """Also gives a probability to each action, for the likelihood metrics (shop_env.metrics.likelihood)."""
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
     ) -> Sequence[Mapping[Action, float] | Exception] | None:
-        """For each page the probability of each action that the agent considers there; all others have 0.
+        """Returns for each page the probability of each action that the agent considers; all others have 0.
 
-        They are the agent's own (temperature 1), however its replies are drawn. None: this one has none.
+        They are the agent's probabilities at temperature 1, however its replies are sampled.
 
         Args:
-            seeds: As in `act_batch`.
+            seeds: For each observation the seed, as in `act_batch`.
+
+        Returns:
+            The probabilities of each page, or an exception in their place; None if the agent gives no probabilities.
         """
         ...
 
@@ -86,8 +89,8 @@ class PromptCut(NamedTuple):
     """The part of an observation's pages that an agent did not read, because they were too long for its model.
 
     Attributes:
-        page: It read a window of the current page.
-        earlier_pages: So many of the earlier pages it did not read at all.
+        page: Whether it read only a window of the current page.
+        earlier_pages: Number of earlier pages that it did not read at all.
     """
 
     page: bool
@@ -96,10 +99,10 @@ class PromptCut(NamedTuple):
 
 @runtime_checkable
 class CuttingAgent(Agent, Protocol):
-    """Also says what it did not read of pages that are too long, for the shares in tables (metrics/long_pages.py)."""
+    """Also reports the parts of too long pages that it did not read, for tables (metrics/long_pages.py)."""
 
     def prompt_cuts(self, observations: Sequence[Observation]) -> Sequence[PromptCut | None]:
-        """Of the observations of the last call, in their order; None where nothing was read."""
+        """Returns the cuts of the last call's observations, in their order; None if the agent read nothing of one."""
         ...
 
 
@@ -107,18 +110,18 @@ class CuttingAgent(Agent, Protocol):
 class ServedAgent(BatchAgent, Protocol):
     """Answers through a server that may cost money (agents/prompting).
 
-    Its class may also have `deciding_arguments(arguments)`: what of the arguments in a spec decides replies, with the
-    content of the files that they name. A leaderboard then asks anew when such a file has changed.
+    Its class may also have `deciding_arguments(arguments)`, which returns the arguments of a spec that decide replies,
+    with the content of the files that they name. A leaderboard then runs the agent again when such a file has changed.
     """
 
     concurrency: int
 
     def stop(self) -> None:
-        """Sends nothing further: the run ends early."""
+        """Stops sending requests, because the run ends early."""
 
     def remarks(self) -> list[str]:
-        """Returns what users should know of its answers: how many were cut, what they cost."""
+        """Returns remarks on its answers for users, such as how many were cut and their cost."""
         ...
 
     def close(self) -> None:
-        """Ends the agent: no more steps follow."""
+        """Closes the agent after its last step."""

@@ -1,10 +1,10 @@
-"""What the comparisons of a training run say together, in sentences for the terminal and the report.
+"""Summarises the comparisons of a training run in sentences, for the terminal and the report.
 
-    EvaluationLog ─► for each policy what is better and what is worse, in one sentence; how long each phase trained;
-    what one training seed cannot say
+    EvaluationLog ─► a sentence for each policy: what is better and what is worse; the training time of each phase;
+    the limits of one training seed
 
-A policy that gains in exact match may lose in macro-F1, and the intervals of one run are over users: they say nothing
-of another seed. `PhaseConfig.several_seeds` holds what several seeds of a preset showed.
+A policy that gains in exact match may lose in macro-F1. The intervals of one run are over users and say nothing about
+another seed; `PhaseConfig.several_seeds` holds the results of several seeds of a preset.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ COMPARED = {"exact_accuracy": "exact match", "type_f1_macro": "macro-F1"}
 
 
 def training_sentences(log: EvaluationLog) -> Iterator[str]:
-    """The sentences; none for a leaderboard."""
+    """Yields the sentences; none for a leaderboard."""
     if log.training is None:
         return
     against: dict[str, list[str]] = {}

@@ -1,10 +1,9 @@
-"""From an agent's records to a row of a table: metrics with intervals, the same in every output.
+"""Computes an agent's row of a table from its records: metrics with intervals.
 
     list[StepRecord] ─► summarise ─► ResultRow ─► results_table ─► Table: terminal, Markdown, CSV, LaTeX, HTML
 
-The leaderboard, the training run, series and the report show their rows with this, so the same records give the same
-row in all of them.
-Beside the metrics of shop_env/metrics a row of an agent with errors has
+The leaderboard, the training run, series and the report use this module, so the same records give the same row in all
+of them. Beside the metrics of shop_env/metrics a row of an agent with errors has
 
 | name | formula |
 |---|---|
@@ -28,7 +27,7 @@ from shop_env.metrics.intervals import Cluster, estimate_metrics
 from shop_env.metrics.step_record import with_worst_likelihood
 from shop_env.reward.score import RewardConfig, describe_scale
 
-# Only where an agent gave no reply at some steps: the share it answered, its exact accuracy with the others as misses.
+# Only for agents without a reply at some steps; beside it stands `coverage`.
 ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
 
 
@@ -46,19 +45,19 @@ COLUMNS = _by_name(
     Column("reward", "points", "mean_reward"),
     Column("invalid", "percent", "invalid_rate"),
 )
-# Only where an agent gives probabilities (shop_env/evaluation/probabilities.py).
+# Only for agents that give probabilities (shop_env/metrics/likelihood.py).
 LIKELIHOOD_COLUMNS = _by_name(
     Column("NLL", "nats", "nll"),
     Column("top-1", "percent", "top1_accuracy"),
     Column("top-3", "percent", "top3_accuracy"),
 )
-# Of whole distributions, which records have not: computed with an entry (entries.py).
+# Computed from complete distributions, which records do not hold, when an entry is built (entries.py).
 CALIBRATION_COLUMNS = _by_name(
     Column("ECE", "ratio", "calibration_error"),
     Column("top-1 ECE", "ratio", "top1_calibration_error"),
     Column("Brier", "ratio", "brier"),
 )
-# Only where pages were too long for a model (shop_env/metrics/long_pages.py).
+# Only if pages were too long for a model (shop_env/metrics/long_pages.py).
 LENGTH_COLUMNS = _by_name(
     Column("page cut", "percent", "page_cut_rate"),
     Column("earlier pages lost", "percent", "pages_lost_rate"),
@@ -73,26 +72,26 @@ METRIC_COLUMNS = (
         Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
     )
 )
-MOSTLY_ONE = "mostly one answer: "  # how that remark begins
-DOMINANT_SHARE = 0.75  # of the replies
-DOMINANT_EXCESS = 0.3  # over the share of people's actions
+MOSTLY_ONE = "mostly one answer: "  # the beginning of DominantType's remark
+DOMINANT_SHARE = 0.75  # the least share of the replies
+DOMINANT_EXCESS = 0.3  # the least excess over the share of people's actions
 WITH_INTERVAL = ("exact_accuracy", ERRORS_AS_MISSES, "type_accuracy", "type_f1_macro", "mean_reward")
 
 
 class ResultRow(Record):
-    """One agent on one split.
+    """The results of one agent on one split.
 
     Attributes:
         label: The agent's name in the table.
-        figures: Metrics by name, each with `value` and its 95% interval, `low` to `high` (None where there is none);
-            one without a step to count is absent.
-        steps: How many steps were scored.
-        sessions: In how many sessions.
-        errors: At how many steps the agent gave no reply. They are in no figure but `coverage` and
-            `exact_accuracy_errors_as_misses`, and a row with any is not ranked: who keeps silent when unsure would win.
-        first_error: What the first of them said.
-        unscored_targets: At how many steps the log lacks a field of its action, so that nothing can match it exactly.
-        known: A row that was computed, not measured (the demo shop's ceiling).
+        figures: Metrics by name, each with `value` and its 95% interval, `low` to `high` (None without an interval); a
+            metric without a step to count is absent.
+        steps: Number of scored steps.
+        sessions: Number of sessions with a scored step.
+        errors: Number of steps without a reply. They count only in `coverage` and `exact_accuracy_errors_as_misses`. A
+            row with errors is not ranked, because agents without replies at uncertain steps would win.
+        first_error: The text of the first error.
+        unscored_targets: Number of scored steps with a field that the log lacks, so that no reply matches exactly.
+        known: Whether the row was computed, not measured (the demo shop's ceiling).
     """
 
     label: str
@@ -116,11 +115,12 @@ def summarise(
     preset: str = "shop_r1",
     cluster: Cluster = "user",
 ) -> ResultRow:
-    """The row of one agent: every metric with its 95% interval.
+    """Computes the row of one agent: every metric with its 95% interval.
 
     Args:
-        preset: Whose choices the metrics follow (shop_env/metrics/choices.py).
-        cluster: What intervals count: users or sessions.
+        label: The agent's name in the table.
+        preset: The choices of the metrics (shop_env/metrics/choices.py).
+        cluster: The clusters of the intervals: users or sessions.
     """
     values = step_metrics(records, preset)
     counts: dict[str, Any] = {name: int(values[name]) for name in ("steps", "sessions", "errors", "unscored_targets")}
@@ -135,9 +135,9 @@ def summarise(
 
 
 def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
-    """The records with each error as a reply that matches nothing and earns nothing.
+    """Returns the records with each error as a reply that matches nothing and earns nothing.
 
-    An error has the worst probabilities: whoever fails where it is unsure must not gain by it.
+    An error has the worst probabilities, so that failing at uncertain steps is no advantage.
     """
     misses: dict[str, Any] = {"error": None, "reward": 0.0}
     if all(record.logged_probability is None for record in records):
@@ -149,7 +149,7 @@ def errors_as_misses(records: Sequence[StepRecord]) -> list[StepRecord]:
 
 
 def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Highest exact accuracy first, then type accuracy, then label; behind them what is not ranked."""
+    """Sorts rows by falling exact accuracy, then type accuracy, then label; rows that are not ranked are last."""
 
     def rank(row: ResultRow) -> tuple[bool, float, float, str]:
         by = ("exact_accuracy" if row.ranked else ERRORS_AS_MISSES, "type_accuracy")
@@ -166,10 +166,11 @@ def results_table(
     notes: Sequence[str] = (),
     sample: Sample | None = None,
 ) -> Table:
-    """The rows as a table; columns that no row fills (likelihoods, errors) are left out.
+    """Builds a table of the rows; columns that no row fills (likelihoods, errors) are left out.
 
     Args:
-        sample: The sessions that they are of, with what readers must know of them.
+        notes: Further lines below the table.
+        sample: The sessions of the evaluation; its warnings and its share of inferred actions are shown.
     """
     own = {name: None for row in rows for name in row.figures if ":" in name}
     names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
@@ -203,17 +204,21 @@ def results_table(
 
 
 def metric_cell(name: str, estimate: Estimate | None) -> Cell:
-    """The estimate, or only its value where tables show no interval."""
+    """Returns the estimate, or only its value if tables show no interval of this metric."""
     return estimate if estimate is None or name in WITH_INTERVAL or ":" in name else estimate.value
 
 
 def metric_column(name: str) -> Column:
-    """The column of any metric; one of the user's own has the name of its function."""
+    """Returns the column of any metric; a user's metric has the name of its function."""
     return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
 
 
 def intervals_text(rows: Sequence[ResultRow], reward: RewardConfig, over: str = "users") -> str:
-    """Returns the sentences on the figures of a table, and on their intervals over users or sessions if it has any."""
+    """Describes the units of a table's metrics, and its intervals if it has any.
+
+    Args:
+        over: The clusters of the intervals, in the plural.
+    """
     units = f"Percent; reward: {describe_scale(reward)}"
     if all(estimate.low is None for row in rows for estimate in row.figures.values()):
         return f"{units}."
@@ -224,10 +229,10 @@ def intervals_text(rows: Sequence[ResultRow], reward: RewardConfig, over: str = 
 
 
 def interval_notes(figures: Mapping[str, Mapping[str, Estimate | None]]) -> list[str]:
-    """Why a value has no interval, where one has none.
+    """Lists the reasons why values have no interval.
 
     Args:
-        figures: Of each row by its label, by the name of the metric.
+        figures: For each label of a row, the estimates by the name of the metric.
     """
 
     def without(metric: str) -> list[str]:
@@ -246,16 +251,17 @@ def interval_notes(figures: Mapping[str, Mapping[str, Estimate | None]]) -> list
 
 
 def difference_unit(metric: str) -> Unit:
-    """Returns the unit of differences of a metric: points, or its own."""
+    """Returns the unit of a metric's differences: percentage points for percentages, else the metric's unit."""
     return "difference" if metric_column(metric).unit == "percent" else "signed"
 
 
 class DominantType(NamedTuple):
-    """A type of action that an agent gives far more often than people: its exact match is then that type's share.
+    """A type of action that an agent gives far more often than people, so that its exact match mostly shows this type.
 
     Attributes:
-        share: Of the replies.
-        logged: Of what people did on the same steps.
+        action_type: The type.
+        share: Its share of the replies.
+        logged: Its share of people's actions on the same steps.
     """
 
     action_type: str
@@ -271,7 +277,7 @@ class DominantType(NamedTuple):
 
 
 def dominant_type(records: Sequence[StepRecord]) -> DominantType | None:
-    """The type of action that an agent gives far more often than people do; None where there is none."""
+    """Finds the type of action that an agent gives far more often than people; None if no type is dominant."""
     replied = [record for record in records if record.error is None]
     predicted = Counter(record.predicted["type"] for record in replied if record.predicted is not None)
     for action_type, count in predicted.most_common(1):

@@ -1,13 +1,13 @@
-"""The evaluation log: `results.json`, one typed file for a leaderboard and for the last table of a training run alike.
+"""Reads and writes the evaluation log `results.json`, a typed file for leaderboards and training runs.
 
     steps.jsonl, the store ─► Entry ─► EvaluationLog ─► results.json ─► verify, compare, report
 
-DIR/results.json               settings, versions, provenance, and for each agent its printed row
+DIR/results.json               settings, versions, provenance, and the row of each agent
 DIR/leaderboard.md, results.md the same as a table
-DIR/.lock                      held by the process that writes here, and by none once that has ended
-DIR/agents/NAME/steps.jsonl    what the agent gave at each step (steps_file.py); results.json has its SHA-256
+DIR/.lock                      locked by the process that writes here, until it ends
+DIR/agents/NAME/steps.jsonl    the agent's answer at each step (steps_file.py); results.json has its SHA-256
 
-Records are computed when they are read, from the steps and the store.
+Records are not stored: `read_records` computes them from the steps and the store.
 """
 
 import hashlib
@@ -35,25 +35,25 @@ from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
-LOG_VERSION = 1  # of results.json, of steps.jsonl and of the tables beside them, as files
+LOG_VERSION = 1  # the file format of results.json, steps.jsonl and the tables beside them
 VERSIONS = {"results": LOG_VERSION, "scoring": SCORING_VERSION, "metrics": METRICS_VERSION}
 LOG_FILE = "results.json"
 TABLE_FILES = {"leaderboard": "leaderboard.md", "training run": "results.md"}
 
 
 class Entry(Config):
-    """One agent: what was run, where its steps are, what they say.
+    """One agent of an evaluation: its spec, its file of steps and its results.
 
     Attributes:
-        row: Its metrics.
-        spec: The agent with its arguments; a checkpoint of the training run itself is named as in the run's folder.
-        context: What of a session it was shown.
-        steps: Its file of steps, within the folder.
-        sha256: Of that file.
+        row: The agent's metrics.
+        spec: The agent with its arguments; the target of a training run's own checkpoint is a path in the run's folder.
+        context: How much of a session the agent was shown.
+        steps: The path of its file of steps in the folder.
+        sha256: The SHA-256 of that file.
         identity: Everything that decides its replies (agents.agent_code.reply_identity).
-        time_s: How long the agent took for these steps, probabilities included.
-        new_steps: At how many steps the last run called the agent; all other replies were there.
-        remarks: What the agent reports of the last run (ServedAgent), and that it gives mostly one type of action.
+        time_s: Seconds that the agent took for these steps, probabilities included.
+        new_steps: Number of steps at which the last run called the agent; all other replies were in the file.
+        remarks: The agent's remarks on the last run (ServedAgent), and a remark if it gives mostly one type of action.
     """
 
     spec: AgentSpec
@@ -75,10 +75,10 @@ class TrainingPart(Config):
     """The part of a log that only a training run has.
 
     Attributes:
-        phases: By name, what each took: `steps`, `seconds` of training, and `best_step` and `best_exact`, the step
-            whose weights were chosen and their exact match on the validation sessions.
-        comparisons: Of phases with those that they name.
-        over_best_agent: Of every policy with the best agent that is none.
+        phases: For each phase by name, `steps` and `seconds` of training, `best_step` (the step with the chosen
+            weights), and `best_exact` (their exact match on the validation sessions).
+        comparisons: Comparisons of phases with the phases that they name.
+        over_best_agent: Comparisons of every policy with the best agent that is not a policy of the run.
         users_held_out: Whether no user of the test split was trained on.
     """
 
@@ -89,16 +89,16 @@ class TrainingPart(Config):
 
 
 class EvaluationLog(Config):
-    """results.json.
+    """The content of results.json.
 
     Attributes:
-        versions: Of this file's format, of scoring and of the metrics.
-        config: On which steps agents were evaluated: the options of `shop-r1 rank`.
-        sample: Their sessions.
-        entries: One for each agent.
-        provenance: Of the last run of the command, its complete configuration included.
-        ceilings: Rows that were computed, not measured (results.py).
-        training: None for a leaderboard.
+        versions: The versions of this file's format, of scoring and of the metrics.
+        provenance: The provenance of the command's last run, with its complete configuration.
+        config: The steps and metrics of the evaluation: the options of `shop-r1 rank`.
+        sample: The sessions of these steps.
+        entries: An entry for each agent.
+        ceilings: Rows that were computed, not measured (ceiling.py).
+        training: The part of a training run; None for a leaderboard.
     """
 
     versions: dict[str, int] = msgspec.field(default_factory=VERSIONS.copy)
@@ -115,7 +115,7 @@ class EvaluationLog(Config):
 
     @property
     def fingerprint(self) -> str | None:
-        """Of the store; None in a log from which it was removed."""
+        """The fingerprint of the store; None in a log from which it was removed."""
         store = self.provenance.get("store")
         return store.get("fingerprint") if isinstance(store, dict) else None
 
@@ -130,17 +130,17 @@ class EvaluationLog(Config):
         return results_table(self.rows, title=f"{self.config.store}, split {self.config.split}", sample=self.sample)
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame, values unrounded (shares as shares)."""
+        """Converts the table to a pandas.DataFrame with unrounded values; shares are not in percent."""
         return self.table.to_pandas()
 
     def __repr__(self) -> str:
         return f"EvaluationLog({', '.join(entry.label for entry in self.entries)} on {self.table.title})"
 
     def entry(self, label: str) -> Entry:
-        """The entry of an agent by its label.
+        """Returns the entry of an agent by its label.
 
         Raises:
-            UnknownAgent: There is none.
+            UnknownAgent: No agent has this label.
         """
         entries = {entry.label: entry for entry in self.entries}
         if label not in entries:
@@ -149,17 +149,17 @@ class EvaluationLog(Config):
 
 
 def steps_file(name: str) -> str:
-    """Returns where an agent's steps lie in the folder of an evaluation, by a name that may be a label."""
+    """Returns the path of an agent's steps in the folder of an evaluation; the name may be a label."""
     return f"agents/{folder_name(name)}/steps.jsonl"
 
 
 def digest_file(path: Path) -> str:
-    """Returns the SHA-256 of a file as it is on the disk."""
+    """Returns the SHA-256 of a file's bytes."""
     return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 def write_log(folder: Path, log: EvaluationLog, table: str) -> None:
-    """Writes results.json and its table."""
+    """Writes results.json, and its table as Markdown."""
     replace_json(folder / LOG_FILE, log)
     replace_file(folder / TABLE_FILES[log.kind], table)
 
@@ -168,10 +168,11 @@ def read_log(folder: Path, *, trust: Collection[str] | None = ()) -> EvaluationL
     """Reads the log of a finished leaderboard or training run.
 
     Args:
-        trust: The functions that it may name as its reward and metrics; None: any, because it was just made here.
+        trust: The user's functions that it may name as its reward and metrics. None means any, for a log that this
+            process has just written.
 
     Raises:
-        BadConfig: There is none, it is damaged, made under other versions, or names a function to be called.
+        BadConfig: The log is absent, damaged, made under other versions, or names a function that is not trusted.
     """
     path = folder / LOG_FILE
     resume = f"`shop-r1 train --resume {folder}`"
@@ -201,11 +202,11 @@ def open_store(log: EvaluationLog, named: str | None = None) -> SessionStore:
     """Opens the store that an evaluation was run on.
 
     Args:
-        named: `demo` or a path; None: as the log names it.
+        named: `demo` or a path; None means the store that the log names.
 
     Raises:
-        StoreNotFound: It is not there: name it.
-        BadConfig: It is another store.
+        StoreNotFound: The store is not there; pass its path.
+        BadConfig: The store is another one.
     """
     store = SessionStore.open(named or log.config.store)
     if store.fingerprint != log.fingerprint:
@@ -214,11 +215,11 @@ def open_store(log: EvaluationLog, named: str | None = None) -> SessionStore:
 
 
 def read_steps(folder: Path, entry: Entry) -> dict[tuple[str, int], StepLine]:
-    """Reads what an agent gave at each step.
+    """Reads an agent's answer at each step.
 
     Raises:
         BadConfig: The file is not the one that results.json was computed from.
-        BadSession: It cannot be read.
+        BadSession: The file cannot be read.
     """
     path = folder / entry.steps
     lines = read_lines(path)
@@ -234,18 +235,18 @@ def read_records(folder: Path, log: EvaluationLog, entry: Entry, store: SessionS
     """Computes an entry's records from its steps and the store.
 
     Args:
-        store: None: as the log names it.
+        store: The opened store; None means the store that the log names.
 
     Raises:
-        BadConfig: The steps are not those of the log, or the store is another.
-        BadSession: They cannot be read, or the store's content was changed.
+        BadConfig: The steps are not those of the log, or the store is another one.
+        BadSession: The steps cannot be read, or the store's content was changed.
     """
     store, lines = store or open_store(log), read_steps(folder, entry)
     return build_records(lines, log.config, entry.context, store, log.config.keys(store))
 
 
 def folder_name(label: str) -> str:
-    """A folder name that says the label; where characters had to go, a digest keeps labels apart.
+    """Returns a folder name for a label; if characters must be replaced or cut, a digest keeps labels distinct.
 
     >>> folder_name("copy_match"), folder_name("runs/sft?temperature=0")
     ('copy_match', 'runs_sft_temperature_0-5eb66b')

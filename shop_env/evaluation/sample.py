@@ -1,4 +1,4 @@
-"""The sessions that an evaluation is made on, as its tables name them.
+"""Describes the sessions of an evaluation for its tables.
 
 SessionStore, EvaluationConfig ─► describe_sample ─► Sample ─► results.json, the line above a table, notes below it
 """
@@ -13,19 +13,19 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
 
-LARGE_SESSION = 0.05  # of the steps
+LARGE_SESSION = 0.05  # the share of the steps from which on a session is large
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 class Sample(Config):
-    """The sessions with a scored step.
+    """The sessions of an evaluation that have a scored step.
 
     Attributes:
-        sessions: How many.
-        drawn_from: From how many sessions of the split they were drawn; None: all were taken.
-        days: On which the first and the last of them begins; None where the store has no dates.
+        sessions: Number of these sessions.
+        drawn_from: Number of sessions of the split that they were drawn from; None if all were taken.
+        days: The first and the last day on which a session begins; None if the store has no dates.
         longest: The largest share of the steps in one session.
-        inferred: The share of their actions that the import inferred, scored or not.
+        inferred: The share of the sessions' actions that the import inferred, scored or not.
     """
 
     sessions: int
@@ -49,7 +49,7 @@ class Sample(Config):
 
 
 def describe_sample(store: SessionStore, config: EvaluationConfig) -> Sample:
-    """Reads the sessions of an evaluation for what its table must say of them."""
+    """Reads the sessions of an evaluation and describes them."""
     keys, split = config.keys(store), store.session_ids(config.split)
     steps = Counter(session_id for session_id, _ in keys)
     days, inferred = [], []

@@ -1,9 +1,9 @@
-"""Which steps of a split are scored, what an agent sees at each, and how its replies become figures.
+"""Selects the scored steps of a split, and configures the agent's observations and the scoring of its replies.
 
-    SessionStore ─► EvaluationConfig.keys (by the index alone) ─► steps_at ─► ScoredStep ─► generate.py
+    SessionStore ─► EvaluationConfig.keys (from the index alone) ─► steps_at ─► ScoredStep ─► generate.py
 
-The first action of a session is not scored unless asked for: every session begins on the home page, so the papers count
-one page-action pair as known (Shop-R1, section 4.1; OPeRA). Nor are inferred actions (shop_env.episodes).
+By default the first action of a session is not scored: every session begins on the home page, so the papers count one
+page-action pair as known (Shop-R1, section 4.1; OPeRA). Inferred actions are not scored either (shop_env.episodes).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ StepKey = tuple[str, int]  # session id and step index
 
 
 class ScoredStep(NamedTuple):
-    """One step that an agent is asked about."""
+    """One step at which an agent is evaluated."""
 
     session: Session
     step_index: int
@@ -43,7 +43,10 @@ class ScoredStep(NamedTuple):
 
 
 def draw_sessions(session_ids: Sequence[str], count: int | None, seed: int) -> list[str]:
-    """Draws so many sessions at random, in the order given; fewer of the same seed are some of these. None: all."""
+    """Draws `count` sessions at random, and keeps their order; None means all.
+
+    With the same seed, a smaller count draws a subset.
+    """
     if count is None:
         return list(session_ids)
 
@@ -55,7 +58,7 @@ def draw_sessions(session_ids: Sequence[str], count: int | None, seed: int) -> l
 
 
 def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey]) -> Iterator[tuple[Session, list[int]]]:
-    """Yields the sessions of these steps of a split, each with the indices of those that are its own."""
+    """Yields the sessions of these steps of a split, each with the indices of its steps."""
     indices: dict[str, list[int]] = {}
     for session_id, index in keys:
         indices.setdefault(session_id, []).append(index)
@@ -69,7 +72,7 @@ def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey])
 def steps_at(
     store: SessionStore, split: AnySplit, keys: Collection[StepKey], context: ContextConfig | None
 ) -> Iterator[ScoredStep]:
-    """These steps of a split with what an agent sees there; context None: everything."""
+    """Yields these steps of a split with the agent's observations; None means the default context."""
     context = context or ContextConfig()
     personas = persona_texts(store, context)
     for session, indices in sessions_at(store, split, keys):
@@ -79,22 +82,22 @@ def steps_at(
 
 
 class EvaluationConfig(Config):
-    """On which steps agents are evaluated, and how their replies become figures.
+    """The steps on which agents are evaluated, and the scoring of their replies.
 
     Attributes:
         store: `demo` or the path of a session store.
-        split: Which of its splits to run on.
-        seed: Seeds the agents, and draws the sessions.
-        sessions: Only so many sessions of the split, drawn at random; None: all.
-        context: What of a session the agents are shown.
-        reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
-        metrics: The metrics preset: which paper's choices the metrics follow; and behind commas choices to change,
-            such as text=similar, and FILE.py:FUNCTION of your own.
-        extraction: How an action is read out of a reply: `strict` takes the JSON object alone, `lenient` finds it in
-            fences, behind <think>, or between other words.
+        split: The split to evaluate on.
+        seed: The seed of the agents and of the draw of sessions.
+        sessions: Number of sessions of the split to draw at random; None means all.
+        context: How much of a session the agents are shown.
+        reward: The reward preset for the column `reward`, or your FILE.py:FUNCTION.
+        metrics: The metrics preset, which follows the choices of a paper; after commas, choices to change, such as
+            text=similar, and your FILE.py:FUNCTION.
+        extraction: How an action is read from a reply: `strict` accepts only the JSON object, `lenient` finds it in
+            fences, behind <think>, or between other text.
         first_action: Score each session's first action too.
-        inferred: Score actions too that the log does not hold and the import inferred.
-        cluster: What intervals and tests count: users with all their sessions, or sessions.
+        inferred: Score inferred actions too, which the import added to the log.
+        cluster: The clusters of intervals and tests: users with all their sessions, or sessions.
         batch_size: Steps in one call of the project's own language models; no row depends on it.
         likelihood: Also get the probabilities of each page's actions from agents that can give them: columns NLL
             (nats), top-1, top-3, ECE and Brier. Language models take many times as long.
@@ -121,25 +124,28 @@ class EvaluationConfig(Config):
 
     @property
     def reward_config(self) -> RewardConfig:
-        """The reward's numbers."""
+        """The reward as a RewardConfig."""
         return reward_preset(self.reward)
 
     @property
     def named_functions(self) -> list[str]:
-        """The user's own reward and metrics, FILE.py:FUNCTION each."""
+        """The user's reward and metrics, each as FILE.py:FUNCTION."""
         kind = self.reward_config.kind
         return [*([kind] if ":" in kind else []), *metric_preset(self.metrics).own]
 
     def check_functions(self) -> None:
-        """Loads the user's own reward and metrics: a mistake is reported before hours of work, not after."""
+        """Loads the user's reward and metrics, so that a mistake is reported before hours of work, not after."""
         best_breakdown(Terminate(), self.reward_config)
         all_metrics(metric_preset(self.metrics))
 
     def keys(self, store: SessionStore, session_ids: Collection[str] | None = None) -> list[StepKey]:
-        """Returns the steps to evaluate on, or those of some sessions, in the order of the store.
+        """Returns the steps to evaluate on, in the order of the store.
+
+        Args:
+            session_ids: Returns only steps of these sessions; None means all that are drawn.
 
         Raises:
-            BadConfig: There is none.
+            BadConfig: The sessions have no step to score.
         """
         chosen = draw_sessions(store.session_ids(self.split), self.sessions, self.seed)
         if session_ids is not None:

@@ -1,4 +1,4 @@
-"""The file of an agent's steps, a line for each as it comes: all that an evaluation keeps of an agent.
+"""Reads and writes the file of an agent's steps, a line for each step: all that an evaluation stores of an agent.
 
     generate.py ─► StepsFile.add ─► one line ─► (any reward, metrics, extraction) ─► StepRecord
 
@@ -6,8 +6,8 @@
     {"session_id": "s1", "step_index": 2, "observation": "5c…", "seconds": 0.8, "reply": "{…}", "probabilities": […]}
     {"session_id": "s1", "step_index": 3, "observation": "77…", "seconds": 9.1, "error": "AgentFailed: …"}
 
-A run that was stopped goes on from this file. A line is written in one call, so processes that share an agent's steps
-append to one file; of two lines about the same step the later counts.
+A stopped run continues from this file. Each line is written in one call, so several processes can append to the file of
+one agent. If two lines are about the same step, the later one counts.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ FORMAT_VERSION = 1
 
 
 class Header(Config):
-    """The first line: what decides the replies, and the provenance of the run that began the file."""
+    """The first line: the identity of the replies, and the provenance of the run that began the file."""
 
     version: int = FORMAT_VERSION
     identity: Identity
@@ -46,11 +46,12 @@ class StepLine(Config, omit_defaults=True, gc=False):
     """The answer of an agent at a step, as a line of the file.
 
     Attributes:
-        observation: The digest of what the agent saw.
-        seconds: Since the line before.
-        error: Why there is no reply, or no distribution where probabilities were wanted.
-        probabilities: None where they were not wanted, or the agent has none.
-        cut: What of the pages the agent did not read, where it read less than all of them.
+        observation: The digest of the agent's observation.
+        seconds: Seconds since the previous line.
+        reply: The complete reply; None for an error.
+        error: Why the agent gave no reply, or no distribution if probabilities were requested.
+        probabilities: The probabilities of actions; None if they were not requested or the agent gives none.
+        cut: The part of the pages that the agent did not read; None if it read all or does not report it.
     """
 
     session_id: str
@@ -68,27 +69,27 @@ class StepLine(Config, omit_defaults=True, gc=False):
 
     @property
     def is_too_long(self) -> bool:
-        """Returns whether the agent gave no reply because its model cannot read so much."""
+        """True if the agent gave no reply because the prompt is too long for its model."""
         return self.error is not None and self.error.startswith(f"{PromptTooLong.__name__}:")
 
 
 def observation_digest(observation: Observation) -> str:
-    """The digest of everything that an agent sees at a step."""
+    """Computes the digest of everything that an agent sees at a step."""
     return hashlib.blake2b(msgspec.json.encode(observation), digest_size=16).hexdigest()
 
 
 class StepsFile:
-    """The lines of one agent; closes its file as a context manager.
+    """The lines of one agent; a context manager that closes its file.
 
     Args:
-        path: The file, as `prepare` left it; None: memory alone.
+        path: The file after `prepare`; None keeps the lines in memory alone.
 
     Attributes:
-        lines: By step.
+        lines: The lines by step.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        # Another process may be in the middle of a line, which is none of this one's.
+        # An incomplete last line is ignored, because another process may be writing it.
         self.lines = {} if path is None else _read(path)[1]
         self._file: BinaryIO | None = None
         if path is not None:
@@ -104,7 +105,7 @@ class StepsFile:
             self._file.close()
 
     def add(self, step: ScoredStep, answer: Answer) -> None:
-        """Adds what the agent gave, or the exception in its place."""
+        """Adds the agent's answer at a step as a line."""
         before, self._last = self._last, time.monotonic()
         reply, probabilities, cut = answer
         line = StepLine(
@@ -119,14 +120,14 @@ class StepsFile:
         elif isinstance(probabilities, Exception):
             line = msgspec.structs.replace(line, error=format_error(probabilities))
         else:
-            # Half a surrogate pair is no text that a file can hold; its escape reads as the same malformed reply.
+            # UTF-8 cannot encode half a surrogate pair; its escape is parsed as the same malformed reply.
             reply = reply.encode("utf-8", "backslashreplace").decode()
             pairs = None if probabilities is None else tuple(probabilities.items())
             line = msgspec.structs.replace(line, reply=reply, probabilities=pairs)
         self.write(line)
 
     def write(self, line: StepLine) -> None:
-        """Adds a line."""
+        """Adds a line and writes it to the file."""
         self.lines[line.key] = line
         if self._file is not None:
             with writing(Path(self._file.name)):
@@ -134,13 +135,19 @@ class StepsFile:
 
 
 def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool, retry_errors: bool) -> None:
-    """Makes the file ready to be continued: a whole last line, no failed step that is to be run again.
+    """Prepares the file for new lines: removes an incomplete last line, and failed steps that are to be run again.
 
-    The lines of another identity, or all if `fresh`, are moved to FILE.before, and the file begins anew.
+    If the file has another identity or an unreadable header, it is moved to FILE.before, and a new file begins.
+
+    Args:
+        identity: Everything that decides the replies.
+        run: The provenance of this run, for a new file.
+        fresh: Whether to begin a new file in any case.
+        retry_errors: Whether failed steps are to be run again, except those with a prompt that is too long.
     """
     identity = msgspec.to_builtins(identity)
     header, lines, complete = _read(path)
-    # Probabilities more than wanted are no harm.
+    # A file with probabilities also serves a run that does not request them.
     if fresh or header is None or header.identity not in (identity, identity | {"likelihood": True}):
         with writing(path):
             if path.is_file():
@@ -152,7 +159,7 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
 
 
 def read_lines(path: Path) -> dict[StepKey, StepLine]:
-    """All lines, by step.
+    """Reads all lines, by step.
 
     Raises:
         BadSession: The file is absent, cut off or of another version.
@@ -164,7 +171,7 @@ def read_lines(path: Path) -> dict[StepKey, StepLine]:
 
 
 def _read(path: Path) -> tuple[Header | None, dict[StepKey, StepLine], bool]:
-    """The header, the lines that can be read, and whether these are all."""
+    """Reads the header (None if it is unreadable or of another version), the readable lines, and whether all are."""
     try:
         content = read_regular(path)
     except FileNotFoundError:

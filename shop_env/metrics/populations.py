@@ -1,8 +1,8 @@
 """Computes distances between populations: simulated shoppers and logged ones.
 
 These metrics are not about single steps (Customer-R1's figure 3 compares action distributions visually). They compare
-the sessions of a log with the visits that an agent makes by itself (ShopLive-v0), each as a sequence of kinds of action
-(clicks by kind):
+the sessions of a log with simulated ones: an agent's replies on logged pages, as in the report, or its visits to
+ShopLive-v0. Each is a sequence of kinds of action (clicks by kind):
 
 | figure | formula | range | source |
 |---|---|---|---|
@@ -43,7 +43,7 @@ class ActionTrace(msgspec.Struct, frozen=True):
 
 
 class Fidelity(Record):
-    """The metrics at the head of this module, and the number of simulated visits."""
+    """The metrics at the head of this module, and the number of simulated sessions or visits."""
 
     visits: int
     action_mix_divergence: float
