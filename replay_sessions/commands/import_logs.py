@@ -44,11 +44,10 @@ class NewStore(Record):
     Attributes:
         out: The folder to write the store to.
         overwrite: Replace an existing store.
-        split_by: Unit that stays in one of train, validation and test; official: the publisher's splits; date: test
-            begins on a day.
+        split_by: Unit that stays in one split; official: the publisher's splits; date: test begins on a day.
         validation: Share for validation.
         test: Share for test.
-        test_from: With --split-by date: sessions that begin on this day or later are test.
+        test_from: First day of test, with --split-by date.
     """
 
     out: Path
@@ -70,7 +69,7 @@ class Import(NewStore, Generic[OptionsT]):
         source: The file or folder to read.
         workers: Number of processes; None: one per core if reading takes longer than starting them.
         engine: ray: use the machines of a Ray cluster that share the folder of SOURCE.
-        customers: A table (CSV, parquet) of the shop's data about its users: user_id, and any columns. Each value is
+        customers: Table (CSV, parquet) of the shop's users; its columns are user_id and any others. Each value is
             removed from the sessions of its user.
         ner: MODULE:FUNCTION that finds names in a line of a page; see replay_sessions.private_data.ner.
     """

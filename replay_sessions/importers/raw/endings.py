@@ -32,10 +32,10 @@ class Endings(Record):
     """The options that end sessions; see the module. None and False end none.
 
     Attributes:
-        purchase_selector: A click on a match of this CSS selector is a purchase, and the session's last step.
-        purchase_url: The last click before a page with this text in its address is a purchase, and the last step.
-        idle_minutes: A longer pause ends a session with a terminate and begins another.
-        terminate_at_end: Add a terminate at the end of a recording, if a row after the last action has the page.
+        purchase_selector: CSS selector of purchase buttons; a click on a match is the session's last step.
+        purchase_url: Text in the address after a purchase; the last click before it is the session's last step.
+        idle_minutes: Longest pause within a session; a longer one ends it with a terminate, and another begins.
+        terminate_at_end: Add a terminate at the end of a recording; only if a row after the last action has the page.
     """
 
     purchase_selector: str | None = None

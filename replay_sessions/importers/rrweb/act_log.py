@@ -1,6 +1,7 @@
-"""The deeds in the windows of a recording -> acts: clicks, typed texts, choices, each with its page.
+"""Converts what a person did in the windows of a recording to acts: clicks, typed texts, choices, each with its page.
 
-A click into a field that is then typed into is no act of its own, nor are the clicks that open a list to choose from.
+A click into a field that is then typed into is no separate act. The same holds for clicks that open a list to choose
+from.
 """
 
 from typing import TypeGuard
@@ -13,14 +14,14 @@ from replay_sessions.importers.rrweb.timeline import Act, NoAction, Timeline
 from replay_sessions.importers.rrweb.tree import get_option_value, subtree
 from replay_sessions.importers.rrweb.windows import Window, find_submit_button, get_attribute, is_masked
 
-_ECHO_MS = 100  # how soon after a click one follows that it caused
+_ECHO_MS = 100  # a click that another click causes follows it within this time
 
 
 class ActLog:
-    """The timeline while it grows.
+    """Builds the timeline of a recording.
 
     Args:
-        reader: Simplifies the pages of what was done.
+        reader: Simplifies the pages of acts.
     """
 
     def __init__(self, reader: PageReader) -> None:
@@ -31,9 +32,9 @@ class ActLog:
         """Adds a click.
 
         Args:
-            by_pointer: Whether a mouse or a finger made it, not a key or the page.
+            by_pointer: Whether a mouse or a finger made the click, not a key or the page.
         """
-        if window.press is None or window.press.view is None:  # the page is as it was
+        if window.press is None or window.press.view is None:  # the page has not changed since the press
             window.press = None
             window.begin_press(node_id, event.timestamp, is_touch=False)
             window.keep_press()
@@ -47,16 +48,19 @@ class ActLog:
             if self._is_sent(window, press.node):
                 return
             if event.timestamp - window.clicked_at <= _ECHO_MS:
-                if getattr(self._last(), "node_id", None) != press.node.id:  # else a label clicks its field
+                if getattr(self._last(), "node_id", None) != press.node.id:  # otherwise a label clicks its field
                     self.leave("click that the page made", event.number)
                 return
         window.clicked_at = event.timestamp
         act = self._act("click", event, window, press.node, view)
-        act.form_id, act.is_submit = press.form_id, press.is_submit  # what was pressed may be gone
+        act.form_id, act.is_submit = press.form_id, press.is_submit  # the pressed node may be gone
         self.timeline.append(act)
 
     def _is_sent(self, window: Window, node: Node) -> bool:
-        """True if a click without a press is the return key in the field that is typed into, which is noted there."""
+        """Returns whether a click without a press is the return key in the field that is typed into.
+
+        If so, the typed text is marked as submitted.
+        """
         typing = self._typing(window)
         button = find_submit_button(node)
         if typing is None or button is None or typing.form_id is None or window.form_of(button) != typing.form_id:
@@ -66,7 +70,7 @@ class ActLog:
         return True
 
     def type(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
-        """Adds a key into a field, before the field is changed."""
+        """Adds the input of a key to a field, before the field is changed."""
         typing = self._typing(window)
         self._drop_clicks(window, node)
         if typing is None or typing.node_id != node.id:
@@ -76,7 +80,7 @@ class ActLog:
             self.timeline.append(typing)
             window.typing = typing
         if not data.text and len(typing.text) > 1:
-            return  # all at once: a page empties its field when it has taken the text
+            return  # all at once: a page empties its field after it has read the text
         typing.text = data.text
         typing.is_masked = is_masked(data.text)
 
@@ -95,11 +99,11 @@ class ActLog:
         self.timeline.append(act)
 
     def leave(self, name: str, number: int, reason: str = "") -> None:
-        """Adds something that was done and is no action."""
+        """Adds something that was done but is no action."""
         self.timeline.append(NoAction(name, number, reason))
 
     def leave_once(self, name: str, number: int) -> None:
-        """Adds it, unless it was added last: the next key of the same."""
+        """Adds it unless the last entry has the same name, as for the next key of the same text."""
         if getattr(self._last(), "name", None) != name:
             self.leave(name, number)
 
@@ -117,7 +121,7 @@ class ActLog:
         )
 
     def _typing(self, window: Window) -> Act | None:
-        """Returns the text that is being typed in a window, if nothing but clicks into its field came after it."""
+        """Returns the text being typed in a window, if only clicks into its field follow it in the timeline."""
         for entry in reversed(self.timeline):
             if entry is window.typing:
                 return window.typing

@@ -1,9 +1,10 @@
-"""A packed event -> what it says: the records of rrweb's format that an import needs, and what packers did to them.
+"""Decodes packed events to the records of rrweb's format that an import needs, and undoes packers.
 
-`@rrweb/packer` makes an event one string, its JSON under zlib, each byte a character. PostHog packs fields of an event
-the same way, under gzip: all of a full snapshot's data, and the lists of a mutation. Both are undone within a bound.
+`@rrweb/packer` makes an event one string: its JSON compressed by zlib, each byte as a character. PostHog packs fields
+of an event in the same way, with gzip: all data of a full snapshot, and the lists of a mutation. Both are unpacked up
+to a limit.
 
-The records follow rrweb's `packages/types/src/index.ts`; fields that are not needed are passed over.
+The records follow rrweb's `packages/types/src/index.ts`; fields that are not needed are ignored.
 """
 
 import re
@@ -21,7 +22,7 @@ _ANY_HEADER = 32 + zlib.MAX_WBITS  # zlib's or gzip's
 
 
 def replace_lone_surrogates(content: bytes) -> bytes:
-    r"""Replaces half an emoji in JSON, as scripts that cut texts leave it, by the unknown character U+FFFD.
+    r"""Replaces lone surrogates in JSON, left by scripts that cut texts inside an emoji, by U+FFFD.
 
     >>> replace_lone_surrogates(rb'"\ud83e", "\ud83e\udd57", "\\ud83e"')
     b'"\\ufffd", "\\ud83e\\udd57", "\\\\ud83e"'
@@ -46,7 +47,7 @@ class Source:
     MOUSE_INTERACTION = 2
     RESIZE = 4
     INPUT = 5
-    OF_A_PERSON = frozenset({1, 2, 3, 5, 6, 12, 14})  # moves of mouse and finger, scrolling, drags, selections, too
+    OF_A_PERSON = frozenset({1, 2, 3, 5, 6, 12, 14})  # also moves of mouse and finger, scrolling, drags, selections
 
 
 class Pointer:
@@ -61,7 +62,7 @@ class Pointer:
 
 
 class NodeType:
-    """rrweb's numbers, which are not the DOM's."""
+    """The types of nodes in rrweb's numbers, which differ from the DOM's."""
 
     DOCUMENT = 0
     DOCTYPE = 1
@@ -71,7 +72,7 @@ class NodeType:
 
 
 class Node(msgspec.Struct, eq=False):
-    """A node of a page, as an event brings it and as the page holds it: the last two fields are set in `tree`.
+    """A node of a page, in an event and in the page; the last two fields are set by `tree`.
 
     Attributes:
         inner: The root of its shadow tree, or the document in an iframe.
@@ -94,18 +95,18 @@ class FullSnapshot(msgspec.Struct):
 
 
 class Change(msgspec.Struct):
-    """Of a node that goes, or whose text or attributes are others."""
+    """A node that is removed, or the new text or attributes of a node."""
 
     id: int
     value: str | None = None
-    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # of a style, what changed
+    attributes: dict[str, str | float | bool | dict[str, Any] | None] = {}  # for a style, its changes
 
 
 class Add(msgspec.Struct):
     parentId: int  # noqa: N815
     node: Node
     nextId: int | None = None  # noqa: N815
-    previousId: int | None = None  # noqa: N815 - of recordings up to 2019
+    previousId: int | None = None  # noqa: N815 - in recordings up to 2019
 
 
 class Mutation(msgspec.Struct):
@@ -116,7 +117,7 @@ class Mutation(msgspec.Struct):
 
 
 class Interaction(msgspec.Struct):
-    """Of the mouse, or, without a type, what stands in a field."""
+    """A mouse interaction or, without a type, the new content of a field."""
 
     source: int
     id: int
@@ -148,9 +149,9 @@ class Event(msgspec.Struct):
     """An event of a recording.
 
     Attributes:
-        data: As JSON, which is read when its turn comes.
-        window: The tab that it happened in; "" where the recording knows one only.
-        number: Which event of the recording it is, from 1.
+        data: The data as JSON, which is decoded when the event is played.
+        window: The tab of the event; "" if the recording only has one.
+        number: Number of the event in the recording, from 1.
     """
 
     type: int
@@ -167,7 +168,7 @@ class Event(msgspec.Struct):
 
 
 class Unread(msgspec.Struct):
-    """Something in a recording that is no event that can be read, and why; in which tab, where that is known."""
+    """Something in a recording that is no readable event, with the reason and, if known, the tab."""
 
     reason: str
     window: str | None = None
@@ -176,19 +177,19 @@ class Unread(msgspec.Struct):
 
 
 def read_json(data: Raw | bytes, kind: type[Kind]) -> Kind:
-    """Reads a JSON value whose numbers may be text, as data bases export them."""
+    """Decodes a JSON value, in which numbers may be text, as data bases export them."""
     return msgspec.json.decode(data, type=kind, strict=False)
 
 
 class Unpacker:
-    """Undoes what packers did, up to a length that all of a file may unpack to."""
+    """Undoes packers, up to a limit on the unpacked length of a file."""
 
     def __init__(self, longest_bytes: int) -> None:
         self._longest_bytes = longest_bytes
         self._left = longest_bytes
 
     def inflate(self, packed: bytes) -> bytes:
-        """Raises BadSession where it grows too long, zlib.error where it is damaged."""
+        """Decompresses data; raises BadSession if it becomes too long, and zlib.error if it is damaged."""
         stream = zlib.decompressobj(_ANY_HEADER)
         content = stream.decompress(packed, self._left + 1)
         self._left -= len(content)
@@ -199,7 +200,7 @@ class Unpacker:
         return content
 
     def decode(self, data: Raw, kind: type[Kind]) -> Kind:
-        """Reads a JSON value, or the string that a packer made of it."""
+        """Decodes a JSON value, or the string that a packer made of it."""
         plain: Raw | bytes = data
         if memoryview(data)[0] == ord('"'):
             try:
@@ -212,7 +213,7 @@ class Unpacker:
     def mutation(self, event: Event) -> Mutation:
         try:
             return read_json(event.data, Mutation)
-        except (ValueError, RecursionError):  # a list is packed, or damaged
+        except (ValueError, RecursionError):  # a list is packed or damaged
             fields = msgspec.json.decode(event.data, type=dict[str, Raw])
             lists = {name: self.decode(fields[name], Raw) for name in Mutation.__struct_fields__ if name in fields}
             return read_json(msgspec.json.encode(lists), Mutation)

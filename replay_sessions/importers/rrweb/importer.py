@@ -1,10 +1,10 @@
-"""Importer `rrweb`: recordings of rrweb 2 become sessions.
+"""The importer `rrweb`: converts recordings of rrweb 2 to sessions.
 
     shop-r1 import rrweb visit.json --out stores/mine
     shop-r1 import rrweb recordings --purchase-url /thank-you --out stores/mine
 
-Each file is a recording, or holds several; docs/rrweb.md lists the packings and what becomes what. The page is rebuilt
-event by event and simplified where something is done (`importers.rrweb`).
+Each file has one recording or several. docs/rrweb.md lists the packings and what each event becomes. The page is
+rebuilt event by event, and simplified at each act (`importers.rrweb`).
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ docs/rrweb.md says what becomes what, and what is refused."""
 
 
 class RrwebImporter(Importer):
-    """Reads recordings; see the module."""
+    """An importer of recordings; see the module."""
 
     Options = RrwebOptions
     name = "rrweb"
@@ -96,7 +96,7 @@ class RrwebImporter(Importer):
                 yield Rejected(where=f"{location}{suffix}", reason=str(error))
 
     def _play(self, recording: Recording, unpacker: Unpacker, session_id: str, location: str) -> Iterator[Imported]:
-        """Plays one recording and yields its sessions; raises BadSession where it cannot be played."""
+        """Plays a recording and yields its sessions; raises BadSession if it cannot be played."""
         if not recording.has_page():
             raise BadSession("it holds no full snapshot, so no page is known: a piece of a longer recording?")
         options = self.options
@@ -110,7 +110,7 @@ class RrwebImporter(Importer):
 
 
 def _content(path: Path) -> bytes:
-    """The JSON of a file; that of its rows where it is a table."""
+    """Returns the JSON of a file or, if it is a table, of its rows."""
     if not path.name.lower().endswith(_TABLES):
         return path.read_bytes()
     return b"\n".join(record.content for record in read_records(path) if isinstance(record, Record))

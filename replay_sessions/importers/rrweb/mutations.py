@@ -1,12 +1,12 @@
-"""Changes of a page as rrweb's player makes them: removes, then adds, then texts, then attributes.
+"""Applies changes to a page as rrweb's player does: removes, then adds, then texts, then attributes.
 
-An add waits until its parent and its next sibling are there; what waits for something that the event does not bring is
-dropped, but for documents, which wait for their iframe over events. Of texts about one node the last counts. A second
-html element or doctype takes the place of the first, a document that of the one before in its iframe, a text in a
-textarea that of the other. The children that an added element may bring are passed over: rrweb's recorder brings them
-one by one, and its player looks at nothing else.
+An add waits until its parent and its next sibling exist. If the event does not bring them, the add is dropped, except
+for documents, which wait for their iframe across events. If several texts concern one node, the last counts. A second
+html element or doctype replaces the first, and a document or text replaces the previous one in its iframe or textarea.
+Children inside an added element are ignored, because rrweb's recorder sends them one by one and its player ignores
+them, too.
 
-Recordings of 2018 and 2019 name the sibling before a node too, and say -1 for one that is to come.
+Recordings of 2018 and 2019 also name the sibling before a node, and use -1 for a sibling that is still to come.
 """
 
 import re
@@ -21,14 +21,14 @@ _PROPERTY = re.compile("([^;:]*):([^;]*)")
 
 
 class Page(Tree):
-    """A page that changes, and what waits for parts of it that are still to come."""
+    """A changing page, and the additions that wait for nodes that are still to come."""
 
     def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
         super().__init__(root, viewport)
-        self._waiting: dict[int, list[Add]] = {}  # by the id of what they wait for
+        self._waiting: dict[int, list[Add]] = {}  # by the id of the node that they wait for
 
     def apply(self, mutation: Mutation) -> None:
-        """Applies an event."""
+        """Applies the changes of an event."""
         self.hidden = frozenset()
         for remove in mutation.removes:
             node = self.nodes.get(remove.id)
@@ -63,7 +63,7 @@ class Page(Tree):
         }
 
     def _missing(self, add: Add) -> int | None:
-        """Returns the id that an add waits for."""
+        """Returns the id of the node that an add waits for, or None."""
         if add.parentId not in self.nodes:
             return add.parentId
         return add.nextId if add.nextId not in (None, _TO_COME) and add.nextId not in self.nodes else None
@@ -72,14 +72,14 @@ class Page(Tree):
         node = add.node
         parent = self.nodes[add.parentId]
         if node.rootId and node.rootId not in self.nodes:
-            return  # of a document that is gone
+            return  # the document of the node is gone
         before = self.nodes.get(node.id)
         if before is self.root:
             return
         if before is not None:
             self.remove(before)
             if add.parentId not in self.nodes:
-                return  # it was to go into itself
+                return  # the node was to be added inside itself
         if node.type == NodeType.DOCUMENT:
             if parent.inner is not None:
                 self.remove(parent.inner)
@@ -98,7 +98,7 @@ class Page(Tree):
         self.append(parent, node)
 
     def _make_room(self, parent: Node, node: Node) -> None:
-        """Removes what can stand only once in a document or a textarea, which the parent is."""
+        """Removes nodes that can exist only once in `parent`, a document or a textarea, and that `node` replaces."""
         single = NodeType.TEXT if parent.tagName == "textarea" else NodeType.DOCTYPE
         for child in list(parent.childNodes):
             if child.type == node.type and (node.type == single or node.tagName == "html"):
@@ -114,13 +114,16 @@ class Page(Tree):
 
 
 def _host(node: Node) -> Node:
-    """Returns the element that a node is the shadow root of; else the node itself."""
+    """Returns the element for its shadow root, and any other node itself."""
     parent = node.parent
     return parent if parent is not None and parent.inner is node and parent.tagName not in IFRAMES else node
 
 
 def _changed_style(style: Any, changes: dict[str, Any]) -> str:
-    """Changes single properties of a style attribute: to a text, to [text, priority], or False removes them."""
+    """Changes single properties of a style attribute.
+
+    A property is set to a text or to [text, priority]; False removes it.
+    """
     properties = {name.strip(): value.strip() for name, value in _PROPERTY.findall(str(style))}
     for name, value in changes.items():
         if isinstance(value, str):

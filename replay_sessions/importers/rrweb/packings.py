@@ -1,17 +1,17 @@
-"""A file -> the recordings in it, each a list of events as they were packed.
+"""Splits a file into its recordings, each a list of packed events.
 
     [event, …]                             rrweb itself; strings among the events are @rrweb/packer's
-    event                                  one a line
-    ["window", event]                      one a line, PostHog
-    {"window_id": …, "data": [event, …]}   one a line, PostHog
+    event                                  one per line
+    ["window", event]                      one per line, PostHog
+    {"window_id": …, "data": [event, …]}   one per line, PostHog
     {"window_id": …, "number": 3, "data": [event, …]}    our own collector: batches of a tab, counted from 0
     {"segment_id": 3} and [event, …]       one line each, Sentry
     {"result": …}, {"data": …}, {"events": …} and the like         around any of these
     {"session_id": "s1", "event": …}       rows of a data base, grouped by their session
-    [[event, …], …]                        recordings, if each has a full snapshot; else pieces of one
+    [[event, …], …]                        recordings, if each has a full snapshot, otherwise pieces of one recording
 
-An event may be JSON text, its numbers text, its time in seconds. Files may be gzip'd. What is no event is kept with the
-reason; so is a batch that never came. Nothing is read here but wrappings.
+An event may be JSON text, its numbers text, its time in seconds. Files may be gzip'd. A value that is no event is kept
+with the reason, and so is a batch that never came. Only the wrappings are decoded here.
 """
 
 import zlib
@@ -33,15 +33,15 @@ from replay_sessions.importers.rrweb.events import (
 
 _WRAPPERS = ("result", "snapshots", "events", "event", "rrwebEvents", "rrweb", "data")
 _SESSION_KEYS = ("session_id", "sessionId", "sessionKey", "session_key")
-_SECONDS = (1e9, 1e10)  # between 2001 and 2286; as milliseconds it would be 1970
+_SECONDS = (1e9, 1e10)  # seconds of the years 2001 to 2286; as milliseconds they would be in 1970
 _GZIP = b"\x1f\x8b"
 
 
 class Recording(msgspec.Struct):
-    """The events of one recording, of all its windows, and what among them could not be read.
+    """The events of a recording in all its windows, and what could not be read among them.
 
     Attributes:
-        session_id: That of its rows; "" where they have none.
+        session_id: The session id of its rows; "" if the rows have none.
     """
 
     events: list[Event | Unread] = []
@@ -60,11 +60,11 @@ def read_recordings(
     """Reads the recordings of a file.
 
     Args:
-        session_key: The key of a row that holds the id of its session; None: a usual one.
-        event_path: The keys below which a row holds its events, with dots between them; None: usual ones.
+        session_key: Key of a row that holds the id of its session. If None, the usual keys.
+        event_path: Keys, separated by dots, below which a row holds its events. If None, the usual keys.
 
     Raises:
-        BadSession: It holds no event, or unpacks to too much.
+        BadSession: The file has no event, or unpacks to too many bytes.
     """
     if content[:2] == _GZIP:
         try:
@@ -94,7 +94,7 @@ def read_recordings(
 
 
 def _json_values(content: bytes) -> list[list[Raw]]:
-    """Returns the JSON values of each recording in a file: one, or one a line."""
+    """Returns the JSON values of each recording in a file: the file is one value, or has one per line."""
     try:
         return [[piece] for piece in _pieces(msgspec.json.decode(content, type=Raw))]
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def _json_values(content: bytes) -> list[list[Raw]]:
 
 
 def _pieces(document: Raw) -> list[Raw]:
-    """Returns the arrays of an array of arrays of events; else the document alone."""
+    """Returns the arrays of an array of arrays of events; any other document as a single item."""
     if _first(document) != "[":
         return [document]
     pieces = msgspec.json.decode(document, type=list[Raw])
@@ -120,7 +120,7 @@ def _first(raw: Raw) -> str:
 
 
 class _Batch(msgspec.Struct):
-    """Of our own collector."""
+    """A batch of our own collector."""
 
     window_id: str
     number: int
@@ -128,11 +128,11 @@ class _Batch(msgspec.Struct):
 
 
 class _Reader:
-    """Goes through wrappings down to events.
+    """Descends through wrappings to the events.
 
     Attributes:
-        recordings: Those that no row names a session for, of which the last one is being read.
-        sessions: Those of rows, by session.
+        recordings: Recordings without a session id in rows; the last one is being read.
+        sessions: Recordings of rows, by session id.
     """
 
     def __init__(self, unpacker: Unpacker, session_keys: tuple[str, ...], wrappers: tuple[str, ...]) -> None:
@@ -144,7 +144,7 @@ class _Reader:
         self._batches: dict[str, dict[int, Raw]] = {}  # by window and number
 
     def read(self, raw: Raw, window: str = "", session: str = "") -> None:
-        """Appends the events in a JSON value to the recording of their session, or to the last one."""
+        """Appends the events in a JSON value to the recording of their session, or to the last recording."""
         try:
             first = _first(raw)
             if first == "[":
@@ -170,7 +170,7 @@ class _Reader:
         """Appends the events of numbered batches, which may have come in any order."""
         if not self._batches:
             return
-        # A line that cannot be read may have held the last batch: then the end is not known.
+        # An unreadable line may have held the last batch, so these lines are appended after all batches.
         recording = self.recordings[-1]
         lost = [event for event in recording.events if isinstance(event, Unread)]
         recording.events = [event for event in recording.events if isinstance(event, Event)]
@@ -215,11 +215,11 @@ class _Reader:
 
 
 def _id_of(raw: Raw) -> str:
-    """A text or number as an id; "" for anything else."""
+    """Returns a text or number as an id, and "" for any other value."""
     value = msgspec.json.decode(raw)
     return str(value) if isinstance(value, str | int) else ""
 
 
 def _is_json_text(raw: Raw) -> bool:
-    """Returns whether it is a string that holds an object, which no packer makes."""
+    """Returns whether the value is a string that holds a JSON object, which no packer makes."""
     return _first(raw) == '"' and msgspec.json.decode(raw, type=str).lstrip()[:1] == "{"

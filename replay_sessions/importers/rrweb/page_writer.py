@@ -1,17 +1,18 @@
-"""The page of a window -> HTML as a browser would have held it, for the simplifier, with a mark on one element.
+"""Writes the page of a window as HTML, as a browser would have it, with a mark on one element, for the simplifier.
 
-Left out is what no shopper sees and what costs time: scripts, templates, outlines of drawings, pictures' data, style
-sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) is written as `<style>`, so what it hides
-is hidden, also where it was acted on: a menu that opens under the pointer, say, would else be on the page only where it
-was clicked. A shadow tree is written as HTML writes one, and so is what is in an iframe: its styles stay inside.
+Parts that no shopper sees and that cost time are left out: scripts, templates, outlines of drawings, pictures' data,
+style sheets that neither show nor hide. A sheet that the recorder read (`_cssText`) is written as `<style>`, so that
+hidden elements are hidden even where they were acted on. Otherwise a menu that opens under the pointer, for example,
+would be on the page only where it was clicked. A shadow tree is written as in HTML, and so is the content of an iframe,
+so that its styles stay inside.
 
-What our recorder noted as not rendered when the page was as it is now is hidden, whatever its sheets seem to say: it
-knows the width of containers (`@container`).
+Elements that our recorder noted as not rendered, while the page was as it is now, are hidden regardless of the sheets,
+because the browser knows the width of containers (`@container`).
 
-A tick box or radio button with a label is written as shown, because shops hide it and draw the label instead, and a
-label cannot be acted on by itself.
+A tick box or radio button with a label is written as shown. Shops hide it and draw the label instead, but a label
+cannot be acted on by itself.
 
-The mark is a class: another attribute could make something to act on of an `<a>` that leads nowhere.
+The mark is a class, because another attribute could turn an `<a>` without a link into an element that can be acted on.
 """
 
 import re
@@ -33,7 +34,7 @@ _VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "inp
 _EATS_NEWLINE = frozenset({"listing", "pre", "textarea"})
 _TICKED = frozenset({"checkbox", "radio"})
 _LEFT_OUT = frozenset({"d", "imagesrcset", "points", "srcset"})
-_SAY_NOTHING = frozenset({"class", "style"})  # where they are empty
+_SAY_NOTHING = frozenset({"class", "style"})  # omitted if they are empty
 _HIDING = frozenset({"hidden", "inert", "popover"})
 _TAG = re.compile(r"[a-zA-Z][\w:.-]*")
 _ATTRIBUTE = re.compile(r"[^\s\"'<>/=\0]+")
@@ -47,11 +48,12 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
     """Writes the page as HTML.
 
     Args:
-        acted_on: The element that gets the mark.
+        tree: The page.
+        acted_on: The element to mark.
     """
     labelled = {node.attributes.get("for") for node in subtree(tree.root) if node.tagName == "label"} - {None}
     pieces = ["<!DOCTYPE html>"]
-    waiting: list[Node | str] = [*reversed(tree.root.childNodes)]  # what is still to be written, the next one last
+    waiting: list[Node | str] = [*reversed(tree.root.childNodes)]  # still to be written; the last item comes next
     while waiting:
         node = waiting.pop()
         if isinstance(node, str):
@@ -69,14 +71,18 @@ def write_page(tree: Tree, acted_on: Node | None = None) -> str:
             if acted_on is not None and node.id == acted_on.id:
                 pieces.append(_start(tag, {**attributes, "class": f"{attributes.get('class') or ''} {MARK}"}))
             else:
-                pieces.append(_start(tag, attributes).replace(MARK, ""))  # a page that has the mark itself
+                pieces.append(_start(tag, attributes).replace(MARK, ""))  # the page itself may contain the mark
             if tag not in _VOID:
                 waiting += _after_start(node, tag)
     return "".join(pieces)
 
 
 def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str, Any]]:
-    """Returns tag and attributes of an element as they are written; `labelled` are the ids of fields with labels."""
+    """Returns the tag and the attributes of an element as they are written.
+
+    Args:
+        labelled: The ids of fields with labels.
+    """
     tag, attributes = node.tagName, node.attributes
     if tag in IFRAMES:
         return "div", {name: attributes.get(name) for name in _OF_FRAMES}
@@ -91,7 +97,7 @@ def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str
 
 
 def _after_start(node: Node, tag: str) -> list[Node | str]:
-    """Returns what comes after the start tag of an element, the last first."""
+    """Returns what follows the start tag of an element, in reverse order."""
     after: list[Node | str] = [f"</{tag}>"]
     if node.tagName not in IFRAMES:
         after += reversed(node.childNodes)
@@ -120,7 +126,7 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
 
 
 def _sheet(node: Node) -> str:
-    """Writes a style sheet, if it says what shows or what is hidden."""
+    """Writes a style sheet if it shows or hides elements, otherwise ""."""
     read = node.attributes.get("_cssText")
     css = read if isinstance(read, str) else get_text(node)
     if not any(word in css for word in ("display", "visibility", "@layer", "--")):

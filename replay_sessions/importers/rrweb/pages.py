@@ -1,7 +1,7 @@
-"""The pages of a recording: HTML with a mark on what was acted on -> the simplified page and that element's name.
+"""Simplifies the pages of a recording, and finds the name of the marked element that was acted on.
 
-A click lands on an icon or a word; what was clicked is the nearest element around it that can be acted on, as the
-simplifier sees it (`simplify.page.locate`), whatever stands inside. Nothing around it: the click is no action.
+A click lands on an icon or a word. The element acted on is the nearest one around it that can be acted on, as the
+simplifier sees it (`simplify.page.locate`), whatever is inside. Without such an element, the click is no action.
 """
 
 import msgspec
@@ -18,12 +18,12 @@ from replay_sessions.simplify.targets import can_be_acted_on
 
 
 class ActedPage(msgspec.Struct, frozen=True):
-    """A simplified page and what was acted on in it.
+    """A simplified page and the element that was acted on.
 
     Attributes:
-        name: None where the mark stands on nothing that can be acted on.
-        is_hidden: Whether what is marked is hidden, as far as the page says.
-        buys: Whether the selector of purchases matches what was acted on or something in it.
+        name: Name of the element; None if the mark is on nothing that can be acted on.
+        is_hidden: Whether the marked element is hidden according to the page.
+        buys: Whether the selector of purchases matches the element or a node inside it.
     """
 
     page: SimplifiedPage
@@ -32,10 +32,10 @@ class ActedPage(msgspec.Struct, frozen=True):
     is_hidden: bool = False
 
     def find(self, target: Target, *, typed: bool) -> str:
-        """Returns the name of what was acted on.
+        """Returns the name of the element that was acted on.
 
         Raises:
-            Unresolved: It is nothing that can be acted on.
+            Unresolved: The mark is on nothing that can be acted on, or on a hidden element.
         """
         if self.is_hidden:
             raise Unresolved("it is hidden, as far as the page's styles say", "on what the page hides")
@@ -45,13 +45,13 @@ class ActedPage(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A page at one moment.
+    """A page at a moment.
 
     Attributes:
-        html: With a mark on what was acted on.
-        viewport: The window.
-        outward: How many elements further out than the mark the click landed.
-        lost: Why there is no page.
+        html: The page as HTML, with a mark on the element that was pressed.
+        viewport: Size of the window.
+        outward: Number of elements from the mark outwards to the element on which the click landed.
+        lost: Why the page is unknown; "" if it is known.
     """
 
     html: str
@@ -61,10 +61,10 @@ class View(msgspec.Struct, frozen=True):
 
 
 class PageReader:
-    """Simplifies the pages of one recording.
+    """Simplifies the pages of a recording.
 
     Args:
-        purchase_selector: A click on what this CSS selector matches buys.
+        purchase_selector: A click on a match of this CSS selector is a purchase.
     """
 
     def __init__(self, recipe: Recipe | None, purchase_selector: str | None, *, private_data: bool) -> None:
@@ -74,10 +74,10 @@ class PageReader:
         self._length = 0
 
     def read(self, view: View) -> ActedPage | str:
-        """Returns the simplified page of a view, or why there is none.
+        """Returns the simplified page of a view, or the reason why it has none.
 
         Raises:
-            BadSession: The pages so far are too long together.
+            BadSession: The pages of the recording are too long in total.
         """
         if view.lost:
             return view.lost
@@ -93,7 +93,7 @@ class PageReader:
 
 
 def _acted_page(located: LocatedPage, outward: int, purchase_selector: str | None) -> ActedPage:
-    elements = {element.name for element in located.page.elements}  # other names are only lent to what is inside
+    elements = {element.name for element in located.page.elements}  # other names are only lent to descendants
 
     def name_around(node: LexborNode | None) -> str | None:
         while node is not None and located.names.get(node.mem_id) not in elements:

@@ -1,13 +1,13 @@
-"""Events -> timeline: the windows of a recording are played, and what a person did in them is recorded.
+"""Plays the events of a recording and records a person's acts in its windows as a timeline.
 
-    a click       with the page as it was when button or finger went down, before handlers changed it
-    a typed text  with the page as it was before the first key: all keys into one field are one text, and the clicks
-                  that put the cursor there are part of it
+    a click       with the page when the button or finger went down, before handlers changed it
+    a typed text  with the page before the first key. All keys into a field are one text, and the clicks that put the
+                  cursor into the field are part of it
     a choice      in a list is a click on the option
 
-A click without a press before it, where the recorder recorded presses, was made by the keyboard, or by the page: the
-return key in a field "clicks" the button of its form, and a label the field that it stands for. What the page types and
-ticks itself is none of it: rrweb says so (`userTriggered`), or the field was not in use.
+If the recorder records presses, a click without a press before it was made by the keyboard or by the page: the return
+key in a field "clicks" the button of its form, and a label clicks its field. Texts and ticks by the page itself are not
+recorded: rrweb marks them (`userTriggered`), or the field was not in use.
 """
 
 import zlib
@@ -46,11 +46,12 @@ _UNREADABLE = (ValueError, RecursionError, zlib.error)
 
 
 class Player:
-    """Plays one recording.
+    """Plays a recording.
 
     Args:
-        reader: Simplifies the pages of what was done.
-        idle_minutes: How long nothing is done in a pause; None: there are none.
+        unpacker: Unpacks the data of events.
+        reader: Simplifies the pages of acts.
+        idle_minutes: Time without acts that makes a pause. If None, no pause is noted but the end.
     """
 
     def __init__(self, unpacker: Unpacker, reader: PageReader, idle_minutes: float | None) -> None:
@@ -58,15 +59,15 @@ class Player:
         self._log = ActLog(reader)
         self._idle_ms = float("inf") if idle_minutes is None else idle_minutes * 60_000
         self._windows: dict[str, Window] = {}
-        self._active: Window | None = None  # where something was done last, or what came into sight since
-        self._active_at: float | None = None  # None: there was a pause since
-        self._knows_presses = False  # whether the recorder records presses: none came so far
+        self._active: Window | None = None  # the window of the last act, or one that came into view since then
+        self._active_at: float | None = None  # time of the last act; None if a pause was noted since then
+        self._knows_presses = False  # whether the recorder records presses, that is, whether one has come
 
     def play(self, events: list[Event | Unread]) -> Timeline:
-        """Plays a recording's events, which come in the order of time, and returns its timeline.
+        """Plays a recording's events, in time order, and returns its timeline.
 
         Raises:
-            BadSession: It is too large, or no recording of a person.
+            BadSession: The recording is too large.
         """
         last: Event | None = None
         for event in events:
@@ -138,7 +139,7 @@ class Player:
                 self._knows_presses = True
                 window.begin_press(done.id, event.timestamp, is_touch=done.type == Pointer.TOUCH_START)
             case Pointer.CLICK:
-                # `pointerType` does not tell: Chromium gives a mouse's to clicks that the return key or a label makes.
+                # `pointerType` does not help: Chromium sets a mouse's for clicks that the return key or a label makes.
                 by_pointer = window.press is not None or not self._knows_presses
                 self._log.click(event, window, done.id, by_pointer=by_pointer)
             case Pointer.CONTEXT_MENU:
@@ -149,7 +150,7 @@ class Player:
                 window.focused = None
 
     def _change_field(self, event: Event, window: Window, change: Interaction) -> None:
-        """Notes what was typed, chosen or ticked, by a person or by the page, and changes the field."""
+        """Notes what a person or the page typed, chose or ticked, and changes the field."""
         node = window.node(change.id)
         if node is None or window.page is None:
             if change.userTriggered:
@@ -184,7 +185,7 @@ class Player:
         window.href, window.is_loading = href, False
 
     def _pause(self, last: Event, *, is_end: bool) -> None:
-        """Notes a pause on the page where something was done last, as it is before the next event."""
+        """Notes a pause with the page of the last act, as it is before the next event."""
         window = self._active or Window("")
         self._log.timeline.append(Pause(window.view(None), last.number, last.timestamp, window.href, is_end))
         self._active_at = None

@@ -1,7 +1,7 @@
-"""A recording's timeline -> rows as the importer `raw` reads them -> sessions.
+"""Converts a recording's timeline to rows as the importer `raw` reads them, and the rows to sessions.
 
-A session ends with a purchase; in a pause of `idle_minutes`, after which another begins; or where the recording ends,
-with a terminate if `terminate_at_end` says so. A terminate stands on the page that was shown then.
+A session ends with a purchase, in a pause of `idle_minutes`, after which another session begins, or at the end of the
+recording, with a terminate if `terminate_at_end` is set. A terminate is on the page that was shown at that time.
 """
 
 import re
@@ -41,18 +41,18 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class RrwebOptions(Endings):
-    """The options of the importer.
+    """The options of the importer `rrweb`.
 
     Attributes:
-        purchase_selector: A click on what this CSS selector matches buys, and is the session's last.
-        purchase_url: The last click before an address that holds this text buys, and is the last.
-        idle_minutes: When nothing is done for longer, a session ends in a terminate and another begins.
-        terminate_at_end: A terminate where a recording ends otherwise.
-        recipe: How the site's pages are simplified, a NAME or a FILE; None: it is found by the site.
-        keep_private_data: Leave private values in.
-        session_key: Of rows of a data base: the column with the id of the session; None: `session_id` and its like.
-        event_path: Of such rows: where the event or events are, such as `payload.events`; None: `event`, `events`,
-            `data` and their like.
+        purchase_selector: CSS selector of purchase buttons; a click on a match is the session's last step.
+        purchase_url: Text in the address after a purchase; the last click before it is the session's last step.
+        idle_minutes: Longest pause within a session; a longer one ends it with a terminate, and another begins.
+        terminate_at_end: Add a terminate at the end of a recording; not after a purchase.
+        recipe: Recipe for the site's pages, a NAME or a FILE; None: it is chosen by the site.
+        keep_private_data: Do not remove private values.
+        session_key: For rows of a data base: the column with the session's id; None: `session_id` or similar.
+        event_path: For such rows: the path to the event or events, such as `payload.events`; None: `event`, `events`,
+            `data` or similar.
     """
 
     recipe: str | None = None
@@ -64,11 +64,11 @@ class RrwebOptions(Endings):
 def read_sessions(
     timeline: Timeline, options: RrwebOptions, reader: PageReader, *, session_id: str, location: str
 ) -> Iterator[Imported]:
-    """Yields the sessions of a recording, what was left out of them, and what was rejected.
+    """Yields the sessions of a recording, with the left-out events and rejected records.
 
     Args:
-        session_id: That of the first, if the recording names none.
-        location: How the user reads of the recording.
+        session_id: Id of the first session, if the recording has none.
+        location: Name of the recording in messages.
     """
     for entry in timeline:
         if isinstance(entry, Unread):
@@ -97,14 +97,14 @@ def read_sessions(
 
 
 def _masked_share(pages: list[ActedPage]) -> float:
-    """Returns the masked share of the letters on pages, not in fields: recorders mask those as a rule."""
+    """Returns the share of masked letters on pages, without fields, because recorders usually mask fields."""
     texts = [_TAG.sub("", page.page.html) for page in pages]
     masked = sum(len(stars) for text in texts for stars in _MASKED.findall(text))
     return masked / (sum(len("".join(text.split())) for text in texts) or 1)
 
 
 def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -> Iterator["_Part"]:
-    """Yields what was done between each two pauses."""
+    """Yields the acts between two pauses, for each pair of pauses."""
     part = _Part()
     for entry in timeline:
         match entry:
@@ -119,25 +119,25 @@ def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -
             case Pause():
                 part.add_rows()
                 if part.is_open and (options.terminate_at_end or not entry.is_end):
-                    # Where the end could not be read there is no page, and so no terminate: it is counted as left out.
+                    # If the end could not be read, the page is unknown, so that the terminate is counted as left out.
                     part.rows.append(_row("terminate", entry, reader.read(entry.view)))
                 yield part
                 part = _Part()
 
 
 class _Part:
-    """The acts between two pauses, their rows, and what remarks say there of the session."""
+    """The acts between two pauses, their rows, and what remarks tell about the session."""
 
     def __init__(self) -> None:
         self.done: list[Act | NoAction] = []
         self.acts: list[Act] = []
         self.about: dict[str, str] = {}
-        self.rows: list[Row] = []  # with the page of each, or why there is none
+        self.rows: list[Row] = []  # with the page of each row, or the reason why it has none
         self._since_address: dict[str, list[Act]] = {}
 
     @property
     def is_open(self) -> bool:
-        """True if something was done and nothing of it ends the session."""
+        """True if something was done and none of it ends the session."""
         is_any = any(isinstance(act.page, ActedPage) and act.page.name is not None for act in self.acts)
         return is_any and not self._has_bought()
 
@@ -149,14 +149,14 @@ class _Part:
             act.buys = not self._has_bought()
 
     def go(self, address: Address, purchase_url: str | None) -> None:
-        """Adds what an address shows to the acts before it."""
+        """Uses a new address to complete the acts before it."""
         click = self._last_click(address.window)
         if click is not None and purchase_url and purchase_url in address.href:
             click.buys = click.buys or not self._has_bought()
         learn_from(address, self._since_address.pop(address.window, []))
 
     def remark(self, remark: Remark) -> None:
-        """Adds what our own recorder noted."""
+        """Uses a note of our own recorder."""
         acts = [act for act in self.acts if not act.is_part]
         here = [act for act in acts if act.window == remark.window] or acts
         click = self._last_click(remark.window)
@@ -170,28 +170,28 @@ class _Part:
             self.about |= {name: text for name in _SESSION_FIELDS if (text := getattr(remark.payload, name))}
 
     def add_rows(self) -> None:
-        """Makes rows of what was done."""
+        """Converts the acts to rows."""
         for entry in self.done:
             if isinstance(entry, NoAction):
                 self.rows.append({"type": entry.name, "row": str(entry.number), "page": entry.reason})
             elif not entry.is_part:
                 page = entry.page
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
-                    page = msgspec.structs.replace(page, name="")  # which option it was is unknown
+                    page = msgspec.structs.replace(page, name="")  # the chosen option is unknown
                 self.rows.append(_row(_kind(entry), entry, page))
 
     def _has_bought(self) -> bool:
         return any(act.buys for act in self.acts)
 
     def _last_click(self, window: str) -> Act | None:
-        """Returns the last click in a window; where there is none, in any."""
+        """Returns the last click in a window or, if the window has none, in any window."""
         clicks = [act for act in self.acts if act.kind == "click"]
         clicks.sort(key=lambda click: click.window == window)
         return clicks[-1] if clicks else None
 
 
 class _RecordedPages(Pages):
-    """Pages that stand in the rows, simplified, or why there is none."""
+    """Simplified pages that are in the rows, or the reasons why they are missing."""
 
     def __init__(self, *, private_data: bool) -> None:
         self.removes_private_data = private_data
@@ -204,7 +204,7 @@ class _RecordedPages(Pages):
 
 
 def _kind(act: Act) -> str:
-    """Returns the type of an act in the words of `raw`; another word is counted as no action."""
+    """Returns the type of an act in the words of `raw`; any other word counts as no action."""
     if act.kind == "click":
         is_on_nothing = (
             isinstance(act.page, ActedPage) and act.page.name is None and not (act.is_masked or act.page.is_hidden)

@@ -1,6 +1,6 @@
-"""The timeline of a recording: acts, addresses, pauses and remarks, in the order of time.
+"""The entries of a recording's timeline: acts, addresses, pauses and remarks, in time order.
 
-Remarks are custom events of our own recorder; addresses are noted by others, too.
+Remarks are custom events of our own recorder; other recorders also note addresses.
 
     rrweb.record.addCustomEvent("shop_r1.session", {session_id: "s17", user_id: "u4", goal: "a red kettle"})
 
@@ -10,8 +10,8 @@ Remarks are custom events of our own recorder; addresses are noted by others, to
 | `shop_r1.persona` | `text`: who the shopper is |
 | `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
 | `shop_r1.purchase` | the last click in this tab bought |
-| `shop_r1.view` | this tab came into sight: who leaves now, leaves its page |
-| `shop_r1.hidden` | `ids`: the elements that the browser does not render, at the press or key that comes next |
+| `shop_r1.view` | this tab came into view: if the shopper leaves now, the terminate is on its page |
+| `shop_r1.hidden` | `ids`: the elements that the browser does not render at the next press or key |
 | `shop_r1.address`, PostHog's `$pageview` and `$url_changed` | `href`: the address changed without a new page |
 """
 
@@ -36,14 +36,15 @@ class Act(msgspec.Struct, eq=False):
     """A click or a typed text.
 
     Attributes:
-        page: The simplified page, or why there is none.
-        node_id, form_id: What was acted on, and the form that it belongs to.
-        text: What was typed.
-        is_masked: Whether the recorder hid what was typed or chosen.
-        is_secret: Whether it was typed into a password field: it stays unknown.
-        field_name: What the field is called in an address that its form is sent to.
-        is_submit: Whether it presses a button that submits its form.
-        submitted: Of typing: whether it was sent.
+        page: The simplified page, or the reason why it is unknown.
+        node_id: Id of the node that was acted on.
+        form_id: Id of the form that the node belongs to.
+        text: The typed text.
+        is_masked: Whether the recorder masked the typed text or the choice.
+        is_secret: Whether the text was typed into a password field, so that it stays unknown.
+        field_name: Name of the field's parameter in the address that its form is sent to.
+        is_submit: Whether the node is a button that submits its form.
+        submitted: Whether a typed text was submitted.
     """
 
     kind: Literal["click", "type_and_submit"]
@@ -61,12 +62,12 @@ class Act(msgspec.Struct, eq=False):
     is_submit: bool = False
     submitted: bool = False
     rationale: str | None = None
-    is_part: bool = False  # of the submission before it, so no action of its own
+    is_part: bool = False  # part of the submission before it, so not a separate action
     buys: bool = False
 
 
 class NoAction(msgspec.Struct, frozen=True):
-    """Something that was done and is no action, and why, if that is to be listed."""
+    """Something that was done but is no action; `reason` says why, if it is to be listed."""
 
     name: str
     number: int
@@ -74,7 +75,7 @@ class NoAction(msgspec.Struct, frozen=True):
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A window shows another page."""
+    """A change of a window's address."""
 
     window: str
     href: str
@@ -82,7 +83,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Nothing was done for long, or the recording ended; the page that the shopper had seen last, if it is known."""
+    """A long time without acts, or the end of the recording, with the page that the shopper saw last, if known."""
 
     view: View
     number: int
@@ -92,7 +93,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """Of a custom event that says something of the session; see the module."""
+    """The payload of a custom event about the session; see the module."""
 
     session_id: str | None = None
     user_id: str | None = None
@@ -103,7 +104,7 @@ class Payload(msgspec.Struct, frozen=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """A note of our own recorder beside rrweb's events; see the module."""
+    """A note of our own recorder among rrweb's events; see the module."""
 
     tag: str
     window: str

@@ -1,6 +1,6 @@
-"""The page of one window: rrweb's nodes, found by their ids.
+"""The page of a window: rrweb's nodes by their ids.
 
-What is under a node is not copied when it moves: rrweb removes it and brings it anew.
+Subtrees are not copied when they move, because rrweb removes them and sends them again.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,13 @@ IFRAMES = frozenset({"frame", "iframe"})
 
 
 class Tree:
-    """A page that a full snapshot brought.
+    """A page from a full snapshot.
 
     Attributes:
-        viewport: The window.
-        hidden: The ids of elements that the browser did not render, as the recorder noted since the page last changed.
+        root: The document.
+        viewport: Size of the window.
+        nodes: The nodes of the page by id.
+        hidden: Ids of elements that the browser did not render, as noted by the recorder since the page last changed.
     """
 
     def __init__(self, root: Node, viewport: Viewport = DESKTOP) -> None:
@@ -27,7 +29,7 @@ class Tree:
         self.take_in(root)
 
     def take_in(self, root: Node) -> None:
-        """Links all nodes that came in a node to their parents, and makes them known by their ids."""
+        """Links all nodes below `root` to their parents and registers them by id."""
         stack = [root]
         textareas: list[Node] = []
         while stack:
@@ -39,12 +41,12 @@ class Tree:
             stack += brought
             if node.tagName == "textarea":
                 textareas.append(node)
-        for node in textareas:  # older recorders wrote the value twice: the attribute is what stands in it
+        for node in textareas:  # older recorders wrote the value twice: the attribute is the current content
             if isinstance(value := node.attributes.get("value"), str):
                 self.set_value(node, value)
 
     def append(self, parent: Node, node: Node) -> None:
-        """Makes a node the last one in another: in its shadow tree, or the document of an iframe, if it is that."""
+        """Adds a node to a parent: as its last child, to its shadow tree, or as the document of an iframe."""
         if node.type == NodeType.DOCUMENT:
             parent.inner = node
             node.parent = parent
@@ -60,7 +62,7 @@ class Tree:
         node.parent = parent
 
     def remove(self, node: Node) -> None:
-        """Takes a node out of the page and forgets it and all in it."""
+        """Removes a node from the page and deletes it and all its descendants from `nodes`."""
         if node.parent is not None and node.parent.inner is node:
             node.parent.inner = None
         elif node.parent is not None:
@@ -71,7 +73,7 @@ class Tree:
                 del self.nodes[gone.id]
 
     def set_value(self, node: Node, text: str) -> None:
-        """Sets what stands in a field."""
+        """Sets the content of a field."""
         if node.tagName == "textarea":
             for child in list(node.childNodes):
                 self.remove(child)
@@ -92,7 +94,7 @@ class Tree:
 
 
 def subtree(node: Node) -> Iterator[Node]:
-    """Yields a node and all in it, shadow trees and nested documents included, in the order of the page."""
+    """Yields a node and all its descendants in page order, including shadow trees and nested documents."""
     stack = [node]
     while stack:
         node = stack.pop()
@@ -103,7 +105,7 @@ def subtree(node: Node) -> Iterator[Node]:
 
 
 def ancestors(node: Node) -> Iterator[Node]:
-    """Yields a node, and all elements around it, the nearest first."""
+    """Yields a node and all elements around it, the nearest first."""
     around: Node | None = node
     while around is not None:
         if around.type == NodeType.ELEMENT or around is node:
@@ -116,6 +118,6 @@ def get_text(node: Node) -> str:
 
 
 def get_option_value(option: Node) -> str:
-    """Returns the value of an option, or else its text."""
+    """Returns the value of an option or, if it has none, its text."""
     value = option.attributes.get("value")
     return value if isinstance(value, str) else " ".join(get_text(option).split())

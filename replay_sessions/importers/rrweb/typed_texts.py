@@ -1,10 +1,10 @@
-"""An address and the texts typed before it -> which were sent, and what a masked one was.
+"""Finds from an address which of the texts typed before it were submitted, and the content of a masked text.
 
-    typed, then another address                        it was sent: by the return key, or a script
-    typed, the form's button pressed, then an address that holds the text      so it was, and the press is part of it
+    a text, then another address                       submitted, by the return key or a script
+    a text, a press of the form's button, then an address with the text    submitted; the press is part of it
 
-A masked text has as many `*` as the text had characters. It is what the parameter of its field's name says, if that is
-new or as long; else the only new value that is as long. Passwords are never looked for.
+A masked text has as many `*` as the text had characters. Its content is the parameter with the name of its field, if
+that is new or as long, otherwise the only new value that is as long. Passwords are never searched for.
 """
 
 from urllib.parse import parse_qsl, urlsplit
@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl, urlsplit
 from replay_sessions.importers.logged_pages import normal_text
 from replay_sessions.importers.rrweb.timeline import Act, Address
 
-_SURE = 3  # characters: a shorter text of the same length may be anything
+_SURE = 3  # characters; shorter values may have the same length by chance
 
 
 def learn_from(address: Address, acts: list[Act]) -> None:
-    """Adds what an address shows to the acts in its window since the last one."""
+    """Uses an address to complete the acts in its window since the previous address."""
     new = parse_parameters(address.href)
     old = parse_parameters(address.before)
     for act in acts:
@@ -34,14 +34,14 @@ def learn_from(address: Address, acts: list[Act]) -> None:
 
 
 def parse_parameters(address: str) -> list[tuple[str, str]]:
-    """Returns the parameters of an address.
+    """Returns the parameters of an address as pairs of name and value.
 
     >>> parse_parameters("https://shop.example/search?q=red+kettle&page=2")
     [('q', 'red kettle'), ('page', '2')]
     """
     try:
         return parse_qsl(urlsplit(address).query)
-    except ValueError:  # no address, or too many parameters
+    except ValueError:  # not an address, or too many parameters
         return []
 
 
@@ -64,5 +64,5 @@ def _unmask(act: Act, values: list[tuple[str, str]], new: list[tuple[str, str]])
 
 
 def _length(text: str) -> int:
-    """As a browser counts it."""
+    """Returns the length of a text as a browser counts it, in UTF-16 units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

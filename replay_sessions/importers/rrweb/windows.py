@@ -1,4 +1,4 @@
-"""One tab of a recording: its page, what is pressed in it, and how it looks at a moment."""
+"""A tab of a recording: its page, the press in progress, and its view at a moment."""
 
 from typing import Literal
 
@@ -19,13 +19,13 @@ _SUBMITTING = frozenset({"image", "submit"})
 
 
 def get_attribute(node: Node, name: str) -> str:
-    """Returns an attribute's text; "" where there is none."""
+    """Returns the text of an attribute, or "" if the node lacks it."""
     value = node.attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def get_field_kind(node: Node) -> Literal["type", "choose"] | None:
-    """Returns how a field takes what a person gives it; None where clicks do that, or it is no field."""
+    """Returns how a person fills in a field; None if by clicks, or if the node is no field."""
     if node.tagName == "textarea":
         return "type"
     if node.tagName == "select":
@@ -35,7 +35,7 @@ def get_field_kind(node: Node) -> Literal["type", "choose"] | None:
 
 
 def find_target(tree: Tree, pressed: Node) -> Node:
-    """Finds what a press means: what was pressed, or the control of the label that it lies in."""
+    """Returns the target of a press: the pressed node, or the control of the label around it."""
     for node in ancestors(pressed):
         if node.type != NodeType.ELEMENT:
             continue
@@ -47,7 +47,7 @@ def find_target(tree: Tree, pressed: Node) -> Node:
 
 
 def _control_of(tree: Tree, label: Node) -> Node | None:
-    """Finds the field that a label stands for."""
+    """Returns the field of a label."""
     if field_id := get_attribute(label, "for"):
         return _of_id(tree, field_id)
     return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
@@ -58,7 +58,7 @@ def _of_id(tree: Tree, element_id: str) -> Node | None:
 
 
 def find_submit_button(node: Node) -> Node | None:
-    """Finds the button that submits a form which a node is or lies in."""
+    """Returns the button that submits a form, if a node is one or is inside one."""
     for around in ancestors(node):
         kind = get_attribute(around, "type").strip().lower()
         if around.tagName == "button":
@@ -69,7 +69,7 @@ def find_submit_button(node: Node) -> Node | None:
 
 
 def is_masked(text: str) -> bool:
-    """Returns True if a recorder hid a text.
+    """Returns whether a recorder masked a text.
 
     >>> is_masked("******"), is_masked("5 * 3"), is_masked("")
     (True, False, False)
@@ -88,12 +88,14 @@ _UNKNOWN = "no full snapshot came before it"
 
 
 class Press(msgspec.Struct, eq=False):
-    """A button or finger that went down.
+    """A press of a button or finger.
 
     Attributes:
-        view: The page at that time, once it has changed since; so with all that follows.
-        path: The ids of what was pressed and of all around it.
-        form_id, is_submit: The form that it belongs to, and whether it submits that.
+        view: The page at the time of the press, set when it is about to change. The following attributes are set then,
+            too.
+        path: Ids of the pressed node and of all nodes around it.
+        form_id: Id of the form that the node belongs to.
+        is_submit: Whether the node submits the form.
     """
 
     node: Node
@@ -106,17 +108,17 @@ class Press(msgspec.Struct, eq=False):
 
 
 class Window(msgspec.Struct, eq=False):
-    """A tab.
+    """A tab of the browser.
 
     Attributes:
-        page: None before the first full snapshot.
-        lost: Why the page is not known; "" where it is.
-        href: Its address.
-        viewport: Its size, as it was recorded last.
-        is_loading: Whether a new document began since the last address.
-        focused: The id of the field that is in use.
+        page: The page; None before the first full snapshot.
+        lost: Why the page is unknown; "" if it is known.
+        href: Address of the page.
+        viewport: Size of the window, as recorded last.
+        is_loading: Whether a new document has begun since the last address.
+        focused: Id of the field in use.
         typing: The text that is being typed.
-        clicked_at: When the last click was, in milliseconds.
+        clicked_at: Time of the last click, in milliseconds.
     """
 
     name: str
@@ -131,12 +133,12 @@ class Window(msgspec.Struct, eq=False):
     clicked_at: float = float("-inf")
 
     def show(self, root: Node) -> None:
-        """Shows the page of a full snapshot: another one, or the same once more."""
+        """Shows the page of a full snapshot, which may be a new page or the same page again."""
         self.keep_press()
         self.page, self.lost = Page(root, self.viewport), ""
 
     def resize(self, size: Size) -> None:
-        """Changes the size; a window as narrow as a phone is taken for one."""
+        """Changes the size; a window as narrow as a phone counts as a phone."""
         if size.width > 0 and size.height > 0:
             self.viewport = Viewport(size.width, size.height, is_touch=size.width < _PHONE_WIDTH)
         if self.page is not None and self.page.viewport != self.viewport:
@@ -144,14 +146,14 @@ class Window(msgspec.Struct, eq=False):
             self.page.hidden = frozenset()
 
     def forget(self, reason: str) -> None:
-        """Shows no page."""
+        """Discards the page, because it is unknown."""
         self.page, self.lost = None, reason
 
     def node(self, node_id: int) -> Node | None:
         return self.page.nodes.get(node_id) if self.page is not None else None
 
     def missing(self, node_id: int) -> str:
-        """Returns why a node is not known."""
+        """Returns why a node is unknown."""
         return self.lost or f"node {node_id} is not in the page"
 
     def form_of(self, node: Node) -> int | None:
@@ -164,13 +166,13 @@ class Window(msgspec.Struct, eq=False):
         return None if form is None else form.id
 
     def view(self, acted_on: Node | None) -> View:
-        """Returns the page as it is, with a mark on what is acted on."""
+        """Returns the current page with a mark on an element."""
         if self.page is None or self.lost:
             return View("", lost=self.lost)
         return View(write_page(self.page, acted_on), self.page.viewport)
 
     def begin_press(self, node_id: int, at: float, *, is_touch: bool) -> None:
-        """Notes a press, but for that of the mouse which browsers make up after one of a finger."""
+        """Notes a press, except the mouse press that browsers simulate after a finger's."""
         press = self.press
         if press is not None and press.is_touch and not is_touch and at - press.at <= _LONGEST_TAP_MS:
             return
@@ -178,7 +180,7 @@ class Window(msgspec.Struct, eq=False):
         self.press = Press(node, at, is_touch) if node is not None else None
 
     def keep_press(self) -> None:
-        """Keeps the page as it was at the press, as it is about to change."""
+        """Stores the page for the press in progress, before the page changes."""
         press = self.press
         if press is not None and press.view is None and self.page is not None:
             pressed = press.node
