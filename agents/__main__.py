@@ -75,16 +75,16 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def _run(words: Sequence[str]) -> int:
-    name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
-    called = f"{PROGRAM} {name}"
+    name, arguments = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
+    program = f"{PROGRAM} {name}"
     match name:
         case "list":
-            parse_options(List, rest, program=called)
+            parse_options(List, arguments, program=program)
             return _list()
         case "new":
-            return _new(parse_options(New, rest, program="shop-r1 new"))
+            return _new(parse_options(New, arguments, program="shop-r1 new"))
         case _:
-            return _check(parse_options(Check, rest, program=called))
+            return _check(parse_options(Check, arguments, program=program))
 
 
 def _list() -> int:
@@ -102,10 +102,10 @@ def _describe(name: str) -> tuple[str, str, str]:
 
     Agents of this project that need an extra are described without loading them.
     """
-    own = AGENTS.get(name)
-    if own is not None and own.extra:
-        is_missing = find_spec(own.package) is None
-        return name, own.summary, f"needs {own.package}; pip install 'shop-r1[{own.extra}]'" if is_missing else ""
+    entry = AGENTS.get(name)
+    if entry is not None and entry.extra:
+        is_missing = find_spec(entry.package) is None
+        return name, entry.summary, f"needs {entry.package}; pip install 'shop-r1[{entry.extra}]'" if is_missing else ""
     try:
         build = agent_class(AgentSpec(target=name, label=name))[0]
     except Exception as error:  # an agent of another package; one that fails must not hide the others

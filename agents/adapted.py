@@ -132,9 +132,9 @@ class TrainView:
         if max_steps is not None:
             order = np.random.default_rng(0).permutation(list(steps))
             ends = np.cumsum([len(steps[session_id]) for session_id in order])
-            drawn = {*order[: max(1, int(np.searchsorted(ends, max_steps, "right")))].tolist()}
-            if len(drawn) < len(steps):
-                sessions = (self._store.session(session_id) for session_id in self._ids if session_id in drawn)
+            sampled = {*order[: max(1, int(np.searchsorted(ends, max_steps, "right")))].tolist()}
+            if len(sampled) < len(steps):
+                sessions = (self._store.session(session_id) for session_id in self._ids if session_id in sampled)
         for session in sessions:
             yield session, steps[session.session_id]
 

@@ -51,9 +51,9 @@ def deciding_arguments(spec: AgentSpec) -> dict[str, Any] | None:
 def code_digest(spec: AgentSpec) -> str:
     """Computes a digest of an agent's code and of all files that its arguments name, such as a checkpoint."""
     deciding = deciding_arguments(spec)
-    named = [value for value in (spec.arguments if deciding is None else deciding).values() if isinstance(value, str)]
+    texts = [value for value in (spec.arguments if deciding is None else deciding).values() if isinstance(value, str)]
     files = sorted(module_file(spec).parent.glob("*.py"))
-    for name in [*(agent_class(spec)[1] if is_own(spec) else ()), *named]:
+    for name in [*(agent_class(spec)[1] if is_own(spec) else ()), *texts]:
         # os.path, because Path raises for texts that cannot be paths.
         files += sorted(Path(name).rglob("*")) if os.path.isdir(name) else [Path(name)] * os.path.isfile(name)
     digest = hashlib.blake2b(digest_size=16)
@@ -97,11 +97,11 @@ def module_file(spec: AgentSpec) -> Path:
         return Path(module).absolute()
     import_from(Path.cwd())  # as for `load_own`
     try:
-        found = importlib.util.find_spec(module)
+        module_spec = importlib.util.find_spec(module)
     except Exception as error:  # raised by a package around the module
         raise UnknownAgent(f"No module '{module}' for agent '{spec.target}': {error_with_line(error)}") from error
-    if found is None or found.origin is None:
+    if module_spec is None or module_spec.origin is None:
         raise UnknownAgent(
             f"No module '{module}' for agent '{spec.target}': it is neither installed nor in the current folder"
         )
-    return Path(found.origin)
+    return Path(module_spec.origin)

@@ -23,7 +23,7 @@ import msgspec
 
 from agents.adapted import SeededAgent
 from agents.registry import is_own, make_agent
-from agents.worker import Given, Request, Response, Start, Started, send
+from agents.worker import AgentAnswer, Request, Response, Start, Started, send
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, Answer, Seeds, named_failure
@@ -190,7 +190,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def _answer(given: Given) -> Answer:
-    if given.error is not None:
-        return Answer(named_failure(given.error))
-    return Answer(given.reply, None if given.weights is None else dict(given.weights), given.cut)
+def _answer(message: AgentAnswer) -> Answer:
+    if message.error is not None:
+        return Answer(named_failure(message.error))
+    return Answer(message.reply, None if message.weights is None else dict(message.weights), message.cut)

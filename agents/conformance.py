@@ -170,14 +170,14 @@ class _Checks:
         Each observation is answered three times, then all of them are answered in reverse order.
         """
         pairs = zip(self.observations, self.seeds, strict=True)
-        again = [self._act([observation] * 3, [seed] * 3) for observation, seed in pairs]
+        repeats = [self._act([observation] * 3, [seed] * 3) for observation, seed in pairs]
         # The second and third reply are equal even if the agent remembers its last call.
-        changed = sum(second != third for _, second, third in again)
+        changed = sum(second != third for _, second, third in repeats)
         detail = f"{changed} of {len(replies)} replies differ when repeated after reset(seed=…): draw from it alone"
         if self.judge("same seed, same reply", changed and detail):
             return
         backwards = self._act(self.observations[::-1], self.seeds[::-1])[::-1]
-        rounds = zip(replies, [first for first, _, _ in again], backwards, strict=True)
+        rounds = zip(replies, [first for first, _, _ in repeats], backwards, strict=True)
         changed = sum(len({*map(repr, same)}) > 1 for same in rounds)  # equal exceptions have equal reprs
         detail = f"{changed} of {len(replies)} replies differ in another order: only the history tells the past"
         self.judge("independent of earlier calls", changed and detail, "in any order")
@@ -226,8 +226,8 @@ class _Checks:
             "probabilities",
             lambda copies: answer_batch(self.agent, copies, self.seeds, probabilities=True),
         )
-        given = [answer.probabilities for answer in answers if answer.probabilities is not None]
-        self.judge("probabilities sum to 1", _first_failure(given), "" if given else "the agent has none")
+        results = [answer.probabilities for answer in answers if answer.probabilities is not None]
+        self.judge("probabilities sum to 1", _first_failure(results), "" if results else "the agent has none")
 
 
 def _first_failure(results: Sequence[object]) -> str:

@@ -44,7 +44,7 @@ if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
 Build = Callable[..., Any]
 
 
-class Own(NamedTuple):
+class AgentEntry(NamedTuple):
     """An agent of this project.
 
     Attributes:
@@ -63,58 +63,58 @@ class Own(NamedTuple):
 
 
 AGENTS = {
-    "random": Own("agents.baselines.rules:RandomAgent"),
-    "majority": Own("agents.baselines.rules:MajorityAgent"),
-    "repeat_last": Own("agents.baselines.rules:RepeatLastAgent"),
-    "copy_match": Own("agents.baselines.rules:CopyMatchAgent"),
-    "oracle": Own("agents.baselines.rules:OracleAgent"),
-    "context_majority": Own("agents.baselines.fitted:ContextMajority"),
-    "page_counts": Own("agents.baselines.page_counts:PageCounts"),
-    "step_number": Own("agents.baselines.page_counts:StepNumber"),
-    "history_counts": Own("agents.baselines.page_counts:HistoryCounts"),
-    "history_ngram": Own("agents.baselines.page_counts:HistoryNgram"),
-    "ngram": Own("agents.baselines.fitted:Ngram"),
-    "choice": Own("agents.baselines.choice_model:ChoiceModel"),
-    "logistic": Own(
-        "agents.baselines.classifiers:Logistic", "baselines", "sklearn", "Logistic regression over crossed words."
+    "random": AgentEntry("agents.baselines.rules:RandomAgent"),
+    "majority": AgentEntry("agents.baselines.rules:MajorityAgent"),
+    "repeat_last": AgentEntry("agents.baselines.rules:RepeatLastAgent"),
+    "copy_match": AgentEntry("agents.baselines.rules:CopyMatchAgent"),
+    "oracle": AgentEntry("agents.baselines.rules:OracleAgent"),
+    "context_majority": AgentEntry("agents.baselines.fitted:ContextMajority"),
+    "page_counts": AgentEntry("agents.baselines.page_counts:PageCounts"),
+    "step_number": AgentEntry("agents.baselines.page_counts:StepNumber"),
+    "history_counts": AgentEntry("agents.baselines.page_counts:HistoryCounts"),
+    "history_ngram": AgentEntry("agents.baselines.page_counts:HistoryNgram"),
+    "ngram": AgentEntry("agents.baselines.fitted:Ngram"),
+    "choice": AgentEntry("agents.baselines.choice_model:ChoiceModel"),
+    "logistic": AgentEntry(
+        "agents.baselines.classifiers:Logistic", "baselines", "sklearn", "Logistic regression over pairs of words."
     ),
-    "boosting": Own("agents.baselines.classifiers:Boosting", "baselines", "sklearn", "Gradient-boosted trees."),
-    "boosted_choice": Own(
+    "boosting": AgentEntry("agents.baselines.classifiers:Boosting", "baselines", "sklearn", "Gradient-boosted trees."),
+    "boosted_choice": AgentEntry(
         "agents.baselines.classifiers:BoostedChoice",
         "baselines",
         "sklearn",
-        "Gradient-boosted trees over the facts of `choice`: its nonlinear sibling.",
+        "Gradient-boosted trees over the facts of `choice`: a nonlinear variant of it.",
     ),
-    "demo_sft": Own(
+    "demo_sft": AgentEntry(
         "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT.", FOLDER / "sft"
     ),
-    "demo_shop_r1": Own(
+    "demo_shop_r1": AgentEntry(
         "agents.policies.demo:DemoShopR1",
         "train",
         "torch",
         "A tiny policy of the demo shop, after GRPO.",
         FOLDER / "shop_r1",
     ),
-    "sb3": Own(
+    "sb3": AgentEntry(
         "agents.sb3.saved:Sb3Agent",
         "sb3",
         "sb3_contrib",
         "Chooses among the page's candidates as a saved policy does; its replies have no rationale.",
     ),
-    "local": Own(
+    "local": AgentEntry(
         "agents.local.agent:local",
         "train",
         "transformers",
-        "A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
+        "Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
     ),
-    "prompting": Own(
+    "prompting": AgentEntry(
         "agents.prompting.agent:PromptingAgent",
         "api",
         "openai",
         "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.",
     ),
 }
-CHECKPOINT = Own("agents.local.policy_agent:PolicyAgent", "train")
+CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "train")
 # Names in --agents that stand for several agents.
 GROUPS = {
     "baselines": (
@@ -134,8 +134,8 @@ def parse_spec(text: str) -> AgentSpec:
     AgentSpec(target='runs/sft', arguments={'temperature': 0, 'name': 'a b'}, label='greedy')
     """
     labelled = re.match(r"([^?:/\\]+)=(.*)", text, re.DOTALL)
-    label, rest = labelled.groups() if labelled else (text, text)
-    target, _, query = rest.partition("?")
+    label, target_and_query = labelled.groups() if labelled else (text, text)
+    target, _, query = target_and_query.partition("?")
     if not target.strip() or not label.strip():
         raise BadConfig(
             f"No agent in {text!r}: expected [LABEL=]NAME, MODULE:CLASS, FILE.py:CLASS or a checkpoint folder"
@@ -238,8 +238,8 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     target = spec.target
     if spec.is_checkpoint:
         return _load(CHECKPOINT), (Path(target),)
-    if own := AGENTS.get(target):
-        return _load(own), (own.checkpoint,) if own.checkpoint else ()
+    if registered := AGENTS.get(target):
+        return _load(registered), (registered.checkpoint,) if registered.checkpoint else ()
     installed = installed_agents()  # takes milliseconds
     target = installed.get(target, target)
     file, colon, _ = target.rpartition(":")
@@ -265,9 +265,9 @@ def installed_agents() -> dict[str, str]:
     return {entry.name: entry.value for entry in entries if entry.name not in AGENTS}
 
 
-def _load(own: Own) -> Build:
-    with requires_extra(own.extra or "train"):
-        build: Build = resolve_name(own.target)
+def _load(agent: AgentEntry) -> Build:
+    with requires_extra(agent.extra or "train"):
+        build: Build = resolve_name(agent.target)
         return build
 
 

@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     probabilities: bool
 
 
-class Given(Record):
+class AgentAnswer(Record):
     """The agent's response to one observation: a reply, with probabilities if the agent gives any, or an error."""
 
     reply: str = ""
@@ -61,7 +61,7 @@ class Given(Record):
 class Response(msgspec.Struct, frozen=True):
     """A message from the child: the agent's response to each observation."""
 
-    given: list[Given]
+    given: list[AgentAnswer]
 
 
 def main() -> None:
@@ -99,18 +99,18 @@ def _respond(agent: Agent, request: Request, pool: ThreadPoolExecutor | None) ->
         answers = answer_batch(agent, observations, seeds, probabilities=probabilities)
     else:
         answers = list(pool.map(answer, observations, seeds))
-    return Response(list(map(_given, answers)))
+    return Response(list(map(_to_message, answers)))
 
 
-def _given(answer: Answer) -> Given:
+def _to_message(answer: Answer) -> AgentAnswer:
     reply, probabilities, cut = answer
     if isinstance(reply, Exception):
-        return Given(error=format_error(reply))
+        return AgentAnswer(error=format_error(reply))
     if isinstance(probabilities, Exception):
-        return Given(error=format_error(probabilities))
+        return AgentAnswer(error=format_error(probabilities))
     # Half a surrogate pair cannot be encoded; its escape is parsed as the same malformed reply.
     text = reply.encode("utf-8", "backslashreplace").decode()
-    return Given(reply=text, weights=None if probabilities is None else list(probabilities.items()), cut=cut)
+    return AgentAnswer(reply=text, weights=None if probabilities is None else list(probabilities.items()), cut=cut)
 
 
 if __name__ == "__main__":

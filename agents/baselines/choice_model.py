@@ -141,8 +141,8 @@ class ChoiceModel(FittedBaseline):
             cost, slope = self.objective(steps * scale, fit, ridge)
             return cost, slope * scale
 
-        found = minimize(scaled, start / scale, method="L-BFGS-B", jac=True, options={"maxiter": iterations})
-        weights: Floats = found.x * scale
+        result = minimize(scaled, start / scale, method="L-BFGS-B", jac=True, options={"maxiter": iterations})
+        weights: Floats = result.x * scale
         return weights
 
     def _curvature(self, fit: Sequence[FitBatch]) -> Floats:
@@ -161,10 +161,10 @@ class ChoiceModel(FittedBaseline):
     def _refit(
         self, fit: Sequence[FitBatch], ridge: float, users: Codes, draw: np.random.Generator, scale: Floats
     ) -> Floats:
-        drawn = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
-        counts = np.split(drawn[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
-        again = [batch._replace(counts=drawn_counts) for batch, drawn_counts in zip(fit, counts, strict=True)]
-        return self._minimize(self.weights, again, ridge, REFIT_ITERATIONS, scale)
+        user_counts = np.bincount(draw.integers(users.max() + 1, size=users.max() + 1), minlength=users.max() + 1)
+        counts = np.split(user_counts[users].astype(float), np.cumsum([len(batch.counts) for batch in fit])[:-1])
+        batches = [batch._replace(counts=drawn_counts) for batch, drawn_counts in zip(fit, counts, strict=True)]
+        return self._minimize(self.weights, batches, ridge, REFIT_ITERATIONS, scale)
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
         rows = self._rows(pages)
@@ -202,19 +202,19 @@ class ChoiceModel(FittedBaseline):
         facts = np.array([choice.facts for _, choice in choices])
         # An unknown fact gets the mean over the offers in lists, not over the products that shoppers opened.
         is_offer, unknown = facts[:, HAS_PRICE] > 0, np.isnan(facts)
-        known = ~unknown & (is_offer[:, None] if is_offer.any() else True)
-        count = np.where(unknown.any(axis=0), np.maximum(1, known.sum(axis=0)), np.inf)
-        self.neutral = np.where(known, facts, 0).sum(axis=0) / count
+        is_counted = ~unknown & (is_offer[:, None] if is_offer.any() else True)
+        count = np.where(unknown.any(axis=0), np.maximum(1, is_counted.sum(axis=0)), np.inf)
+        self.neutral = np.where(is_counted, facts, 0).sum(axis=0) / count
         self.scale = np.maximum(1e-6, np.sqrt(np.nan_to_num((facts - self.neutral) ** 2).mean(axis=0)))
         personas = Counter(map(_persona_words, pages))
         self._persona_words = sorted({word for persona in personas for word in persona})
         table = np.array([[word in persona for word in self._persona_words] for persona in personas.elements()])
         self._persona_mean = table.mean(axis=0)
         _, sizes, axes = np.linalg.svd((table - self._persona_mean) / np.sqrt(len(table)), full_matrices=False)
-        used = np.flatnonzero(sizes[:PERSONA_AXES] > 1e-6)
-        self._axes = PERSONA_SCALE * axes[used].T / sizes[used]
+        nonzero = np.flatnonzero(sizes[:PERSONA_AXES] > 1e-6)
+        self._axes = PERSONA_SCALE * axes[nonzero].T / sizes[nonzero]
         features = (len(FEATURES),)
-        by_axis = (1 + len(used), *features)
+        by_axis = (1 + len(nonzero), *features)
         words = np.array([WORD if str(name).startswith("word ") else TRAIT for name in self._categories])
         penalties = [
             np.full(by_axis, ALL), np.full((len(self.roles) + 1, *by_axis), ROLE),
@@ -238,16 +238,16 @@ class ChoiceModel(FittedBaseline):
             batches.append(FitBatch(rows, rows.starts + np.array(chosen), np.ones(len(pages))))
         return batches
 
-    def _known(self, choice: Choice) -> Choice:
+    def _with_known_role(self, choice: Choice) -> Choice:
         """Replaces a role that was not in the fit by the most similar role, for purchase steps and ways back."""
         meaning, words = _meaning(choice), {*words_of(choice.role)}
         if choice.role in self.roles or not any(meaning):
             return choice
-        alike = [role for role, meant in self._meanings.items() if meant == meaning]
-        return choice._replace(role=max(alike, key=lambda role: len(words & {*words_of(role)}), default=choice.role))
+        similar = [role for role, role_meaning in self._meanings.items() if role_meaning == meaning]
+        return choice._replace(role=max(similar, key=lambda role: len(words & {*words_of(role)}), default=choice.role))
 
     def _rows(self, pages: Sequence[ChoicePage]) -> Rows:
-        choices = [(page, self._known(choice)) for page in pages for choice in page.choices]
+        choices = [(page, self._with_known_role(choice)) for page in pages for choice in page.choices]
         sizes = [len(page.choices) for page in pages]
         columns = [
             [
@@ -326,10 +326,10 @@ def sample_page(page: ChoicePage, chosen: int, draw: np.random.Generator) -> tup
     drawn = {
         *draw.permutation([index for index in others if index != chosen])[: MAX_OTHERS - (chosen in others)].tolist()
     }
-    left = [index for index in range(len(page.choices)) if index in drawn or index == chosen or index not in others]
-    counts = np.ones(len(left))
-    counts[np.isin(left, others)] = len(others) / max(1, len(drawn) + (chosen in others))
-    return page._replace(choices=[page.choices[index] for index in left]), left.index(chosen), counts
+    indices = [index for index in range(len(page.choices)) if index in drawn or index == chosen or index not in others]
+    counts = np.ones(len(indices))
+    counts[np.isin(indices, others)] = len(others) / max(1, len(drawn) + (chosen in others))
+    return page._replace(choices=[page.choices[index] for index in indices]), indices.index(chosen), counts
 
 
 def _meaning(choice: Choice) -> tuple[float, float]:

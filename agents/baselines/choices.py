@@ -222,9 +222,9 @@ class Reader:
         by_name, by_text = (Counter(action.get(key) for action in typed) for key in ("name", "text"))
         phrases = _phrases(observation) if inputs else ()
         for name, phrase in islice(product(inputs, phrases), MAX_TYPED):
-            filled, again = by_name[name], by_text[phrase.text]
-            fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(again, 2)}"
-            numbers = (filled, again, phrase.length, 0.0, 0.0, 0.0)
+            filled, repeats = by_name[name], by_text[phrase.text]
+            fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(repeats, 2)}"
+            numbers = (filled, repeats, phrase.length, 0.0, 0.0, 0.0)
             role, traits = self._role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
 
@@ -234,13 +234,13 @@ def match_words(elements: Sequence[Element], words: Iterable[str]) -> list[tuple
 
     A word on n of the elements counts 1/n, because a word of all products distinguishes none.
     """
-    wanted = set(words)
-    element_words = [set(words_of(f"{element.name} {element.text}")) for element in elements]
-    carriers = Counter(word for words_of_one in element_words for word in words_of_one)
+    query = set(words)
+    words_by_element = [set(words_of(f"{element.name} {element.text}")) for element in elements]
+    carriers = Counter(word for element_words in words_by_element for word in element_words)
     # Sorted, because the order of a float sum changes its last bit, which would decide ties.
     return [
-        (sum(1 / carriers[word] for word in sorted(words_of_one & wanted)), words_of_one)
-        for words_of_one in element_words
+        (sum(1 / carriers[word] for word in sorted(element_words & query)), element_words)
+        for element_words in words_by_element
     ]
 
 

@@ -91,7 +91,7 @@ def _train_rows(labelled: Sequence[Labelled]) -> TrainRows:
 
 
 class Logistic(ScoredBaseline):
-    """Logistic regression over crossed words.
+    """Logistic regression over pairs of words.
 
     Each pair of a word of the choice (role, traits, both) and a word of the step (page, past, persona, goal) is a
     feature, hashed into 2^18 bins.
@@ -99,11 +99,11 @@ class Logistic(ScoredBaseline):
 
     def fit(self, rows: TrainRows) -> None:
         table = _crossed(rows.pages)
-        seen = np.unique(table.indices)  # without the empty bins, which only cost time
+        used_bins = np.unique(table.indices)  # without the empty bins, which only cost time
         model = LogisticRegression(C=1.0, max_iter=200, random_state=0)
-        model.fit(table[:, seen], rows.taken, sample_weight=rows.weights)
+        model.fit(table[:, used_bins], rows.taken, sample_weight=rows.weights)
         self._bins = np.zeros(BINS)
-        self._bins[seen] = model.coef_[0]
+        self._bins[used_bins] = model.coef_[0]
         self._intercept = float(model.intercept_[0])
 
     def scores(self, rows: ChoiceRows) -> Floats:
@@ -116,8 +116,8 @@ def _crossed(rows: ChoiceRows) -> csr_matrix:
     bins, lengths = [], []
     for page, choices in rows:
         step_hashes = _hashes(page.context)
-        own_hashes = np.array([_hashes(_words(choice)) for choice in choices])
-        pairs = (own_hashes[:, :, None] * np.uint64(HASH_MULTIPLIER) + step_hashes) % np.uint64(2**32) >> np.uint64(14)
+        hashes = np.array([_hashes(_words(choice)) for choice in choices])
+        pairs = (hashes[:, :, None] * np.uint64(HASH_MULTIPLIER) + step_hashes) % np.uint64(2**32) >> np.uint64(14)
         bins.append(pairs.reshape(-1).astype(np.int32))
         lengths += [pairs[0].size] * len(choices)
     columns = np.concatenate(bins)
@@ -179,7 +179,7 @@ class Boosting(ScoredBaseline):
 
 
 class BoostedChoice(Boosting):
-    """Gradient-boosted trees over the facts of `choice`: its nonlinear sibling."""
+    """Gradient-boosted trees over the facts of `choice`: a nonlinear variant of it."""
 
     reader = OfferReader
 

@@ -87,10 +87,10 @@ def estimate_changes(
     slopes, curvature = _information(model, batches, numbers)
     by_user = cluster_sums(slopes, np.unique(users, return_inverse=True)[1])
     bread = np.linalg.pinv(curvature)
-    spread = len(by_user) / (len(by_user) - 1) * bread @ by_user.T @ by_user @ bread
+    covariance = len(by_user) / (len(by_user) - 1) * bread @ by_user.T @ by_user @ bread
     rows = [batch.rows for batch in batches]
     facts, role_of, kinds = (
-        np.concatenate([getattr(part, name) for part in rows]) for name in ("facts", "role", "kind")
+        np.concatenate([getattr(batch_rows, name) for batch_rows in rows]) for name in ("facts", "role", "kind")
     )
     shared, role_weights, kind_weights, _ = model.levels(model.weights)
     for position, (role, number) in enumerate(zip(roles, numbers, strict=True)):
@@ -99,10 +99,10 @@ def estimate_changes(
         varies = np.ptp(facts[is_of_role], axis=0) > 0
         block = slice(position * len(FEATURES), (position + 1) * len(FEATURES))
         for name, units in EFFECTS.items():
-            amounts = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
-            if varies[amounts != 0].all():
-                change, half = amounts @ weights, NORMAL_95 * np.sqrt(amounts @ spread[block, block] @ amounts)
-                yield role, name, Estimate(float(change), float(change - half), float(change + half))
+            effect = np.array([units.get(feature, 0.0) for feature in FEATURES]) / model.scale
+            if varies[effect != 0].all():
+                change, margin = effect @ weights, NORMAL_95 * np.sqrt(effect @ covariance[block, block] @ effect)
+                yield role, name, Estimate(float(change), float(change - margin), float(change + margin))
 
 
 def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequence[int]) -> tuple[Floats, Floats]:

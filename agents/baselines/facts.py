@@ -61,7 +61,7 @@ class OfferReader(Reader):
     def read(self, observation: Observation) -> ChoicePage:
         page = super().read(observation)
         facts = _StepFacts(observation, page, self._typical_price)
-        return page._replace(choices=[facts.of(choice) for choice in page.choices])
+        return page._replace(choices=[facts.add_to(choice) for choice in page.choices])
 
 
 class _StepFacts:
@@ -78,33 +78,33 @@ class _StepFacts:
         last = (clicks[str(action["name"])] for action in past if action.get("name") in clicks)
         self._last_ranks = {choice.role: choice.numbers[-1] for choice in last}  # rank of the last click on each role
         content = {word for word in content_words(goal) if not word.isdigit()} - _LIMITS
-        things = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
-        kinds = [thing[-1] for thing in things if thing]
-        self._wanted = {word for thing in things for word in thing[:-1]}
-        left = _kinds_left(kinds, past)
-        self._kind, self._is_last = (left or kinds or [""])[0], not left
+        products = [[word for word in words_of(part) if word in content] for part in goal.split(" and ")]
+        kinds = [product[-1] for product in products if product]
+        self._wanted = {word for product in products for word in product[:-1]}
+        remaining = _kinds_left(kinds, past)
+        self._kind, self._is_last = (remaining or kinds or [""])[0], not remaining
         limit = max(amounts(goal), default=0.0)
         budget = limit or typical_price
         self._budget = budget / max(1, len(kinds)) if limit else budget
         total = self._offers.total / budget
-        self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(left), log1p(len(past)))
+        self._shared = (total, max(0.0, total - 1), self._offers.shipping / budget, len(remaining), log1p(len(past)))
 
-    def of(self, choice: Choice) -> Choice:
+    def add_to(self, choice: Choice) -> Choice:
         """Returns the choice with its facts (FEATURES) and words: its name's last part, and its offer's name."""
         name, is_click = getattr(choice.action, "name", ""), isinstance(choice.action, Click)
         named_offer = self._offers.by_name.get(name, Offer())
         is_of_page = is_click and name not in self._offers.by_name
         offer = self._offers.main if is_of_page else named_offer
         ratio = min(4.0, offer.price / self._budget)
-        named, typed = (
+        parsed_name, typed = (
             _read_name(name),
             frozenset[str]() if is_click else _read_words(getattr(choice.action, "text", "")),
         )
-        words = named.words | typed
-        about = self._heading if is_of_page and offer.price else set[str]()
-        is_buying = is_click and named.is_buying
-        _, again, _, _, times, rank = choice.numbers
-        in_heading = len(self._heading.intersection(named.last)) / max(1, len(named.last))
+        words = parsed_name.words | typed
+        product_words = self._heading if is_of_page and offer.price else set[str]()
+        is_buying = is_click and parsed_name.is_buying
+        _, repeats, _, _, times, rank = choice.numbers
+        in_heading = len(self._heading.intersection(parsed_name.last)) / max(1, len(parsed_name.last))
         last_rank = self._last_ranks.get(choice.role) if is_click else None
         facts = (
             1.0,
@@ -121,15 +121,15 @@ class _StepFacts:
             self._kind in words,
             named_offer.price > 0 and self._kind not in words,
             len(typed - self._wanted - {self._kind}),
-            len(about & self._wanted),
-            len(about) > 0 and self._kind not in about,
-            (times if is_click else again) > 0,
+            len(product_words & self._wanted),
+            len(product_words) > 0 and self._kind not in product_words,
+            (times if is_click else repeats) > 0,
             choice.role in self._since,
             name in self._offers.chosen,
             name.rpartition(".")[0] in self._groups,
             is_buying,
             is_buying and self._is_last,
-            named.is_back,
+            parsed_name.is_back,
             *self._shared,
             *(min(number, 10.0) for number in choice.numbers[:-1]),
             in_heading,
@@ -139,7 +139,7 @@ class _StepFacts:
             0.0 if last_rank is None else log1p(abs(rank - last_rank)),
         )
         own_name = (name.rpartition(".")[0],) if "*" in choice.role else ()
-        return choice._replace(facts=array("d", facts), words=named.last + own_name)
+        return choice._replace(facts=array("d", facts), words=parsed_name.last + own_name)
 
 
 @lru_cache(maxsize=65_536)
@@ -168,10 +168,10 @@ def _read_name(name: str) -> _Name:
 
 def _kinds_left(kinds: Sequence[str], past: Sequence[dict[str, object]]) -> list[str]:
     """Returns the kinds of product in the goal that are not in the cart yet."""
-    left, last = list(kinds), ""
+    remaining, last = list(kinds), ""
     for action in past:
         words = words_of(str(action.get("name", "")))
         last = next((kind for kind in kinds if kind in words), last)
-        if _ADDS.intersection(words) and last in left and action.get("type") == "click":
-            left.remove(last)
-    return left
+        if _ADDS.intersection(words) and last in remaining and action.get("type") == "click":
+            remaining.remove(last)
+    return remaining

@@ -82,23 +82,23 @@ def read_offers(page: str) -> PageOffers:
     if body is None:
         return PageOffers({}, Offer())
     by_name: dict[str, Offer] = {}
-    rest = body.text(separator=" ")
+    page_text = body.text(separator=" ")
     for card in _cards(body):
         text = card.text(separator=" ")
-        rest = rest.replace(text, " ", 1)
+        page_text = page_text.replace(text, " ", 1)
         offer = _offer(text)
         for node in [card, *card.css("[name]")]:
             if name := node.attributes.get("name"):
                 by_name.setdefault(name, offer)
     costs: dict[str, float] = {}
-    for match in MONEY.finditer(rest):
-        name = next((name for name, label in _COSTS.items() if label.search(rest[: match.start()])), "")
+    for match in MONEY.finditer(page_text):
+        name = next((name for name, label in _COSTS.items() if label.search(page_text[: match.start()])), "")
         if name:
             costs[name] = amounts(match[0])[0]
     heading, chosen = body.css_first("h1"), body.css("[aria-checked=true]")
     return PageOffers(
         by_name,
-        Offer() if costs else _offer(rest),
+        Offer() if costs else _offer(page_text),
         **costs,
         heading=heading.text(separator=" ") if heading else "",
         chosen=frozenset(node.attributes.get("name") or "" for node in chosen),
@@ -107,12 +107,12 @@ def read_offers(page: str) -> PageOffers:
 
 def _cards(body: LexborNode) -> list[LexborNode]:
     """Finds the smallest parts of the page that hold an amount of money and a named element."""
-    inside = Counter(around.mem_id for node in body.css("[name]") for around in [node, *ancestors(node)])
+    named_inside = Counter(element.mem_id for node in body.css("[name]") for element in [node, *ancestors(node)])
     cards: dict[int, LexborNode] = {}
     for node in body.traverse(include_text=True):
         if node.tag == "-text" and MONEY.search(node.text_content or ""):
-            card = next((around for around in ancestors(node) if inside[around.mem_id]), body)
-            if inside[card.mem_id] <= _MAX_IN_CARD and card.tag not in ("body", "main"):
+            card = next((element for element in ancestors(node) if named_inside[element.mem_id]), body)
+            if named_inside[card.mem_id] <= _MAX_IN_CARD and card.tag not in ("body", "main"):
                 cards.setdefault(card.mem_id, card)
     return [*cards.values()]
 

@@ -70,8 +70,8 @@ class _CountingAgent(DistributionAgent):
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
-        weighed = map(self.weigh, observations, offered)
-        return list(zip(offered, weighed, strict=True))
+        shares = map(self.weigh, observations, offered)
+        return list(zip(offered, shares, strict=True))
 
 
 class PageCounts(_CountingAgent):

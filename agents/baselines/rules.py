@@ -94,20 +94,20 @@ class CopyMatchAgent(SeededAgent):
     def act(self, observation: Observation) -> str:
         """Returns a reply with the best-matching action."""
         action = self._choose(observation)
-        fits = not isinstance(action, Terminate)
-        return format_reply("This fits what I want." if fits else "I see nothing more of what I want.", action)
+        is_match = not isinstance(action, Terminate)
+        return format_reply("This fits what I want." if is_match else "I see nothing more of what I want.", action)
 
     def _choose(self, observation: Observation) -> Action:
         goal, past = observation["goal"], past_actions(observation["history"])
-        wanted = quoted_parts(goal) or [" ".join(content_words(goal))]
+        phrases = quoted_parts(goal) or [" ".join(content_words(goal))]
         typed, clicked = (
             {action.get("name") for action in past if action.get("type") == action_type}
             for action_type in ("type_and_submit", "click")
         )
         elements = find_elements(observation["page"])
         inputs = [element for element in elements if element.accepts == "type" and element.name not in typed]
-        if inputs and wanted[0]:
-            return TypeAndSubmit(name=inputs[0].name, text=wanted[len(typed) % len(wanted)])
+        if inputs and phrases[0]:
+            return TypeAndSubmit(name=inputs[0].name, text=phrases[len(typed) % len(phrases)])
         clickable = [element for element in elements if element.accepts == "click" and element.name not in clicked]
         matches = match_words(clickable, shopper_words(observation))
         scores = [(match, -len(words)) for match, words in matches]

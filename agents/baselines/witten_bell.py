@@ -47,11 +47,11 @@ class WittenBell:
 
         Within a context outcomes are sorted by their counts; of equal counts, the outcome counted first comes first.
         """
-        found: dict[str, None] = {}
+        ordered: dict[str, None] = {}
         for start in range(len(context) + 1):
             counts = self._counts.get(context[start:], Counter())
-            found |= dict.fromkeys(outcome for outcome, _ in counts.most_common(most) if outcome not in found)
-        return list(found)[:most]
+            ordered |= dict.fromkeys(outcome for outcome, _ in counts.most_common(most) if outcome not in ordered)
+        return list(ordered)[:most]
 
     def share(self, context: Context, outcome: str, weight: float = 1.0) -> float:
         """Computes the probability of an outcome among all counted outcomes and one more for all others."""

@@ -301,4 +301,4 @@ class TrainConfig(Config):
         """True if the reward of a phase depends on rationales."""
         phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
         rewards = [phase.get_reward(self.reward_config) for phase in phases]
-        return any(each.self_certainty_weight > 0 or each == LOG_LIKELIHOOD for each in rewards)
+        return any(reward.self_certainty_weight > 0 or reward == LOG_LIKELIHOOD for reward in rewards)

@@ -90,7 +90,9 @@ def tokenize_sessions(
 
 def target_counts(sessions: Iterable[Session], *, inferred: bool) -> dict[str, int]:
     """Counts each session's steps that are targets, by session id."""
-    return {each.session_id: sum(is_target(step, inferred=inferred) for step in each.steps) for each in sessions}
+    return {
+        session.session_id: sum(is_target(step, inferred=inferred) for step in session.steps) for session in sessions
+    }
 
 
 class PageShares(NamedTuple):

@@ -118,8 +118,8 @@ class Work:
         """Returns the shape of the largest pass that batches are split into; a pass has at least a step with prompt."""
         largest = max(map(self.get_shape, self.batches), key=lambda shape: shape.tokens)
         longest = self.branch_tokens + max(replies[-1].end for batch in self.batches for _, replies in batch)
-        part = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
-        return PassShape(round(part * largest.tokens), round(part * largest.targets))
+        fraction = min(1.0, max(max_batch_tokens, longest) / largest.tokens)
+        return PassShape(round(fraction * largest.tokens), round(fraction * largest.targets))
 
 
 def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[SessionTokens], share: float) -> Work:
@@ -132,9 +132,9 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
     numbers, seed = phase.numbers, config.seed + phase.seed
     assert numbers is not None, "it trains"
     if isinstance(numbers, SftConfig):
-        whole = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
+        session_plan = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
         steps = numbers.in_steps(trunks, share).total_steps
-        return Work(steps, [whole.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
+        return Work(steps, [session_plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
     plan, reward = grpo_plan(trunks, numbers, seed), phase.get_reward(config.reward_config)
     objective = load_objective(phase.method, reward.kind)
     return Work(
@@ -189,13 +189,13 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
             problems[f"A run would be refused: {problem}"] = None
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
         shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
-        passes, needed = choose_passes(config, work, shape, model, machine)
+        passes, peak_bytes = choose_passes(config, work, shape, model, machine)
         batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
         count = "*" if phase.same_compute_as else work.steps
         counts: list[Cell] = [name, phase.method, str(passes), count, batch_tokens, shape.tokens]
         hours = work.estimate_hours(FlopCounter(model)) / machine.processes if machine.is_gpu else None
-        rows.append([*counts, *shares[1:], needed / GIB, hours])
-        fits = fits and needed <= ROOM * machine.process_bytes
+        rows.append([*counts, *shares[1:], peak_bytes / GIB, hours])
+        fits = fits and peak_bytes <= ROOM * machine.process_bytes
     yield Table(columns=COLUMNS, rows=rows)
     yield (
         f"Estimated from {sum(targets.values())} steps of {len(sessions)} of {len(ids)} training sessions, drawn at "
@@ -262,9 +262,9 @@ class CachingTokenizer:
     def __call__(self, texts: Sequence[str], **options: Any) -> dict[str, list[list[int]]]:
         """Returns the tokens of texts in `input_ids`, as the tokenizer does."""
         keys = [(str(options), text) for text in texts]
-        if new := [key for key in dict.fromkeys(keys) if key not in self._tokens]:
-            tokens = self._tokenizer([text for _, text in new], **options)["input_ids"]
-            self._tokens |= zip(new, tokens, strict=True)
+        if missing := [key for key in dict.fromkeys(keys) if key not in self._tokens]:
+            tokens = self._tokenizer([text for _, text in missing], **options)["input_ids"]
+            self._tokens |= zip(missing, tokens, strict=True)
         return {"input_ids": [self._tokens[key] for key in keys]}
 
 

@@ -73,10 +73,10 @@ def evaluate_shared(
     All processes must call it, and each gets all records.
     """
     keys = EvaluationConfig(split=split, sessions=max_sessions, seed=seed, inferred=inferred).keys(store)
-    own = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
-    records = evaluate(agent, store, split, session_ids=own, seed=seed, inferred=inferred, **options) if own else []
+    shard = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
+    records = evaluate(agent, store, split, session_ids=shard, seed=seed, inferred=inferred, **options) if shard else []
     ranks.barrier()  # a barrier has no time limit, but the exchange of records has
-    by_key = {record.key: record for part in ranks.all_gather(records) for record in part}
+    by_key = {record.key: record for rank_records in ranks.all_gather(records) for record in rank_records}
     return [by_key[key] for key in keys]
 
 
@@ -98,8 +98,8 @@ def table_rows(
     if oracle is not None:
         by_tokens = [decoding for decoding in config.evaluation.get_decodings() if decoding.rationales is None]
         sampled.append(("oracle", f"oracle{oracle[1]}", oracle[0], by_tokens))
-    for name, label, context, ways in sampled:
-        for decoding in ways:
+    for name, label, context, decodings in sampled:
+        for decoding in decodings:
             spec = AgentSpec(target=name, arguments=decoding.arguments, label=decoding.label(label))
             rows.append((decoding.file_name(name), spec, context))
     return rows
@@ -114,7 +114,7 @@ def evaluate_rows(
     """
     evaluation = config.evaluation_config
     keys = evaluation.keys(store)
-    own = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
+    shard = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
     specs = [find_agent(text) for text in config.evaluation.agents]
     results = {}
     for name, spec, context in table_rows(config, specs, oracle=shoppers_context(store, config.context)):
@@ -134,10 +134,10 @@ def evaluate_rows(
         if ranks.is_main:
             prepare_agent(agent, retry_errors=False)  # a page that does not fit the model's context fails again
         ranks.barrier()
-        new = run_agent(agent, [key for key in keys if key[0] in own], progress=ranks.is_main)
+        records = run_agent(agent, [key for key in keys if key[0] in shard], progress=ranks.is_main)
         ranks.barrier()
         if ranks.is_main:
-            results[spec.label] = build_entry(agent, new)
+            results[spec.label] = build_entry(agent, records)
     return results
 
 
@@ -172,8 +172,8 @@ def evaluate_run(
     title = f"{store.path.name}, {log.config.split} split: {log.sample.text}, {users}"
     print_results(_table(log, title), *_summary(log))
     write_log(folder, log, markdown(log))
-    own = log.config.named_functions
-    report = shlex.join(["shop-r1", "report", str(folder), *(["--trust", *own] if own else [])])
+    functions = log.config.named_functions
+    report = shlex.join(["shop-r1", "report", str(folder), *(["--trust", *functions] if functions else [])])
     print_results(f"Written: {folder}/results.md, results.json", f"Every session, step by step: {report}")
 
 

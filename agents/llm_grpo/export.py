@@ -47,7 +47,7 @@ def export_phase(
     """
     phase, model = config.phases.get(name), config.model
     if phase is None or phase.method != "grpo" or phase.grpo is None:
-        names = [other for other, one in config.phases.items() if one.method == "grpo"]
+        names = [other for other, candidate in config.phases.items() if candidate.method == "grpo"]
         raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
     if model.path is None:
         raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
@@ -64,7 +64,7 @@ def export_phase(
         yield from _write_steps(config, store, phase, grpo, folder, validation=True)
         title = f"{phase.label} of {config.store} in verl 0.9, as `shop-r1 train` would train it."
         launch = folder / "launch.sh"
-        lines = " \\\n".join(f"  {_word(*each)}" for each in words.items())
+        lines = " \\\n".join(f"  {_word(*pair)}" for pair in words.items())
         replace_file(launch, LAUNCH.format(title=title, words=lines))
         launch.chmod(0o755)
         yield f"{launch}: starts it, with verl installed and a Ray cluster or one machine's GPUs"
@@ -101,8 +101,8 @@ def _write_steps(
     yield from lines
     write_order(folder / "train.parquet", splits["train"], grpo, config.seed + phase.seed)
     if validation:
-        drawn = draw_sessions(store.session_ids("validation"), phase.validation.sessions, config.seed)
-        sessions = map(store.session, drawn)
+        ids = draw_sessions(store.session_ids("validation"), phase.validation.sessions, config.seed)
+        sessions = map(store.session, ids)
         splits["validation"] = scored_trunks([*tokenize_sessions(config, phase, store, tokenizer, sessions)])
     for split, trunks in splits.items():
         rows = step_rows(

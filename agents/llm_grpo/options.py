@@ -103,9 +103,9 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     Raises:
         BadConfig: The call is wrong, or its folder holds a run that it does not continue.
     """
-    options, rest = parse_leading_options(RunOptions, words, program=PROGRAM)
+    options, remaining = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
-        if rest or options != RunOptions(resume=options.resume, trust=options.trust):
+        if remaining or options != RunOptions(resume=options.resume, trust=options.trust):
             raise BadConfig("--resume goes on with the run's own configuration; leave out all other flags.")
         return options, options.resume, _read_trusted(options.resume, options.trust)
     return _with_folder(options, _parse_config(options, words, text))
@@ -120,28 +120,28 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
     Raises:
         BadConfig: The call is wrong, or its folder holds a run that it does not continue.
     """
-    own = set(RunOptions.__struct_fields__) - {"reward"}  # the reward may be a table here
-    options = convert_fields({key: value for key, value in fields.items() if key in own}, RunOptions, "train")
+    option_names = set(RunOptions.__struct_fields__) - {"reward"}  # the reward may be a table here
+    options = convert_fields({key: value for key, value in fields.items() if key in option_names}, RunOptions, "train")
     if options.resume:
         return options, options.resume, _read_trusted(options.resume, options.trust)
-    changes = {key: value for key, value in fields.items() if key not in own}
+    changes = {key: value for key, value in fields.items() if key not in option_names}
     tables = read_tables(options.preset, options.rows)
     config = build_config(merge(tables, changes), "train", options.only)
     _check_files(options, tables, config, named_code(changes))
     return _with_folder(options, config)
 
 
-def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, given: Sequence[str]) -> None:
+def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, named_by_call: Sequence[str]) -> None:
     """Raises BadConfig if a .toml file of the call names code that the run uses and the user does not trust.
 
     Args:
-        given: The code that the call itself names, which is trusted.
+        named_by_call: The code that the call itself names, which is trusted.
     """
     files = [file for file in (options.preset, options.rows) if file is not None and file.endswith(".toml")]
     if files:
         used = set(named_code(msgspec.to_builtins(config)))
         named = [name for name in named_code(tables) if name in used]
-        check_trusted(named, {*options.trust, *given}, " or ".join(f"'{file}'" for file in files))
+        check_trusted(named, {*options.trust, *named_by_call}, " or ".join(f"'{file}'" for file in files))
 
 
 def _read_trusted(folder: Path, trust: Sequence[str]) -> TrainConfig:
@@ -220,8 +220,8 @@ def _changes(before: Tables, after: Tables) -> Tables:
     """Returns the keys of `after` with values that differ from `before`; tables are compared key by key."""
     changes = {}
     for key, value in after.items():
-        former = before[key]
-        if value != former:
-            both = isinstance(value, dict) and isinstance(former, dict)
-            changes[key] = _changes(former, value) if both else value
+        old = before[key]
+        if value != old:
+            are_tables = isinstance(value, dict) and isinstance(old, dict)
+            changes[key] = _changes(old, value) if are_tables else value
     return changes

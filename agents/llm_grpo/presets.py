@@ -65,15 +65,15 @@ def read_tables(preset: str, rows: str | None = None) -> Tables:
     tables = _with_base(preset)
     if rows is None:
         return tables
-    own = load_toml(Tables, "rows", rows, PRESETS / "rows")
+    row_tables = load_toml(Tables, "rows", rows, PRESETS / "rows")
     learner = tables.get("phases", {})
     phases = {
         name: merge(_only(learner.get(name, {}), NUMBERS), phase) if isinstance(phase, dict) else phase
-        for name, phase in own.get("phases", {}).items()
+        for name, phase in row_tables.get("phases", {}).items()
     }
     if tables.get("prompt", {}).get("style") == "compact":
-        own.pop("prompt", None)  # the learner cannot read instructions
-    return merge(tables, own) | {"phases": phases}
+        row_tables.pop("prompt", None)  # the learner cannot read instructions
+    return merge(tables, row_tables) | {"phases": phases}
 
 
 def build_config(tables: Tables, source: str, only: Collection[str] = ()) -> TrainConfig:
@@ -127,18 +127,18 @@ def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
     """Returns the tables of a preset merged over those of its base; `derived` are the presets on the way to it."""
     if preset in derived:
         raise BadConfig(f"the presets {' -> '.join([*derived, preset])} are each other's base; give one of them none.")
-    own = load_toml(Tables, "preset", preset, PRESETS)
-    base = own.pop("base", None)
+    tables = load_toml(Tables, "preset", preset, PRESETS)
+    base = tables.pop("base", None)
     if base is None:
-        return own
+        return tables
     if not isinstance(base, str):
         raise BadConfig(f"preset '{preset}': base is {base!r}; give the name of a preset or a .toml file.")
     if base.endswith(".toml"):
         base = str(Path(preset).parent / base)
-    return merge(_with_base(base, (*derived, preset)), own)
+    return merge(_with_base(base, (*derived, preset)), tables)
 
 
 def merge(table: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
     """Returns `table` overridden by the values of `over`; nested tables are merged, lists are replaced."""
-    both = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
-    return {**table, **over, **{key: merge(table[key], over[key]) for key in both}}
+    nested = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
+    return {**table, **over, **{key: merge(table[key], over[key]) for key in nested}}

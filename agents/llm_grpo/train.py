@@ -58,10 +58,10 @@ vars(train)["__signature__"] = keyword_signature(RunOptions, TrainConfig, result
 
 
 def _run(words: Sequence[str]) -> int:
-    asked_for = cache(partial(prepare, words, __doc__))
+    prepare_once = cache(partial(prepare, words, __doc__))
     if get_world_size() == 1:
         # Prints help and errors of the call before torch is loaded; with several processes, only one of them prints.
-        options, _, config = asked_for()
+        options, _, config = prepare_once()
         if options.show_prompt:
             sys.stdout.writelines(show_prompt(config, options.only))
             return 0
@@ -69,9 +69,9 @@ def _run(words: Sequence[str]) -> int:
     with requires_extra("train"):
         from agents.llm_grpo import command  # noqa: PLC0415 - an extra that may be missing
     try:
-        return command.run(asked_for)
+        return command.run(prepare_once)
     except KeyboardInterrupt:
-        folder = asked_for()[1]
+        folder = prepare_once()[1]
         if get_world_size() > 1 or not (folder / "run.json").exists():
             raise
         raise KeyboardInterrupt(f"`shop-r1 train --resume {folder}` continues this run") from None

@@ -138,7 +138,7 @@ class TrainingRun:
         }
         if self._device == "cuda":
             self.log.info(fuse(model, options["autocast"]))
-        chosen = choose_attention(
+        choice = choose_attention(
             model,
             gradient_checkpointing=config.gradient_checkpointing,
             autocast=options["autocast"],
@@ -146,10 +146,10 @@ class TrainingRun:
             shards=self.ranks.world_size if is_sharded else 1,
             reserved=self.config.rollouts.gpu_memory_utilization if self._uses_vllm(phase) else 0.0,
         )
-        self.log.info(chosen.line)
+        self.log.info(choice.line)
         # All processes make the same choice, because the passes of a sharded model are collective.
-        options |= Passes._make(self.ranks.broadcast(lambda: list(chosen.passes)))._asdict()
-        options["attention"] = chosen.attention
+        options |= Passes._make(self.ranks.broadcast(lambda: list(choice.passes)))._asdict()
+        options["attention"] = choice.attention
         return ShardedPolicy(model, self.ranks, **options) if is_sharded else Policy(model, **options)
 
     def _trainer(self, name: str, policy: Policy, tokenizer: Any) -> tuple[Trainer | None, int]:

@@ -42,7 +42,7 @@ def local(
     decode: Decode = "tokens",
     rationales: int = 16,
 ) -> PolicyAgent:
-    """A language model of yours, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
+    """Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
 
     Args:
         path: The model, as train/models.py reads it; None means the base model that the adapter names.
@@ -69,9 +69,9 @@ def local(
             f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: expected 1 or more, and more."
         )
     model_path = _base(path, adapter)
-    given = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
+    overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     trained = _read_trained(adapter, model_path)
-    prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **given)
+    prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **overrides)
     own_tokenizer = own_tokenizer or bool(trained and trained.own_tokenizer)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",

@@ -146,16 +146,16 @@ class PolicyAgent(SeededAgent):
                 self._policy, self._tokenizer, prompts, observations, self._rationales, submitted=submitted
             )
         draw = draw_uniforms if self._decode == "tokens" else stratified_uniforms
-        rest = [index for index in range(len(prompts)) if index not in pages]
+        remaining = [index for index in range(len(prompts)) if index not in pages]
         drawn = weigh_actions(
             self._policy,
             self._tokenizer,
-            [prompts[index] for index in rest],
-            [observations[index] for index in rest],
-            draw([sources[index] for index in rest], self._rationales, self._sampling.max_new_tokens),
+            [prompts[index] for index in remaining],
+            [observations[index] for index in remaining],
+            draw([sources[index] for index in remaining], self._rationales, self._sampling.max_new_tokens),
             submitted=submitted,
         )
-        pages |= zip(rest, drawn, strict=True)
+        pages |= zip(remaining, drawn, strict=True)
         return [pages[index] for index in range(len(prompts))]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
@@ -176,8 +176,8 @@ class PolicyAgent(SeededAgent):
         if is_out_of_memory and (half := len(observations) // 2):  # outside of `except`: the error holds tensors
             torch.cuda.empty_cache()
             logger.warning("out of memory with %d steps at once; half as many are read now", len(observations))
-            parts = (slice(half), slice(half, None))
-            return [each for part in parts for each in self._each(answer, observations[part], seeds[part])]
+            halves = (slice(half), slice(half, None))
+            return [result for part in halves for result in self._each(answer, observations[part], seeds[part])]
         raise DeviceFailed(
             f"{self._policy.device} failed while a policy was evaluated: {reason}. What was finished is kept: free "
             "memory on the device and go on, or train with a lower model.max_tokens or model.max_new_tokens."
@@ -201,13 +201,13 @@ class PolicyAgent(SeededAgent):
 
         The prompt has no persona or goal if the policy was trained without them.
         """
-        trained_with, seen = self.info.context, observation
+        trained_with, visible = self.info.context, observation
         if trained_with.persona == "none":
-            seen = {**seen, "persona": ""}
+            visible = {**visible, "persona": ""}
         if trained_with.goal == "hidden":
-            seen = {**seen, "goal": ""}
+            visible = {**visible, "goal": ""}
         limit = self.info.max_tokens - self._sampling.max_new_tokens
-        fitted = fit_prompt(self._tokenizer, seen, self.info.prompt, limit, self.info.long_pages, trained_with)
+        fitted = fit_prompt(self._tokenizer, visible, self.info.prompt, limit, self.info.long_pages, trained_with)
         if fitted is None:
             return PromptTooLong(
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "

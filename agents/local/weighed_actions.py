@@ -86,21 +86,21 @@ def weigh_without_draws(
         rationales: The number of draws that the empty rationale counts as; 0 does not check that the policy writes it.
         submitted: False if the policy's word for typing is `input`.
     """
-    listed, least = {}, NO_RATIONALE if rationales else 0.0
+    candidates_by_index, min_probability = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
         candidates = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
         # A policy that reads rationales writes them, so a pass to check that is not worth its time.
-        writes = least > 0 and any(past["rationale"] for past in observation["history"])
+        writes = min_probability > 0 and any(past["rationale"] for past in observation["history"])
         if len(candidates) < MAX_CANDIDATES and not accepts_text and not writes:
-            listed[index] = candidates
-    pages = [(prompts[index], ("",), candidates) for index, candidates in listed.items()]
+            candidates_by_index[index] = candidates
+    pages = [(prompts[index], ("",), candidates) for index, candidates in candidates_by_index.items()]
     return {
         index: WeighedActions(candidates, {"": rationales or 1}, shares)
         for (index, candidates), (shares, (empty,)) in zip(
-            listed.items(), compute_shares(policy, tokenizer, pages), strict=True
+            candidates_by_index.items(), compute_shares(policy, tokenizer, pages), strict=True
         )
-        if empty >= least
+        if empty >= min_probability
     }
 
 
@@ -129,7 +129,7 @@ def weigh_actions(
         end_token=stop_token(tokenizer),
         num_generations=rationales or 1,
     )
-    listed = []
+    page_inputs = []
     replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
     for observation, drawn in zip(observations, replies_of_prompts, strict=True):
         replies = [
@@ -141,10 +141,10 @@ def weigh_actions(
         counts = Counter(reply.rationale for reply in readable) or {"": 0}
         if not rationales:
             counts = {"": 1}
-        listed.append((candidates, counts))
-    pages = [(prompt, counts, candidates) for prompt, (candidates, counts) in zip(prompts, listed, strict=True)]
+        page_inputs.append((candidates, counts))
+    pages = [(prompt, counts, candidates) for prompt, (candidates, counts) in zip(prompts, page_inputs, strict=True)]
     computed = compute_shares(policy, tokenizer, pages)
-    return [WeighedActions(*page, shares) for page, (shares, _) in zip(listed, computed, strict=True)]
+    return [WeighedActions(*page, shares) for page, (shares, _) in zip(page_inputs, computed, strict=True)]
 
 
 @torch.no_grad()
@@ -236,7 +236,7 @@ def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_
     as often as expected.
     """
     uniforms = draw_uniforms(sources, draws, max_new_tokens)
-    for of_page, source in zip(uniforms, sources, strict=True):
-        parts = np.arange(draws)[:, None].repeat(max_new_tokens, axis=1)
-        of_page += torch.from_numpy(source.permuted(parts, axis=0))
+    for page_uniforms, source in zip(uniforms, sources, strict=True):
+        strata = np.arange(draws)[:, None].repeat(max_new_tokens, axis=1)
+        page_uniforms += torch.from_numpy(source.permuted(strata, axis=0))
     return (uniforms / draws).clamp(max=1 - 2**-24) if draws else uniforms  # float32 would round up to 1

@@ -73,10 +73,10 @@ def report_table(sessions: Iterable[Session], outcomes: Mapping[StepKey, Outcome
     return Table(
         columns=[Column("", name="statistic"), Column("the log", "percent"), Column("the model", "percent")],
         rows=[
-            ["rationales", *(f"{of.count:,}" for of in both)],
-            ["words (min, median, p95, max)", *(", ".join(map(str, of.words)) or None for of in both)],
+            ["rationales", *(f"{stats.count:,}" for stats in both)],
+            ["words (min, median, p95, max)", *(", ".join(map(str, stats.words)) or None for stats in both)],
             *(
-                [f"{name}, %", *(getattr(of, field) / of.count if of.count else None for of in both)]
+                [f"{name}, %", *(getattr(stats, field) / stats.count if stats.count else None for stats in both)]
                 for name, field in shares.items()
             ),
         ],

@@ -82,31 +82,31 @@ def _request_all(
     path = options.out.with_name(f"{options.out.name}.rationales.jsonl")
     prepare(path, identity, {}, fresh=False, retry_errors=True)
     with StepsFile(path) as replies:
-        lacking = [
+        missing = [
             (session.session_id, index)
             for session in store.sessions(options.split)
             for index, step in enumerate(session.steps)
             if not step.rationale
         ]
         # The key of the reply of each step: the session's first step if a request covers the session.
-        asked = {key: (key[0], 0) if by_session else key for key in lacking}
-        wanted = set(asked.values()) - replies.lines.keys()
+        reply_keys = {key: (key[0], 0) if by_session else key for key in missing}
+        unanswered = set(reply_keys.values()) - replies.lines.keys()
         steps = (
             deque([(session, index)])
             for session in store.sessions(options.split)
             for index in range(len(session.steps))
-            if (session.session_id, index) in wanted
+            if (session.session_id, index) in unanswered
         )
         failures: dict[StepKey, NoAnswer] = {}
-        for key, reply in track(map_in_threads(ask, steps, options.concurrency), "asking", len(wanted)):
+        for key, reply in track(map_in_threads(ask, steps, options.concurrency), "asking", len(unanswered)):
             if isinstance(reply, NoAnswer):
                 failures[key] = reply
             else:
                 replies.write(StepLine(session_id=key[0], step_index=key[1], observation="", reply=reply))
         return {
-            key: failures.get(kept)
-            or parse_rationale(replies.lines[kept].reply or "", str(key[1] + 1) if by_session else "rationale")
-            for key, kept in asked.items()
+            key: failures.get(reply_key)
+            or parse_rationale(replies.lines[reply_key].reply or "", str(key[1] + 1) if by_session else "rationale")
+            for key, reply_key in reply_keys.items()
         }
 
 

@@ -50,7 +50,7 @@ class Sb3Config(Config):
     def algorithm_arguments(self) -> dict[str, Any]:
         """Returns the algorithm's arguments: the defaults, overridden by the user's."""
         try:
-            given = msgspec.json.decode(self.arguments, type=dict[str, Any])
+            overrides = msgspec.json.decode(self.arguments, type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise BadConfig(f"--arguments {self.arguments} is no JSON object: {error}") from error
-        return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **given}
+        return {"gamma": 0.0, **DEFAULTS.get(self.algorithm, {}), **overrides}

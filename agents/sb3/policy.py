@@ -37,8 +37,8 @@ class _Scores(BaseFeaturesExtractor):  # type: ignore[misc]  # the library ships
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
         page = self.page(observations["page"])
-        each = self.candidate(observations["candidates"]) + self.context(page)[:, None]
-        scores = self.score(each)[..., 0].masked_fill(observations["mask"] == 0, _ABSENT)
+        embeddings = self.candidate(observations["candidates"]) + self.context(page)[:, None]
+        scores = self.score(embeddings)[..., 0].masked_fill(observations["mask"] == 0, _ABSENT)
         return torch.cat([scores, page], dim=1)
 
 

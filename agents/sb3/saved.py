@@ -191,8 +191,8 @@ class Sb3Agent(DistributionAgent):
         """Computes the probabilities of all candidates, present or absent, (B, max_candidates)."""
         if not self._is_stochastic:  # all on one candidate; if it is absent, the first present one is chosen: terminate
             numbers, _ = self._policy.predict(features, deterministic=True)
-            chosen: Floats = np.eye(self.saved.max_candidates)[numbers]
-            return chosen
+            one_hot: Floats = np.eye(self.saved.max_candidates)[numbers]
+            return one_hot
         with torch.no_grad():
             tensors, _ = self._policy.obs_to_tensor(features)
             shares: Floats = self._policy.get_distribution(tensors).distribution.probs.double().cpu().numpy()

@@ -28,9 +28,9 @@ class ClassAgent:
         return format_reply(why, action)
 
     def choose(self, observation: Observation) -> Action:
-        wanted = set(observation["goal"].lower().split())
+        goal_words = set(observation["goal"].lower().split())
         shared = {
-            element.name: len(wanted & set(element.text.lower().split()))
+            element.name: len(goal_words & set(element.text.lower().split()))
             for element in find_elements(observation["page"])
             if element.accepts == "click"
         }

@@ -15,9 +15,9 @@ def act(observation: Observation, *, seed: int | None = None, patience: int = 20
 
     An observation has page, history, persona, goal and step. function_agent.py:act?patience=5 sets `patience`.
     """
-    wanted = set(observation["goal"].lower().split())
+    goal_words = set(observation["goal"].lower().split())
     shared = {
-        element.name: len(wanted & set(element.text.lower().split()))
+        element.name: len(goal_words & set(element.text.lower().split()))
         for element in find_elements(observation["page"])
         if element.accepts == "click"
     }

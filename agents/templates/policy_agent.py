@@ -14,6 +14,6 @@ class PolicyAgent:
 
     def predict(self, observation: Observation) -> tuple[int, None]:
         """Returns the number of one of `candidate_actions(observation)`, and the state, which is always None."""
-        wanted = set(words_of(observation["goal"]))
-        shared = [len(wanted & set(words_of(getattr(action, "name", "")))) for action in candidate_actions(observation)]
+        goal = set(words_of(observation["goal"]))
+        shared = [len(goal & set(words_of(getattr(action, "name", "")))) for action in candidate_actions(observation)]
         return max(range(len(shared)), key=shared.__getitem__), None

@@ -15,8 +15,8 @@ def test_it_is_the_mean_over_the_steps_that_count() -> None:
             step_index=index,
             step_count=3,
             logged={"type": "terminate"},
-            predicted_rationale=said,
+            predicted_rationale=rationale,
         )
-        for index, said in enumerate(["too dear", "I have seen enough of it", None])
+        for index, rationale in enumerate(["too dear", "I have seen enough of it", None])
     ]
     assert step_metrics(steps, f"shop_r1,{METRIC}")[METRIC] == 4.0

@@ -40,18 +40,18 @@ def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]
     if find_spec(name) is not None:
         raise BadConfig(f"there is a module '{name}' already, which the file would hide: choose another name")
     class_name = "".join(part.capitalize() for part in name.split("_"))
-    own = {"function": "act", "reward": "reward", "metric": "metric"}.get(kind, class_name)
+    member = {"function": "act", "reward": "reward", "metric": "metric"}.get(kind, class_name)
     template = f"own_{kind}" if kind in PARTS else f"{kind}_agent"
     words = {template: name, template.title().replace("_", ""): class_name}
     if kind in PARTS:
         test = _filled(f"test_{template}.py", words)
     else:
-        test = _filled("test_class_agent.py", {"ClassAgent": own, "class_agent": name})
+        test = _filled("test_class_agent.py", {"ClassAgent": member, "class_agent": name})
     for file, text in zip(files, (_filled(f"{template}.py", words), test), strict=True):
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-    return f"{files[0]}:{own}", files
+    return f"{files[0]}:{member}", files
 
 
 def _filled(template: str, words: dict[str, str]) -> str:
