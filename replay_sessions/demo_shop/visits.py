@@ -173,10 +173,10 @@ def _parse_action(text: str) -> Action:
     >>> _parse_action("type red kettle")
     TypeAndSubmit(name='search_input', text='red kettle', submitted=True)
     """
-    verb, _, rest = text.partition(" ")
+    verb, _, argument = text.partition(" ")
     if verb == "terminate":
         return Terminate()
-    return Click(name=rest) if verb == "click" else TypeAndSubmit(name="search_input", text=rest)
+    return Click(name=argument) if verb == "click" else TypeAndSubmit(name="search_input", text=argument)
 
 
 class ShopVisit:
@@ -272,20 +272,20 @@ def action_probabilities(observation: Mapping[str, Any], utility: realistic.Util
         ValueError: The goal or page is not one of a demo shop, or the goal is hidden and the pages do not tell it.
     """
     goals = _open_goals(observation)
-    shoppers = realistic.PERSONAS if _is_realistic(goals[0]) else SMALL_PERSONAS
-    people = [persona for persona in shoppers if persona.text == observation["persona"]] or shoppers
-    is_known = len(goals) == len(people) == 1
+    all_personas = realistic.PERSONAS if _is_realistic(goals[0]) else SMALL_PERSONAS
+    possible_personas = [persona for persona in all_personas if persona.text == observation["persona"]] or all_personas
+    is_fully_shown = len(goals) == len(possible_personas) == 1
     past = [
         ({**step, "history": observation["history"][:index]}, msgspec.json.decode(step["action"], type=Action))
         for index, step in enumerate(observation["history"])
-        if not is_known and step["page"]  # without its page, an action has no likelihood
+        if not is_fully_shown and step["page"]  # without its page, an action has no likelihood
     ]
     policies: list[tuple[dict[Action, float], float]] = []
     for goal in goals:
         policy = _policy(observation, goal, utility)
-        before = [(_policy(seen, goal, utility), action) for seen, action in past]
-        for persona in people:
-            likelihood = math.prod(seen(persona.traits).get(action, UNLIKELY) for seen, action in before)
+        past_policies = [(_policy(earlier, goal, utility), action) for earlier, action in past]
+        for persona in possible_personas:
+            likelihood = math.prod(earlier(persona.traits).get(action, UNLIKELY) for earlier, action in past_policies)
             policies.append((policy(persona.traits), likelihood))
     total = sum(likelihood for _, likelihood in policies)
     probabilities: dict[Action, float] = {}
@@ -299,8 +299,8 @@ def _policy(
     observation: Mapping[str, Any], goal: str, utility: realistic.UtilityName
 ) -> Callable[[Mapping[str, str]], dict[Action, float]]:
     """Returns the policy of shoppers with this goal, as a function of their traits."""
-    seen = {**observation, "goal": goal}
-    options_of = realistic.action_options(seen, utility) if _is_realistic(goal) else _small_options(seen)
+    observation = {**observation, "goal": goal}
+    options_of = realistic.action_options(observation, utility) if _is_realistic(goal) else _small_options(observation)
 
     def shares(traits: Mapping[str, str]) -> dict[Action, float]:
         weights = options_of(traits)

@@ -132,5 +132,5 @@ def _kind_of_column(column: str) -> str:
 
 def pattern_of(forms: Iterable[Words]) -> re.Pattern[str]:
     """Returns a pattern that finds any of the forms in a folded text; longer forms match first."""
-    written = sorted({r"[\W_]{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
-    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(written)})(?!{_LETTER})" if written else "(?!)")
+    patterns = sorted({r"[\W_]{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
+    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(patterns)})(?!{_LETTER})" if patterns else "(?!)")

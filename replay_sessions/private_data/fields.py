@@ -40,8 +40,8 @@ def kind_by_name(name: str) -> str:
     >>> kind_by_name("customer[first_name]"), kind_by_name("q")
     ('name', '')
     """
-    plain = _NOT_WORD.sub("", name.lower())
-    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(plain)), "")
+    normalized = _NOT_WORD.sub("", name.lower())
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(normalized)), "")
 
 
 def kind_of_field(attributes: Mapping[str, str | None]) -> str:
@@ -49,10 +49,10 @@ def kind_of_field(attributes: Mapping[str, str | None]) -> str:
     kind = (attributes.get("type") or "").lower()
     if kind in _NOT_TYPED:
         return ""
-    completed = (attributes.get("autocomplete") or "").split()
-    if "name" in completed:
+    autocomplete = (attributes.get("autocomplete") or "").split()
+    if "name" in autocomplete:
         return "name"
-    names = [*completed, kind, attributes.get("name"), attributes.get("id")]
+    names = [*autocomplete, kind, attributes.get("name"), attributes.get("id")]
     kind = next((kind for name in names if name and (kind := kind_by_name(name))), "")
     value = attributes.get("value")
     return kind if value is None or _is_possible(kind, value) else ""

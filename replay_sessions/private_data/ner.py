@@ -35,14 +35,14 @@ def load_ner(target: str) -> FindEntities:
 
 def presidio(line: str) -> list[Entity]:
     """Returns the entities that Microsoft Presidio finds in an English line."""
-    found = _analyzer().analyze(text=line, language="en", entities=list(_PRESIDIO_KINDS))
-    return [(entity.start, entity.end, _PRESIDIO_KINDS[entity.entity_type]) for entity in found]
+    entities = _analyzer().analyze(text=line, language="en", entities=list(_PRESIDIO_KINDS))
+    return [(entity.start, entity.end, _PRESIDIO_KINDS[entity.entity_type]) for entity in entities]
 
 
 def gliner(line: str) -> list[Entity]:
     """Returns the entities that a multilingual GLiNER model for personal data finds in a line."""
-    found = _model().predict_entities(line, list(_GLINER_KINDS))
-    return [(entity["start"], entity["end"], _GLINER_KINDS[entity["label"]]) for entity in found]
+    entities = _model().predict_entities(line, list(_GLINER_KINDS))
+    return [(entity["start"], entity["end"], _GLINER_KINDS[entity["label"]]) for entity in entities]
 
 
 @functools.cache

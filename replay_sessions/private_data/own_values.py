@@ -37,21 +37,21 @@ class SharedWords:
 
     def __init__(self, customers: Customers) -> None:
         self._customers = customers.by_user
-        self._words = {word for own in self._customers.values() for form in own.forms for word in form}
-        self._words |= {number for own in self._customers.values() for number in own.phones}
+        self._words = {word for customer in self._customers.values() for form in customer.forms for word in form}
+        self._words |= {number for customer in self._customers.values() for number in customer.phones}
         self._users: defaultdict[str, set[str]] = defaultdict(set)
         self._lines: defaultdict[str, set[str]] = defaultdict(set)
 
     def count(self, user_id: str, pages: Iterable[str]) -> None:
         """Counts the words and phone numbers on the pages of a user, except the user's own."""
-        own = self._customers.get(user_id, Customer())
-        pattern = pattern_of(own.forms)
+        customer = self._customers.get(user_id, Customer())
+        pattern = pattern_of(customer.forms)
         words: set[str] = set()
         for line in {line for page in pages for line in lines_of(fold(page))}:
             words.update(WORD.findall(line), map(_end_of, _PHONE.finditer(line)))
             if len(line) <= _LONGEST_LINE and pattern.search(line):
                 self._lines[pattern.sub("", line).strip()].add(user_id)
-        for word in self._words & words - own.phones - {word for form in own.forms for word in form}:
+        for word in self._words & words - customer.phones - {word for form in customer.forms for word in form}:
             self._users[word].add(user_id)
 
     def users_of(self, word: str) -> int:
@@ -79,10 +79,10 @@ class OwnValues:
     def __init__(self, customer: Customer, shared: SharedWords | None, counts: Counter[str] | None = None) -> None:
         self._kinds = customer.forms
         self._shared = shared
-        shops = {form for form, kind in self._kinds.items() if _is_shops(form, kind, shared)}
-        self._shops = pattern_of(shops)
-        self._own = pattern_of(self._kinds.keys() - shops)
-        self._every = pattern_of(self._kinds)
+        shared_forms = {form for form, kind in self._kinds.items() if _is_shops(form, kind, shared)}
+        self._shared_pattern = pattern_of(shared_forms)
+        self._own_pattern = pattern_of(self._kinds.keys() - shared_forms)
+        self._any_pattern = pattern_of(self._kinds)
         self._phones = {end for end in customer.phones if shared is None or shared.users_of(end) < _MANY_USERS}
         self._counts = Counter[str]() if counts is None else counts
 
@@ -95,7 +95,7 @@ class OwnValues:
 
         If the URL holds a value that is not shared or a `[kind]`, shared words are removed from all of its parts.
         """
-        is_personal = bool(self._own.search(fold(unquote(url))) or PUT_IN.search(url))
+        is_personal = bool(self._own_pattern.search(fold(unquote(url))) or PUT_IN.search(url))
         return without_private_parts(url, lambda part: self._clean(part, is_account=is_personal)[0])
 
     def remove_from_page(self, page: str, url: str = "") -> tuple[str, dict[str, str]]:
@@ -107,11 +107,11 @@ class OwnValues:
         is_account = bool(ACCOUNT.search(fold(unquote(url.partition("://")[2].partition("/")[2]))))
         parts: list[str] = []
         words: defaultdict[str, set[str]] = defaultdict(set)  # name of an element -> folded words that its texts lost
-        around: list[str] = []  # the start tags of the open elements
+        open_tags: list[str] = []  # the start tags of the open elements
 
         def clean(text: str) -> str:
             cleaned, removed = self._clean(text, is_account=is_account)
-            for tag in around if removed else ():
+            for tag in open_tags if removed else ():
                 if name := _NAME.search(tag):
                     words[name[0]] |= removed
             return cleaned
@@ -119,13 +119,13 @@ class OwnValues:
         for part in _TAG.split(_ENTITY.sub(_decode_letter, page)):
             if part.startswith("</"):
                 end = part[1:-1].replace("/", "<")
-                while around and not re.match(rf"{end}\b", around.pop()):
+                while open_tags and not re.match(rf"{end}\b", open_tags.pop()):
                     pass
             elif part.startswith("<"):
-                around.append(part)
-                part = _SHOWN.sub(lambda shown: f'{shown[1]}="{clean(shown[2])}"', part)
+                open_tags.append(part)
+                part = _SHOWN.sub(lambda match: f'{match[1]}="{clean(match[2])}"', part)
                 if _VOID.match(part):
-                    around.pop()
+                    open_tags.pop()
             else:
                 part = clean(part)
             parts.append(part)
@@ -147,16 +147,16 @@ class OwnValues:
             removed: Folded shared words that are removed wherever they stand.
         """
         folded = fold(text)
-        own = list(self._own.finditer(folded))
+        own_matches = list(self._own_pattern.finditer(folded))
         phones = [match for match in _PHONE.finditer(folded) if _end_of(match) in self._phones]
-        spans = [*map(self._span, own), *((*match.span(), "phone") for match in phones)]
-        shops = list(self._shops.finditer(folded))
-        if shops and len(text) <= _LONGEST_LINE:
+        spans = [*map(self._span, own_matches), *((*match.span(), "phone") for match in phones)]
+        shared_matches = list(self._shared_pattern.finditer(folded))
+        if shared_matches and len(text) <= _LONGEST_LINE:
             is_account = is_account or bool(ACCOUNT.search(folded)) or self._is_personal(folded)
-        for match in shops:
+        for match in shared_matches:
             is_beside = any(
                 not WORD.search(folded[min(match.end(), private.end()) : max(match.start(), private.start())])
-                for private in (*own, *phones, *PUT_IN.finditer(folded))
+                for private in (*own_matches, *phones, *PUT_IN.finditer(folded))
             )
             self._counts["beside" if is_beside else "account" if is_account else "stayed"] += 1
             if is_beside or is_account or match[0] in removed:
@@ -165,7 +165,7 @@ class OwnValues:
 
     def _is_personal(self, folded: str) -> bool:
         """Returns whether a line stands on the pages of several users, each time with the user's own values in it."""
-        return self._shared is not None and self._shared.users_with(self._every.sub("", folded)) > 1
+        return self._shared is not None and self._shared.users_with(self._any_pattern.sub("", folded)) > 1
 
     def _span(self, match: re.Match[str]) -> Span:
         return *match.span(), self._kinds[tuple(WORD.findall(match[0]))]

@@ -44,9 +44,9 @@ def without_private_parts(url: str, clean: Callable[[str], str]) -> str:
         decoded = unquote_plus(value)
         if name and any(map(str.isalnum, decoded)) and (kind := kind_by_name(unquote_plus(name))):
             return f"{mark}{name}=[{kind}]"
-        if (after := clean(decoded)) == decoded:
+        if (cleaned_value := clean(decoded)) == decoded:
             return match[0]
-        return mark + (f"{name}=" if name else "") + after.replace(" ", "+")
+        return mark + (f"{name}=" if name else "") + cleaned_value.replace(" ", "+")
 
     url = without_credentials(url)
     start = url.find("://") + 3 if "://" in url else 0

@@ -49,7 +49,7 @@ def tell_apart(
         The words to add, by the index of the name.
     """
     address = functools.cache(address)
-    in_turn: tuple[Key, ...] = (
+    keys: tuple[Key, ...] = (
         lambda index: rest(labels[index]),
         lambda index: words_key(address(index), lasts[index]),
         lambda index: address_key(address(index)),
@@ -61,7 +61,7 @@ def tell_apart(
             groups.setdefault(name, [other]).append(index)
     added: dict[int, str] = {}
     for group in groups.values():
-        _split(group, in_turn, added)
+        _split(group, keys, added)
     return added
 
 
@@ -72,13 +72,13 @@ def _split(group: list[int], keys: Sequence[Key], added: dict[int, str]) -> None
             groups.setdefault(key(index), []).append(index)
         if len(groups) == 1:
             continue
-        plain = "" if "" in groups else min(groups)  # this group gets no words, because then its name may be unique
-        for words, alike in groups.items():
-            if words != plain:
-                for index in alike:
+        unchanged = "" if "" in groups else min(groups)  # no words for this group: then its name may be unique
+        for words, members in groups.items():
+            if words != unchanged:
+                for index in members:
                     added[index] = f"{added[index]}_{words}" if index in added else words
-            if len(alike) > 1:
-                _split(alike, keys[position + 1 :], added)
+            if len(members) > 1:
+                _split(members, keys[position + 1 :], added)
         return
 
 
@@ -90,10 +90,10 @@ def words_key(address: str | None, words_in_name: str) -> str:
     """
     segments = _segments(address)
     words = [word.lower() for word in _GAPS.split(segments[-1]) if _WORD.fullmatch(word)] if segments else []
-    held = frozenset(words_in_name.split("_")) | _PAGES
+    name_words = frozenset(words_in_name.split("_")) | _PAGES
     key = ""
     for word in words:
-        if word not in held and len(key) + len(word) < _LONGEST:
+        if word not in name_words and len(key) + len(word) < _LONGEST:
             key = f"{key}_{word}" if key else word
     return key
 
@@ -169,11 +169,11 @@ def _plain(text: str) -> str:
 def last_parts(targets: list[Target], labels: list[str]) -> list[str]:
     """Returns the last part of each target's name, with words that distinguish equal names within a scope."""
     lasts = [_last_part(target, label) for target, label in zip(targets, labels, strict=True)]
-    places = [
+    scoped_names = [
         (index if target.is_container else target.scope.named, last)
         for index, (target, last) in enumerate(zip(targets, lasts, strict=True))
     ]
-    added = tell_apart(places, labels, lasts, lambda index: _address(targets, index))
+    added = tell_apart(scoped_names, labels, lasts, lambda index: _address(targets, index))
     return [f"{last}_{added[index]}" if index in added else last for index, last in enumerate(lasts)]
 
 

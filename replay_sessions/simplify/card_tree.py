@@ -76,22 +76,22 @@ def tree_of(parts: list[Part], headings: list[Heading], last: int) -> list[Node]
     end = max(part.end for part in parts) + 1
     page = Node(Part(None, "body", -1, end, 0, last, scope, scope), None)
     nodes = [page]
-    left = sorted(headings, reverse=True)
+    remaining = sorted(headings, reverse=True)
     node = page
     outer_first = parts[::-1]
     outer_first.sort(key=lambda part: part.piece * end - part.end)
     for part in outer_first:
         piece = part.piece
-        while left and left[-1].piece < piece:
-            node = _around(node, left[-1].piece)
-            node.headings.append(left.pop())
-        around = _around(node, piece)
-        node = Node(part, around)
-        around.children.append(node)
+        while remaining and remaining[-1].piece < piece:
+            node = _around(node, remaining[-1].piece)
+            node.headings.append(remaining.pop())
+        parent = _around(node, piece)
+        node = Node(part, parent)
+        parent.children.append(node)
         nodes.append(node)
-    while left:
-        node = _around(node, left[-1].piece)
-        node.headings.append(left.pop())
+    while remaining:
+        node = _around(node, remaining[-1].piece)
+        node.headings.append(remaining.pop())
     return nodes
 
 

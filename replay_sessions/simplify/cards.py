@@ -80,11 +80,11 @@ class _Titles:
             # A part with a single target and no heading gets no title and does not count as a sibling of others.
             if (headings or part.last - part.first > 1) and not child.title and part.tag not in _NO_CARDS:
                 by_tag.setdefault(part.tag, []).append(child)
-        for tag, alike in by_tag.items():
+        for tag, siblings in by_tag.items():
             if tag in ITEMS:
-                self._title_group(alike, is_list=True)
-            elif len(alike) > 1:
-                for group in _by_class(alike):
+                self._title_group(siblings, is_list=True)
+            elif len(siblings) > 1:
+                for group in _by_class(siblings):
                     self._title_group(group, is_list=False)
 
     def _title_group(self, group: list[Node], *, is_list: bool) -> None:
@@ -98,12 +98,12 @@ class _Titles:
                 ):
                     node.title = ""  # nothing but a link around a heading
                     node.is_one_of_many = len(headed) > 1
-        rest = [node for node in group if not node.headings and node.part.first < node.first_inner]
-        if len(rest) < 2 and not is_list:
+        untitled = [node for node in group if not node.headings and node.part.first < node.first_inner]
+        if len(untitled) < 2 and not is_list:
             return
-        rest = [node for node in rest if not self._titles_a_list(node)]
-        if not self._give(rest, [self._first_words(node.part.first, node.first_inner) for node in rest]):
-            self._give(rest, [self._first_text(node.part) for node in rest])
+        untitled = [node for node in untitled if not self._titles_a_list(node)]
+        if not self._give(untitled, [self._first_words(node.part.first, node.first_inner) for node in untitled]):
+            self._give(untitled, [self._first_text(node.part) for node in untitled])
 
     def _titles_a_list(self, node: Node) -> bool:
         """Returns whether a part is a list or several links with headings, and sets the text before them as title."""
@@ -153,10 +153,10 @@ class _Titles:
         or to none. Products of the same title lead to different URLs. Copies of one form lead nowhere, and a single
         sibling more or less hardly changes their share.
         """
-        title, often = Counter(leaves).most_common(1)[0]
-        if often > _MOST_ALIKE * len(leaves):
+        title, count = Counter(leaves).most_common(1)[0]
+        if count > _MOST_ALIKE * len(leaves):
             return True
-        if often < _SEVERAL or 2 * often <= len(leaves):
+        if count < _SEVERAL or 2 * count <= len(leaves):
             return False
         parts = [node.part for node, last in zip(nodes, leaves, strict=True) if last == title]
         return len({_address(self._targets[part.first : part.last]) for part in parts}) == 1
@@ -225,19 +225,19 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
         part = node.part
         if done < part.first:
             done, current = _settle(targets, done, part.first, current)
-        scope = around = node.parent.scope if node.parent is not None else part.outside
+        scope = outer_scope = node.parent.scope if node.parent is not None else part.outside
         if part.inside is not part.outside:
             outer = scope = part.inside
             while outer.parent is not None and outer.parent is not part.outside:
                 outer = outer.parent
-            outer.parent = around
+            outer.parent = outer_scope
         if not node.title:
             pass
         elif (card := part.card) is not None:
             card.title = node.title
-        elif around.card is None or around.card.title != node.title:
+        elif outer_scope.card is None or outer_scope.card.title != node.title:
             scope = Scope(scope, "", _REPEAT, node.title)
-        if scope is not around and scope.repeat is not None and scope.title:
+        if scope is not outer_scope and scope.repeat is not None and scope.title:
             cards.append(scope)
             is_small = node.first_inner >= part.last and part.last - part.first <= _MOST_OF_ONE
             extents.append((part.first, part.last if is_small else part.first))
@@ -285,5 +285,5 @@ def _address(targets: list[Target]) -> str | None:
     """Returns the URL to which more than half of the links lead, or the first of two; None for a list of links."""
     addresses = [address for target in targets if (address := target.attributes.get("href"))]
     keys = [address_key(address) or words_key(address, "") for address in addresses]
-    key, often = Counter(keys).most_common(1)[0] if keys else ("", 0)
-    return addresses[keys.index(key)] if key and (2 * often > len(keys) or len(keys) <= 2) else None
+    key, count = Counter(keys).most_common(1)[0] if keys else ("", 0)
+    return addresses[keys.index(key)] if key and (2 * count > len(keys) or len(keys) <= 2) else None

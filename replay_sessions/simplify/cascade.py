@@ -113,7 +113,7 @@ class Cascade:
     def _rank(self, is_important: bool, block: Block, selector: Selector, number: int) -> Rank:
         layer = (*[self._layers[block.layer[: depth + 1]] for depth in range(len(block.layer))], UNLAYERED)
         if is_important:
-            layer = tuple([-place for place in layer])
+            layer = tuple([-rank for rank in layer])
         return is_important, False, layer, selector.specificity, number, block.position
 
     def keys(self, tag: str, attributes: Attributes) -> Keys:
@@ -131,12 +131,12 @@ def _class_words(attribute: str | None) -> list[str]:
 
 def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
     """Returns the rank of each layer among its siblings, by the order in which they are first named."""
-    places: dict[Layer, int] = {}
+    ranks: dict[Layer, int] = {}
     counts: dict[Layer, int] = {}
     for layer in layers:
-        if layer not in places:
-            places[layer] = counts[layer[:-1]] = counts.get(layer[:-1], -1) + 1
-    return places
+        if layer not in ranks:
+            ranks[layer] = counts[layer[:-1]] = counts.get(layer[:-1], -1) + 1
+    return ranks
 
 
 @functools.lru_cache(_CASCADES_KEPT)

@@ -118,7 +118,7 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
     """
     if _INVALID.search(text) or parents == ():
         return ()
-    around = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
+    outer_selector = f":is({', '.join(parent.text for parent in parents)})" if parents is not None else ":root"
     is_rewritten = parents is not None or "&" in text or ":" in text
     selectors: list[Selector] = []
     for part in split(tinycss2.parse_component_value_list(text, skip_comments=True)):
@@ -126,12 +126,12 @@ def parse_selectors(text: str, parents: Parents | None = None) -> Parents:
         raw = ""
         if is_rewritten:
             raw = tinycss2.serialize(part)
-            written = _PSEUDO.sub(_replace, raw)
-            if parents is not None and all(found[1] for found in _NESTING.finditer(written)):
-                written = f"& {written}"
-            written = _BARE.sub("*", _NESTING.sub(lambda found: found[1] or around, written))
-            if written != raw:
-                tokens = tinycss2.parse_component_value_list(written)
+            rewritten = _PSEUDO.sub(_replace, raw)
+            if parents is not None and all(match[1] for match in _NESTING.finditer(rewritten)):
+                rewritten = f"& {rewritten}"
+            rewritten = _BARE.sub("*", _NESTING.sub(lambda match: match[1] or outer_selector, rewritten))
+            if rewritten != raw:
+                tokens = tinycss2.parse_component_value_list(rewritten)
         if (selector := _read(tokens)) is not None:
             selectors.append(selector._replace(is_slotted=True) if "::slotted" in raw else selector)
     return tuple(selectors)
@@ -255,8 +255,8 @@ def _read(tokens: Sequence[Node]) -> Selector | None:  # noqa: C901 - one branch
             return None
         is_class = token == "."
     text = tinycss2.serialize(tokens).strip()
-    own = (compound.tag, compound.id, frozenset(compound.classes))
-    is_whole = bool(text) and not combinator.strip() and not colons
+    conditions = (compound.tag, compound.id, frozenset(compound.classes))
+    is_complete = bool(text) and not combinator.strip() and not colons
     return Selector(
-        text, *own, compound.words(), compound.specificity, around, is_simple
-    ) if is_whole else None  # fmt: skip
+        text, *conditions, compound.words(), compound.specificity, around, is_simple
+    ) if is_complete else None  # fmt: skip

@@ -39,8 +39,8 @@ def declared_in(declarations: str) -> tuple[Declared, ...]:
     >>> [item.value for item in declared_in("color: red; display: none !important; visibility: var(--v); display: x")]
     ['hide', 'var(--v)']
     """
-    written = [_declared(name + value) for name, value in _SET.findall(declarations)]
-    return tuple(item for item in written if item is not None)
+    parsed = [_declared(name + value) for name, value in _SET.findall(declarations)]
+    return tuple(item for item in parsed if item is not None)
 
 
 def variables_in(value: str) -> list[str]:

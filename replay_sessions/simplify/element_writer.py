@@ -62,8 +62,8 @@ class ElementWriter(PieceWriter):
         if self._removes_private:
             private = rule.private or private or (kind_of_field(attributes) if tag in _LABELLED else "")
         if private:
-            shown = _TYPED if tag in FIELDS else _SHOWN
-            attributes = {**attributes, **{name: f"[{private}]" for name in shown if attributes.get(name)}}
+            masked = _TYPED if tag in FIELDS else _SHOWN
+            attributes = {**attributes, **{name: f"[{private}]" for name in masked if attributes.get(name)}}
         target = Target(tag, attributes, rule, self.scope, len(self.pieces))
         target.node = node
         target.outer = self._target

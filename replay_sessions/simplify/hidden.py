@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 Attributes = Mapping[str, str | None]
 _WORD = re.compile(r"[^\W_]+")
 _MAX_NODES = 100  # an element with more nodes is no copy
-_SAYING = ("aria-label", "value", "title", "placeholder", "alt")
+_LABELLING = ("aria-label", "value", "title", "placeholder", "alt")
 _CLOSED = re.compile(r"(?:alert)?dialog|menu|listbox|tooltip|tabpanel")  # if open, `aria-hidden` is not set
 
 
@@ -32,21 +32,21 @@ def is_unread(node: LexborNode, attributes: Attributes, hide: Callable[[LexborNo
         return True
     if not words:
         return False
-    neighbors = [beside for beside in _neighbors(node) if beside.is_text_node or not hide(beside, beside.attributes)]
-    saying = [beside for beside in (node.parent, *neighbors) if beside is not None and beside.is_element_node]
-    texts = [*map(_words_in, neighbors), *(_words(map(beside.attributes.get, _SAYING)) for beside in saying)]
+    neighbors = [other for other in _neighbors(node) if other.is_text_node or not hide(other, other.attributes)]
+    elements = [other for other in (node.parent, *neighbors) if other is not None and other.is_element_node]
+    texts = [*map(_words_in, neighbors), *(_words(map(element.attributes.get, _LABELLING)) for element in elements)]
     return any(words in text for text in texts)
 
 
 def _neighbors(node: LexborNode) -> Iterator[LexborNode]:
     """Yields the text or element directly before an element, and that directly behind it."""
     for step in ("prev", "next"):
-        beside = getattr(node, step)
-        while beside is not None and (beside.is_empty_text_node or beside.is_comment_node):
-            beside = getattr(beside, step)
+        neighbor = getattr(node, step)
+        while neighbor is not None and (neighbor.is_empty_text_node or neighbor.is_comment_node):
+            neighbor = getattr(neighbor, step)
         # Of two copies with `aria-hidden`, the first stays.
-        if beside is not None and (step == "prev" or "aria-hidden" not in beside.attributes):
-            yield beside
+        if neighbor is not None and (step == "prev" or "aria-hidden" not in neighbor.attributes):
+            yield neighbor
 
 
 def _words_in(node: LexborNode) -> str:
@@ -71,11 +71,11 @@ def hide_closed_details(details: Iterable[LexborNode]) -> None:
         has_summary = False
         child = closed.first_child if "open" not in closed.attributes else None
         while child is not None:
-            following = child.next
+            next_child = child.next
             if child.is_text_node:
                 child.remove()
             elif child.is_element_node and (child.tag != "summary" or has_summary):
                 child.attrs["inert"] = ""
             else:
                 has_summary = has_summary or child.tag == "summary"
-            child = following
+            child = next_child

@@ -22,7 +22,7 @@ _ACTION_WORDS = (
     "star store submit subscribe tiktok toggle trash twitter undo upload user video whatsapp wishlist youtube zoom"
 )
 _ACTIONS = frozenset(_ACTION_WORDS.split())
-_SAYING = ("class", "data-icon", "data-action", "data-qa", "data-testid", "href", "xlink:href", "name", "title")
+_NAMING = ("class", "data-icon", "data-action", "data-qa", "data-testid", "href", "xlink:href", "name", "title")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _HOST = re.compile(r"\s*(?:https?:)?//(?:www\.|m\.)?([\w-]+)\.[\w.-]+", re.IGNORECASE)
 _MOST_NODES = 30
@@ -42,7 +42,7 @@ def words_of_icon(node: Any) -> str:
     """Returns the function of an icon by its classes and similar attributes, or by those of an element in it."""
     for part in itertools.islice(node.traverse(), _MOST_NODES) if node is not None else ():
         attributes = part.attributes or {}
-        for name in _SAYING if part.tag != "a" else _SAYING[:1]:
+        for name in _NAMING if part.tag != "a" else _NAMING[:1]:
             for token in (attributes.get(name) or "").split():
                 words = [word.lower() for word in _WORDS.findall(token) if word.lower() in _ACTIONS]
                 if words:

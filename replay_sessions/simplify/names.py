@@ -169,8 +169,8 @@ def _steady(text: str) -> str:
     if _NUMBER_AT_END.search(text):
         text = _CARRIED.sub(r"\1", text)
     text = _DATE.sub(" ", text).strip() or text
-    if _LETTER.search(rest := _CONTENTS.sub(" ", text)):
-        text = rest
+    if _LETTER.search(without_counts := _CONTENTS.sub(" ", text)):
+        text = without_counts
     if not _MONEY.search(text):
         return text
     without = _PRICE.sub(" ", text)

@@ -167,9 +167,9 @@ class _Draft:
             return
         examples = [target.attributes.get("placeholder") or "" for target in self.targets]
         links = [label for label, target in zip(self._labels, self.targets, strict=True) if leads_to_contact(target)]
-        kept = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
+        shops_values = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
         joined = "\n".join([text.replace("\n", " ") for text in texts])
-        lines = iter(mark_text(joined, kept).split("\n"))
+        lines = iter(mark_text(joined, shops_values).split("\n"))
         for index in visible:
             pieces[index] = next(lines)
         self._attributes = [next(lines) for _ in attributes]

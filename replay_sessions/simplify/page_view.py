@@ -174,17 +174,17 @@ class _Writer:
 
     def _plain(self, tag: str, attributes: Mapping[str, str | None], is_foreign: bool) -> tuple[str, str, bool]:
         """Returns the result of `_element` for an element with its own tag, or with the tag that replaces it."""
-        written = _REPLACED.get(tag, tag if tag in _KEPT else "span")
+        new_tag = _REPLACED.get(tag, tag if tag in _KEPT else "span")
         if is_foreign:
-            written = "span"  # for example, a parser ignores parts of a table outside a table
-        start = self._start(written, attributes, tag if tag in _PARTS else None)
-        if written == "details":
+            new_tag = "span"  # for example, a parser ignores parts of a table outside a table
+        start = self._start(new_tag, attributes, tag if tag in _PARTS else None)
+        if new_tag == "details":
             start = start[:-1] + " open>"
-        elif written == "pre":
+        elif new_tag == "pre":
             start += "\n"  # parsers drop the first line break of a pre
-        if written in _VOID:
+        if new_tag in _VOID:
             return start, "", True
-        return start, f"</{written}>", True
+        return start, f"</{new_tag}>", True
 
     def _field(
         self, node: LexborNode, tag: str, attributes: dict[str, str | None], is_foreign: bool

@@ -147,30 +147,30 @@ class PieceWriter:
         start = bisect.bisect_left(visible, piece)
         pieces = self.pieces
         candidates = [index for index in visible[start : start + _MAX_PIECES] if "<" not in pieces[index]]
-        left = candidates
+        selected = candidates
         if is_badge:
             badges = [extent for extent in self.badges[-_MAX_PIECES:] if extent[0] >= piece]
-            left = [index for index in candidates if not any(begin <= index < end for begin, end in badges)]
-        if len(left) > 1:
-            left = [
+            selected = [index for index in candidates if not any(begin <= index < end for begin, end in badges)]
+        if len(selected) > 1:
+            selected = [
                 index
-                for index in left
+                for index in selected
                 if len(pieces[index]) > _LONGEST_BADGE or not _BADGE.fullmatch(pieces[index].strip())
             ]
         while (
-            len(left) > 1
-            and len(pieces[left[-1]]) <= _LONGEST_BADGE
-            and _COUNT_OR_PRICE.fullmatch(pieces[left[-1]].strip())
+            len(selected) > 1
+            and len(pieces[selected[-1]]) <= _LONGEST_BADGE
+            and _COUNT_OR_PRICE.fullmatch(pieces[selected[-1]].strip())
         ):
-            left.pop()
+            selected.pop()
         address = attributes.get("href")
-        if left and (alt or address):
-            kept_texts = without_remarks([pieces[index] for index in left], alt, address, attributes.get("title"))
-            left = [index for index, is_kept in zip(left, kept_texts, strict=True) if is_kept]
-        if len(left) == len(candidates):
+        if selected and (alt or address):
+            kept_texts = without_remarks([pieces[index] for index in selected], alt, address, attributes.get("title"))
+            selected = [index for index, is_kept in zip(selected, kept_texts, strict=True) if is_kept]
+        if len(selected) == len(candidates):
             return words
-        remaining = set(left)
-        texts = [pieces[index] if index - 1 in remaining else f" {pieces[index]}" for index in left]
+        remaining = set(selected)
+        texts = [pieces[index] if index - 1 in remaining else f" {pieces[index]}" for index in selected]
         return _unescaped(" ".join("".join(texts).split())[:_MAX_TEXT])
 
     def text_since(self, piece: int) -> str:

@@ -54,7 +54,7 @@ class StyleRules:
         self._root = root
         self._tests: dict[str, int] = {}
         self._matches: dict[str, frozenset[int] | None] = {}  # matches of each selector that was searched for
-        self._around: dict[int, int] = {}  # Bloom filter of the words of an element and its ancestors
+        self._bits: dict[int, int] = {}  # Bloom filter of the words of an element and its ancestors
         self.ids = self._cascade.ids
         self.attribute_names = self._cascade.attribute_names
         self.table = self._cascade.table
@@ -76,17 +76,17 @@ class StyleRules:
         style = attributes.get("style")
         if not (fitting or by_default or style):
             return False
-        own = declared_in(style) if style else ()
-        if self._hides("display", node, fitting, own, by_default=by_default):
+        style_declarations = declared_in(style) if style else ()
+        if self._hides("display", node, fitting, style_declarations, by_default=by_default):
             return True
-        return self._hides("visibility", node, fitting, own) and not self._reveal(node)
+        return self._hides("visibility", node, fitting, style_declarations) and not self._reveal(node)
 
     def _hides(
-        self, name: str, node: LexborNode, fitting: dict[str, Fitting], own: Sequence[Declared], *,
+        self, name: str, node: LexborNode, fitting: dict[str, Fitting], style_declarations: Sequence[Declared], *,
         by_default: bool = False,
     ) -> bool:  # fmt: skip
         """Returns whether a property hides an element; computes the cascade only if some declaration may hide it."""
-        is_hidden = by_default or any(item.name == name for item in own)
+        is_hidden = by_default or any(item.name == name for item in style_declarations)
         for _, selector, value in () if is_hidden or name not in fitting else fitting[name][1]:
             if self._is_match(selector, node) and self._resolve(name, value, node) == HIDE:
                 is_hidden = True
@@ -105,11 +105,11 @@ class StyleRules:
             HIDE, SHOW or INHERIT; for a custom property its text; "" if no declaration applies.
         """
         attributes = node.attributes
-        rank, own = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
+        rank, best_value = (_BY_DEFAULT, HIDE) if by_default else (_NOWHERE, "")
         for item in declared_in(style) if (style := attributes.get("style")) else ():
-            own_rank: Rank = (item.is_important, True, (UNLAYERED,), (0, 0, 0), 0, 0)
-            if item.name == name and own_rank >= rank:
-                rank, own = own_rank, self._resolve(name, item.value, node)
+            item_rank: Rank = (item.is_important, True, (UNLAYERED,), (0, 0, 0), 0, 0)
+            if item.name == name and item_rank >= rank:
+                rank, best_value = item_rank, self._resolve(name, item.value, node)
         fitting = self._cascade.fitting[self._cascade.keys(node.tag or "", attributes)]
         for entry_rank, selector, value in fitting[name][0] if name in fitting else ():
             if entry_rank < rank:
@@ -117,7 +117,7 @@ class StyleRules:
             is_match = self._is_match(selector, node)
             if is_match is not False and (value := self._resolve(name, value, node)) and (is_match or value != HIDE):
                 return value
-        return own
+        return best_value
 
     def _is_match(self, selector: Selector, node: LexborNode) -> bool | None:
         """Returns whether a selector matches an element with its tag, id and classes; None if it is not understood."""
@@ -144,7 +144,7 @@ class StyleRules:
         """Returns the Bloom filter of the words of an element and its ancestors."""
         unknown: list[LexborNode] = []
         bits: int | None = 0
-        while node is not None and (bits := self._around.get(node.mem_id)) is None:
+        while node is not None and (bits := self._bits.get(node.mem_id)) is None:
             unknown.append(node)
             node = node.parent
         bits = bits or 0
@@ -152,7 +152,7 @@ class StyleRules:
             node = unknown.pop()
             attributes = node.attributes
             bits |= _bits_of(node.tag or "", attributes.get("class"), attributes.get("id"))
-            self._around[node.mem_id] = bits
+            self._bits[node.mem_id] = bits
         return bits
 
     def _resolve(self, name: str, value: str, node: LexborNode) -> str:
@@ -194,21 +194,21 @@ class StyleRules:
     def _reveal(self, node: LexborNode) -> bool:
         """Marks the hidden parts of an element with hidden `visibility` as `inert`; returns False if all are hidden."""
         visible: set[int] = set()
-        around: set[int] = set()
+        around_visible: set[int] = set()
         for inner in node.css("*"):
             if self.compute("visibility", inner) == SHOW:
                 visible.add(inner.mem_id)
                 outer = inner.parent
-                while outer is not None and outer.mem_id not in around:
-                    around.add(outer.mem_id)
+                while outer is not None and outer.mem_id not in around_visible:
+                    around_visible.add(outer.mem_id)
                     outer = outer.parent if outer.mem_id != node.mem_id else None
-        left = [node] if visible else []
-        while left:
-            for child in left.pop().iter(include_text=True):
+        stack = [node] if visible else []
+        while stack:
+            for child in stack.pop().iter(include_text=True):
                 if child.is_text_node:
                     child.remove()
-                elif child.mem_id in around and child.mem_id not in visible:
-                    left.append(child)
+                elif child.mem_id in around_visible and child.mem_id not in visible:
+                    stack.append(child)
                 elif child.mem_id not in visible and child.is_element_node:  # a comment has no attributes
                     child.attrs["inert"] = ""
         return bool(visible)

@@ -114,7 +114,7 @@ class Sheet:
             if block.may_hide:
                 self.hiding |= words
 
-    def _is_wanted(self, css: str) -> bool:
+    def _is_relevant(self, css: str) -> bool:
         if "display" in css or "visibility" in css:
             return True
         return bool(self._names) and any(name in css for name in self._names)
@@ -123,7 +123,7 @@ class Sheet:
         stack = [context]
         position = 0
         for chunk in written.split("}"):
-            if chunk.count("{") == 1 and "@" not in chunk and not self._is_wanted(chunk):
+            if chunk.count("{") == 1 and "@" not in chunk and not self._is_relevant(chunk):
                 continue  # as most chunks do
             *openings, last = chunk.split("{")
             for opening in openings:
@@ -151,8 +151,8 @@ class Sheet:
             layer = (*context.layer, *map(str.strip, names))
             self._name_layer(layer)
             context = context._replace(layer=layer)
-        both = (context.applies, applies)
-        return context._replace(applies=False if False in both else None if None in both else True)
+        conditions = (context.applies, applies)
+        return context._replace(applies=False if False in conditions else None if None in conditions else True)
 
     def _name_layer(self, layer: Layer) -> None:
         for depth in range(len(layer)):
@@ -167,7 +167,7 @@ class Sheet:
                     for name in statement.strip()[6:].split(","):
                         self._name_layer((*context.layer, *name.strip().split(".")))
             return None
-        if not self._is_wanted(declarations):
+        if not self._is_relevant(declarations):
             return None
         declared = [item for item in declared_in(declarations) if item.name in PROPERTIES or item.name in self._names]
         if context.applies is None:
@@ -213,23 +213,23 @@ def sheets_of(styles: Iterable[LexborNode], viewport: Viewport) -> tuple[Sheet, 
 
     Repeats this with the custom properties that their values use, until no further ones are used.
     """
-    written: list[tuple[str, bool | None]] = []
+    texts: list[tuple[str, bool | None]] = []
     for style in styles:
         attributes = style.attributes
         if (attributes.get("type") or "text/css").strip().lower() != "text/css":
             continue
         applies = matches_media(attributes.get("media") or "all", viewport)
         if applies is not False and (style.parent is None or style.parent.tag != "noscript"):
-            written.append((style.text(), applies))
+            texts.append((style.text(), applies))
     names: frozenset[str] = frozenset()
     while True:
         keys = [
             (text, applies, viewport, frozenset(filter(text.__contains__, names)))
-            for text, applies in written
+            for text, applies in texts
             if any(map(text.__contains__, (*PROPERTIES, "@layer", *names)))
         ]
         sheets = tuple([_sheet(*key) for key in keys])
-        wanted = frozenset[str]().union(*(sheet.variables for sheet in sheets))
-        if wanted <= names:
+        used = frozenset[str]().union(*(sheet.variables for sheet in sheets))
+        if used <= names:
             return sheets
-        names |= wanted
+        names |= used

@@ -135,8 +135,8 @@ def label_of(target: Target) -> str:
     if words := _address_words(target.attributes.get("href")):
         return words
     kind = target.input_type
-    if target.outer is not None and (around := _first_label(target.outer) or _other_label(target.outer)):
-        return f"{around} {kind or target.tag}"  # a checkbox in a link: more stable than its id
+    if target.outer is not None and (outer_words := _first_label(target.outer) or _other_label(target.outer)):
+        return f"{outer_words} {kind or target.tag}"  # a checkbox in a link: more stable than its id
     attributes = target.attributes
     for value in (attributes.get("id"), attributes.get("name")):
         if value and _LETTER.search(value) and not _DIGIT.search(value):

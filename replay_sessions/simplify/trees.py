@@ -61,10 +61,10 @@ def _inline(rules: StyleRules, nodes: Iterable[LexborNode], *, is_weak: bool = F
     for node in nodes:
         style = node.attributes.get("style") or ""
         values: list[str] = []
-        for name, written in _WRITTEN.items():
+        for name, texts in _WRITTEN.items():
             value = rules.compute(name, node)
             if value and not (is_weak and f"{name}:" in style):
-                values.append(f"{name}:{written.get(value, 'revert')}")
+                values.append(f"{name}:{texts.get(value, 'revert')}")
             elif is_weak and f"{name}:" in style:
                 values.append(f"{name}:{style.partition(f'{name}:')[2].partition(';')[0]}")
         if values:
@@ -86,10 +86,10 @@ def _open_shadow_tree(
     _inline(StyleRules(landmarks.styles, root, viewport), root.css("*"))
     if root.attrs.get("style"):
         host_style = host.attributes.get("style") or ""
-        of_host = [
+        host_items = [
             item for item in (root.attributes.get("style") or "").split(";") if item.partition(":")[0] not in host_style
         ]
-        host.attrs["style"] = ";".join(filter(None, (host_style, *of_host)))
+        host.attrs["style"] = ";".join(filter(None, (host_style, *host_items)))
     for name in root.attributes:
         del root.attrs[name]
     assigned = _fill_slots(root, host)
@@ -136,7 +136,7 @@ def _open_frame(document: LexborHTMLParser, frame: LexborNode, viewport: Viewpor
     source = (frame.attributes.get("srcdoc") or "").encode("utf-8", "replace")
     sizes = [frame.attributes.get(name) or "" for name in ("width", "height")]
     width, height = (
-        max(int(size), 1) if size.isdecimal() else usual for size, usual in zip(sizes, _FRAME, strict=True)
+        max(int(size), 1) if size.isdecimal() else default for size, default in zip(sizes, _FRAME, strict=True)
     )
     inner, _, rules = parse(source, Viewport(width, height, viewport.is_touch))
     _inline(rules, inner.css("*"))

@@ -64,12 +64,12 @@ class Walk(ElementWriter):
                 attributes = node.attributes
                 classes = attributes.get("class")
                 may_hide = by_classes[classes]
-                is_told = len(attributes) > (classes is not None) and (
+                is_notable = len(attributes) > (classes is not None) and (
                     not looked_at.isdisjoint(attributes) or attributes.get("id") in ids
                 )
-                opened, rule, may_hide = None, rules.get(node.mem_id, NO_RULE), may_hide or is_told
+                opened, rule, may_hide = None, rules.get(node.mem_id, NO_RULE), may_hide or is_notable
                 if may_hide or rule is not NO_RULE or kind >= ACTED_ON:
-                    is_walked, opened = self._enter_special(node, tag, kind, attributes, rule, may_hide, is_told)
+                    is_walked, opened = self._enter_special(node, tag, kind, attributes, rule, may_hide, is_notable)
                     if not is_walked:
                         node = node.next
                         continue
@@ -111,7 +111,7 @@ class Walk(ElementWriter):
         attributes: Attributes,
         rule: Rule,
         may_hide: bool,
-        is_told: bool,
+        is_notable: bool,
     ) -> tuple[bool, Target | Opened | None]:
         """Begins an element whose attributes or rules may give it a meaning.
 
@@ -125,7 +125,7 @@ class Walk(ElementWriter):
         if kind == IMAGE:
             self._image(tidy(attributes.get("alt")), rule)
             return False, None
-        return True, self._begin(node, tag, kind, attributes, rule, is_told)
+        return True, self._begin(node, tag, kind, attributes, rule, is_notable)
 
     def _keep_part(self, node: LexborNode, tag: str, piece: int, first: int, opened: Target | Opened | None) -> None:
         """Records an element that may be a card. It replaces an inner part with the same targets that is plain.
@@ -166,15 +166,15 @@ class Walk(ElementWriter):
         return True
 
     def _begin(
-        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, is_told: bool
+        self, node: LexborNode, tag: str, kind: int, attributes: Attributes, rule: Rule, is_notable: bool
     ) -> Target | Opened | None:
         """Begins an element that may be more than a wrapper; returns None if it is a wrapper."""
         if tag == "optgroup":
             self.write_text(attributes.get("label") or "")
-        acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_told and acts_by_attributes(attributes)
-        if acting or rule.name is not None or (is_told and acts_by_focus(node, tag, attributes)):
+        acting = acts_by_tag(tag, attributes) if kind == ACTED_ON else is_notable and acts_by_attributes(attributes)
+        if acting or rule.name is not None or (is_notable and acts_by_focus(node, tag, attributes)):
             return self._begin_target(node, tag, kind, attributes, rule)
-        unread = is_told and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
+        unread = is_notable and "aria-hidden" in attributes and not rule.keep and self._is_unread(node, attributes)
         says_nothing = rule is NO_RULE and "aria-label" not in attributes and not unread
         if kind < ACTED_ON and kind != STRUCK and says_nothing and attributes.get("id") not in self.labels.ids:
             return None

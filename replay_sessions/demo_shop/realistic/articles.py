@@ -88,22 +88,22 @@ def articles() -> dict[str, Article]:
     quality = {brand: random.gauss(4.1, 0.35) for brand in BRANDS}
     catalogue: dict[str, Article] = {}
     for noun in NOUNS:
-        usual = compute_usual_price_cents(noun)
+        usual_price = compute_usual_price_cents(noun)
         brands, styles = random.sample(BRANDS, len(BRANDS)), random.sample(STYLES, len(STYLES))
         # The catalogue depends on the order of the draws.
         kind = [
             Article(
                 Product(brand, style, noun),
                 # Prices end in 49 or 99 cents, as in real shops.
-                max(199, round(usual * math.exp(random.gauss(0, _PRICE_SPREAD)) / 50) * 50 - 1),
+                max(199, round(usual_price * math.exp(random.gauss(0, _PRICE_SPREAD)) / 50) * 50 - 1),
                 min(5.0, max(2.0, round(random.gauss(quality[brand], 0.25), 1))),
                 int(math.exp(random.gauss(5, 1.5))) + 1,
                 random.random() >= _OUT_OF_STOCK,
             )
             for brand, style in zip(brands, styles, strict=True)
         ]
-        most = max(article.reviews for article in kind)
-        catalogue |= {article.slug: article._replace(bestseller=article.reviews == most) for article in kind}
+        max_reviews = max(article.reviews for article in kind)
+        catalogue |= {article.slug: article._replace(bestseller=article.reviews == max_reviews) for article in kind}
     return catalogue
 
 
@@ -130,15 +130,15 @@ def find_articles(query: str, order: Order) -> tuple[Article, ...]:
         if typed in _WORDS:
             points[typed] = 1.0
         else:
-            near = (word for word in _WORDS if len(word) >= 5 and _differs_by_a_letter(typed, word))
-            points |= {word: max(points.get(word, 0.0), 0.8) for word in near}
+            similar_words = (word for word in _WORDS if len(word) >= 5 and _differs_by_a_letter(typed, word))
+            points |= {word: max(points.get(word, 0.0), 0.8) for word in similar_words}
     nouns = points.keys() & NOUNS
     ranked = []
     for article in articles().values():
         score = sum(points.get(word, 0.0) for word in article.product)
         if score and (not nouns or article.product.noun in nouns):
-            by = {"relevance": -article.reviews, "price": article.price_cents, "rating": -article.rating}[order]
-            ranked.append((-score, by, article.slug, article))
+            order_key = {"relevance": -article.reviews, "price": article.price_cents, "rating": -article.rating}[order]
+            ranked.append((-score, order_key, article.slug, article))
     return tuple(article for *_, article in sorted(ranked))
 
 

@@ -144,8 +144,8 @@ class PageWriter(NamedTuple):
         search = f'<form role="search"><input name="nav_bar.search_input" type="text" value="{escape(query)}"/></form>'
         cart = f'<a name="nav_bar.cart">Cart ({len(self.cart)})</a>'
         header = f'<header>{search}<nav name="nav_bar">{_links("nav_bar", NOUNS)}</nav>{cart}</header>'
-        around = "".join(self._strips()) if self.is_surrounded else ""
-        return f"<html><head><title>{title}</title></head><body>{header}{body}{around}{_FOOTER}</body></html>"
+        strips = "".join(self._strips()) if self.is_surrounded else ""
+        return f"<html><head><title>{title}</title></head><body>{header}{body}{strips}{_FOOTER}</body></html>"
 
     def _strips(self) -> Iterator[str]:
         """Yields the most bought goods of each kind, as a section per kind."""
@@ -289,9 +289,9 @@ class RealisticShop(Shop):
                 self._buy()
             case _:
                 slug = name.removeprefix("cart.").removesuffix(".remove")
-                rest = [article for article in self._cart if article.slug != slug]
-                if len(rest) < len(self._cart):
-                    self._cart[:] = rest  # in place, because the tabs of a visit share the cart
+                remaining = [article for article in self._cart if article.slug != slug]
+                if len(remaining) < len(self._cart):
+                    self._cart[:] = remaining  # in place, because the tabs of a visit share the cart
                     self.page = self._pages.cart_page()
 
     def _pay(self) -> None:

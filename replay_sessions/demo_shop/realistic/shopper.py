@@ -46,8 +46,8 @@ class Need(NamedTuple):
     budget_cents: int
 
     def text(self) -> str:
-        things = " and ".join(f"a {' '.join((*self.wanted, noun))}" for noun in self.nouns)
-        return f"Find {things} for at most ${self.budget_cents // 100}."
+        phrases = " and ".join(f"a {' '.join((*self.wanted, noun))}" for noun in self.nouns)
+        return f"Find {phrases} for at most ${self.budget_cents // 100}."
 
 
 def draw_need(random: Random) -> Need:
@@ -69,10 +69,10 @@ def parse_need(goal: str) -> Need:
         ValueError: The goal is not one of this shop.
     """
     match = re.fullmatch(r"Find (?:a )?(.+) for at most \$(\d+)\.", goal)
-    things = [thing.split() for thing in match[1].split(" and a ")] if match else []
-    if not match or not all(thing and thing[-1] in NOUNS for thing in things):
+    phrases = [words.split() for words in match[1].split(" and a ")] if match else []
+    if not match or not all(words and words[-1] in NOUNS for words in phrases):
         raise ValueError(f"the goal {goal!r} is not one of the realistic demo shop: 'Find a NOUN for at most $50.'")
-    return Need(tuple(thing[-1] for thing in things), tuple(things[0][:-1]), 100 * int(match[2]))
+    return Need(tuple(words[-1] for words in phrases), tuple(phrases[0][:-1]), 100 * int(match[2]))
 
 
 def _dollars(cents: float) -> int:
@@ -201,8 +201,8 @@ class _Mind(NamedTuple):
     def _on_results(self) -> Iterator[Option]:
         view = self.view
         for rank, offer in enumerate(view.offers):
-            seen = 1.5 * (offer.name in view.past)
-            yield _click(offer.name), 1.0 + self.utility(offer) - self.taste.effort(rank) - seen
+            revisit_penalty = 1.5 * (offer.name in view.past)
+            yield _click(offer.name), 1.0 + self.utility(offer) - self.taste.effort(rank) - revisit_penalty
         if "pagination.next" in view.names:
             yield _click("pagination.next"), -1.2 if self.is_hasty else -0.2
         yield from self._refinements()

@@ -64,14 +64,14 @@ class Visit:
         Raises:
             BadConfig: The page has no such element.
         """
-        before = self.pages[page]
+        shop = self.pages[page]
         if not isinstance(action, Terminate):
-            wanted = "type" if isinstance(action, TypeAndSubmit) else "click"
-            if (action.name, wanted) not in {(element.name, element.accepts) for element in find_elements(before.page)}:
+            accepts = "type" if isinstance(action, TypeAndSubmit) else "click"
+            if (action.name, accepts) not in {(element.name, element.accepts) for element in find_elements(shop.page)}:
                 raise BadConfig(f"page {page} of the visit has no {action.name!r}")
-        after = copy.copy(before)
-        after.respond(action)
-        self.pages.append(after)
+        next_shop = copy.copy(shop)
+        next_shop.respond(action)
+        self.pages.append(next_shop)
         return len(self.pages) - 1
 
     def search_field(self, page: int) -> str:
@@ -209,18 +209,18 @@ class _Pages:
         text = request.query_params.get("q", "")[:_LONGEST_QUERY]
         # As in real shops, the URL contains the query: the import infers from it that the text was submitted.
         query = "?" + urlencode({"q": text})
-        return self._done(visit, number, TypeAndSubmit(name=visit.search_field(number), text=text), query)
+        return self._act_and_redirect(visit, number, TypeAndSubmit(name=visit.search_field(number), text=text), query)
 
     async def _act(self, request: Request) -> Response:
         visit, number = self._page_of(request)
-        return self._done(visit, number, Click(name=request.path_params["name"]))
+        return self._act_and_redirect(visit, number, Click(name=request.path_params["name"]))
 
-    def _done(self, visit: Visit, number: int, action: Action, query: str = "") -> Response:
+    def _act_and_redirect(self, visit: Visit, number: int, action: Action, query: str = "") -> Response:
         try:
-            following = visit.act(number, action)
+            next_number = visit.act(number, action)
         except (BadConfig, StopIteration) as error:
             raise HTTPException(404, str(error)) from error
-        return RedirectResponse(f"/visit/{visit.id}/{following}{query}", 303)
+        return RedirectResponse(f"/visit/{visit.id}/{next_number}{query}", 303)
 
     async def _over(self, request: Request) -> Response:
         visit = self._visit(request)

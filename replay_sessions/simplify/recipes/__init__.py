@@ -121,7 +121,9 @@ def load_recipe(name_or_file: str | Path) -> Recipe:
 def find_recipe(raw_html: bytes) -> Recipe:
     """Returns the built-in recipe of the site that a page comes from, or else the generic one."""
     recipes = _built_in()
-    likely = (own for own in recipes.values() if own.detect and all(text in raw_html for text in own.detect))
+    likely = (
+        recipe for recipe in recipes.values() if recipe.detect and all(text in raw_html for text in recipe.detect)
+    )
     return next(likely, recipes["generic"])
 
 
@@ -131,9 +133,9 @@ def _built_in() -> dict[str, Recipe]:
 
 
 def _read(name_or_file: str) -> Recipe:
-    written = load_toml(_RecipeFile, "recipe", name_or_file, _FOLDER)
+    content = load_toml(_RecipeFile, "recipe", name_or_file, _FOLDER)
     name, where = Path(name_or_file).stem, f"recipe '{name_or_file}'"
-    rules = written.rule
+    rules = content.rule
     for number, rule in enumerate(rules, 1):
         for field, word in (("scope", rule.scope), ("card", rule.card), ("name", rule.name)):
             if word and word != slug(word):
@@ -141,6 +143,6 @@ def _read(name_or_file: str) -> Recipe:
                     f"{where}: {field} = {word!r} in rule {number} cannot be a part of a name; "
                     f"write {slug(word) or 'a word'!r} (lower case, letters and digits, _ between words)"
                 )
-    if written.extends and written.extends != name:
-        rules += _read(written.extends).rules
-    return Recipe(name, rules, written.detect)
+    if content.extends and content.extends != name:
+        rules += _read(content.extends).rules
+    return Recipe(name, rules, content.detect)
