@@ -61,9 +61,9 @@ def _main(words: Sequence[str]) -> int:
             sys.stdout.write(f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}\n")
             return 0
         summaries = {name: summary for name, (_, summary) in PROGRAMS.items()}
-        name, rest = choose("command", summaries, words, program=DISTRIBUTION, text=__doc__)
+        name, arguments = choose("command", summaries, words, program=DISTRIBUTION, text=__doc__)
         check_packages()
-        return _call(name, rest)
+        return _call(name, arguments)
 
     return run_command(run)
 

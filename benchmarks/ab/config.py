@@ -65,5 +65,5 @@ class LabConfig(Config):
     @property
     def changes(self) -> list[str]:
         """The names of the variants that are compared with A."""
-        named = [name for text in self.variants for name in text.split(",") if name]
-        return [name for name in dict.fromkeys(named or VARIANTS) if name != A]
+        names = [name for text in self.variants for name in text.split(",") if name]
+        return [name for name in dict.fromkeys(names or VARIANTS) if name != A]

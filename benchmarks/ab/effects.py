@@ -101,7 +101,7 @@ def effect_of(before: Outcomes, after: Outcomes, name: str) -> Effect:
     if not compared.any():
         raise BadConfig("no visit is left of which both ends are known.")
     users = before.users[compared]
-    sides = [(own.measure(name)[compared], own.log_ratios[compared]) for own in (before, after)]
+    sides = [(outcomes.measure(name)[compared], outcomes.log_ratios[compared]) for outcomes in (before, after)]
     lost, gained = ((value - value.mean())[:, None] * ratios for value, ratios in sides)
     refits = lost.shape[1]
     fit = ClusteredError(_fit_error(gained - lost, users), refits - 1, refits) if refits > 1 else None
@@ -131,7 +131,7 @@ def paired_effect(before: Floats, after: Floats, users: Codes, fit: ClusteredErr
     """
     differences = after - before
     mean, error = float(differences.mean()), difference_error(differences, users)
-    margins = [mean - t_interval(mean, own)[0] for own in (error, fit) if own and own.standard_error]
+    margins = [mean - t_interval(mean, part)[0] for part in (error, fit) if part and part.standard_error]
     low, high = mean - math.hypot(*margins), mean + math.hypot(*margins)
     return Effect(
         difference=mean,

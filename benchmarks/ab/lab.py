@@ -70,9 +70,9 @@ def run_lab(config: LabConfig) -> LabResults:
         )
     )
     true |= {name: _without_effect(true[name]) for name in PLACEBOS if name in true}
-    nothing = {name: _without_effect(measures) for name, measures in true.items()}
+    zero_effects = {name: _without_effect(measures) for name, measures in true.items()}
     rows = [_row(config, spec, store, true) for spec in specs]
-    return LabResults(true=true, rows=[*rows, LabRow(label=NO_EFFECT, predictions=_predictions(nothing, true))])
+    return LabResults(true=true, rows=[*rows, LabRow(label=NO_EFFECT, predictions=_predictions(zero_effects, true))])
 
 
 def _row(config: LabConfig, spec: AgentSpec, store: SessionStore, true: Effects) -> LabRow:
@@ -103,8 +103,8 @@ def _predictions(effects: Effects, true: Effects) -> dict[str, dict[str, Predict
 
 
 def _without_effect(measures: dict[str, Effect]) -> dict[str, Effect]:
-    nothing = dict.fromkeys(("difference", "low", "high", "standard_error"), 0.0)
-    return {name: msgspec.structs.replace(effect, **nothing) for name, effect in measures.items()}
+    zeros = dict.fromkeys(("difference", "low", "high", "standard_error"), 0.0)
+    return {name: msgspec.structs.replace(effect, **zeros) for name, effect in measures.items()}
 
 
 def _walk_all(

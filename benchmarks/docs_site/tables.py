@@ -34,14 +34,14 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
     for is_table, table in groupby(lines, key=lambda line: line.startswith("|")):
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
         if is_table and set(columns) <= set(cells[0]) and set(rows) <= {row[0] for row in cells}:
-            kept: list[int] = []
+            indices: list[int] = []
             for number, heading in enumerate(cells[0]):
                 # A heading that occurs several times, such as the paper's, belongs to the column before it.
-                belongs = cells[0].count(heading) == 1 or number - 1 in kept
+                belongs = cells[0].count(heading) == 1 or number - 1 in indices
                 if not columns or (heading in columns and belongs):
-                    kept.append(number)
-            taken = [row for number, row in enumerate(cells) if number < 2 or not rows or row[0] in rows]
-            return "".join(f"| {' | '.join(row[number] for number in kept)} |\n" for row in taken)
+                    indices.append(number)
+            selected = [row for number, row in enumerate(cells) if number < 2 or not rows or row[0] in rows]
+            return "".join(f"| {' | '.join(row[number] for number in indices)} |\n" for row in selected)
     raise BadConfig(
         f"no table of '{name}' has the columns {', '.join(columns)} and the rows {', '.join(rows) or 'all'}"
     )
@@ -52,8 +52,8 @@ def _list_records(results: Path) -> str:
     rows = [["record", "made", "commit", "metrics"], ["---"] * 4]
     for path in sorted(results.rglob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        known = record if isinstance(record, dict) else {}  # a speed record is a list of measurements
-        made, metrics = known.get("provenance", {}), known.get("versions", {}).get("metrics", "–")
+        fields = record if isinstance(record, dict) else {}  # a speed record is a list of measurements
+        made, metrics = fields.get("provenance", {}), fields.get("versions", {}).get("metrics", "–")
         name = path.relative_to(results).with_suffix("").as_posix()
         rows.append([f"`{name}`", made.get("time", "–")[:10], made.get("commit", "–")[:8], str(metrics)])
     return _format_table(rows)

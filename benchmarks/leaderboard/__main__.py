@@ -122,8 +122,8 @@ def _verify(options: Verify) -> int:
 
 def _print_mismatches(mismatches: Mapping[str, Sequence[str]], rerun: int) -> int:
     for part, lines in mismatches.items():
-        shown = (f"    {line}" for line in lines[:MISMATCHES_SHOWN])
-        print_results(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}", *shown)
+        indented = (f"    {line}" for line in lines[:MISMATCHES_SHOWN])
+        print_results(f"{part}: {f'{len(lines)} mismatches' if lines else 'verified'}", *indented)
     if not rerun:
         print_results("whether the replies are the agents' own, only --rerun N checks")
     return 1 if any(mismatches.values()) else 0
@@ -144,12 +144,12 @@ def _submit(options: Submit) -> int:
 
 
 def _open_store(options: Verify) -> SessionStore:
-    named = options.store or read_log(options.folder, trust=None).config.store
-    if named not in ("demo", options.store):
+    name = options.store or read_log(options.folder, trust=None).config.store
+    if name not in ("demo", options.store):
         raise BadConfig(
-            f"the folder itself names its store, '{named}': if that is the one you trust, say --store {named}"
+            f"the folder itself names its store, '{name}': if that is the one you trust, say --store {name}"
         )
-    store = SessionStore.open(named)
+    store = SessionStore.open(name)
     print(f"store: {store.path}, fingerprint {store.fingerprint}")
     return store
 

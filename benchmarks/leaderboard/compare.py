@@ -73,8 +73,8 @@ def compare(options: Compare) -> list[Compared]:
         UnknownAgent: A label is not in the log.
         BadConfig: The agents were run on different steps or scored differently, or one gave no reply at some steps.
     """
-    folder, other = options.folder, options.second_folder or options.folder
-    log, other_log = (read_log(each, trust=options.trust) for each in (folder, other))
+    folder, other_folder = options.folder, options.second_folder or options.folder
+    log, other_log = (read_log(path, trust=options.trust) for path in (folder, other_folder))
     differing = differing_settings(log, other_log)
     store = open_store(log, options.store)
     other_store = open_store(other_log) if "store" in differing else store
@@ -82,13 +82,13 @@ def compare(options: Compare) -> list[Compared]:
         settings = "; ".join(f"{name}: {differing[name]}" for name in refused)
         same_steps = log.config.keys(store) == other_log.config.keys(other_store)
         raise BadConfig(
-            f"'{folder}' and '{other}' differ in more than the agents ({settings}). "
+            f"'{folder}' and '{other_folder}' differ in more than the agents ({settings}). "
             + (f"If that is intended, add --across {' '.join(refused)}" if same_steps else _OTHER_STEPS)
         )
     preset = log.config.metrics
     records = {
         "first": _records(folder, options.first, log, store, with_errors=options.with_errors),
-        "second": _records(other, options.second, other_log, other_store, with_errors=options.with_errors),
+        "second": _records(other_folder, options.second, other_log, other_store, with_errors=options.with_errors),
     }
     cluster = options.cluster or log.config.cluster
     differences = [
@@ -101,12 +101,12 @@ def compare(options: Compare) -> list[Compared]:
 
 def compare_table(comparisons: Sequence[Compared], options: Compare) -> Table:
     """Builds the table of comparisons, with a row for each metric."""
-    second, other = options.second, options.second_folder or options.folder
-    log, other_log = (read_log(each, trust=options.trust) for each in (options.folder, other))
+    second, other_folder = options.second, options.second_folder or options.folder
+    log, other_log = (read_log(path, trust=options.trust) for path in (options.folder, other_folder))
     differing = differing_settings(log, other_log)
     rows = [log.entry(options.first).row, other_log.entry(second).row]
     return Table(
-        title=f"{options.first} minus {second}" + (f" in {other}" if options.second_folder else ""),
+        title=f"{options.first} minus {second}" + (f" in {other_folder}" if options.second_folder else ""),
         columns=[
             *columns("metric", count=(options.first, second, "difference"), p=("p", "Holm p")),
             Column("verdict"),

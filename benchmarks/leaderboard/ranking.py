@@ -184,8 +184,8 @@ def agent_texts(texts: tuple[str, ...]) -> list[str]:
     >>> agent_texts(("random, SFT=runs/sft", "baselines"))[:3]
     ['random', 'SFT=runs/sft', 'context_majority']
     """
-    named = [text.strip() for listed in texts for text in listed.split(",")]
-    return [text for name in named if name for text in GROUPS.get(name, (name,))]
+    names = [text.strip() for listed in texts for text in listed.split(",")]
+    return [text for name in names if name for text in GROUPS.get(name, (name,))]
 
 
 def notes_of(log: EvaluationLog) -> list[str]:

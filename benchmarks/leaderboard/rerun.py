@@ -60,8 +60,8 @@ def check_rerun(
 
 def _difference(line: StepLine, again: StepLine) -> Iterator[str]:
     if line.reply != again.reply:
-        given = again.reply or again.error
-        yield f"{format_key(line.key)}: run again, the agent replies {given!r}, and not {line.reply!r}"
+        answer = again.reply or again.error
+        yield f"{format_key(line.key)}: run again, the agent replies {answer!r}, and not {line.reply!r}"
     elif not _are_close(line, again):
         yield f"{format_key(line.key)}: run again, the agent gives other probabilities"
 

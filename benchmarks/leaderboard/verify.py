@@ -89,20 +89,20 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
         mismatches[WHOLE_FOLDER].append(f"provenance.store: {error}")
     entries, records = [], {}
     for name, spec, context in settings.rows:
-        found = mismatches[spec.label] = []
+        agent_mismatches = mismatches[spec.label] = []
         entry = next((entry for entry in log.entries if entry.spec == spec), None)
         if entry is None:
-            found.append("entries: the agent of the config is not among them")
+            agent_mismatches.append("entries: the agent of the config is not among them")
             continue
         try:
             computed, records[spec.label] = _compute_entry(entry, name, context, settings, folder, store)
         except (BadConfig, BadSession) as error:
-            found.append(f"steps: {error}")
+            agent_mismatches.append(f"steps: {error}")
             continue
         entries.append(computed)
-        found += find_differences(recorded["entries"][log.entries.index(entry)], computed, "entries")
+        agent_mismatches += find_differences(recorded["entries"][log.entries.index(entry)], computed, "entries")
         if rerun:
-            found += check_rerun(folder, entry, log.config, store, count=rerun, trust=trust)
+            agent_mismatches += check_rerun(folder, entry, log.config, store, count=rerun, trust=trust)
     if [entry.spec for entry in log.entries] != [spec for _, spec, _ in settings.rows]:
         mismatches[WHOLE_FOLDER].append("entries: they are not the agents of the config")
     if len(entries) == len(settings.rows):
@@ -251,8 +251,8 @@ def find_differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:
         for key in sorted(recorded.keys() | computed.keys()):
             yield from find_differences(recorded.get(key, "nothing"), computed.get(key, "nothing"), f"{name}.{key}")
     elif isinstance(recorded, list) and isinstance(computed, list) and len(recorded) == len(computed):
-        for index, (one, other) in enumerate(zip(recorded, computed, strict=True)):
-            yield from find_differences(one, other, f"{name}[{index}]")
+        for index, (recorded_item, computed_item) in enumerate(zip(recorded, computed, strict=True)):
+            yield from find_differences(recorded_item, computed_item, f"{name}[{index}]")
     elif not (
         isinstance(recorded, float)
         and isinstance(computed, float)

@@ -93,25 +93,25 @@ def render_page(
         lstrip_blocks=True,
     )
     environment.filters["cell"] = format_cell
-    named = {table.name: table for table in tables}
+    by_name = {table.name: table for table in tables}
     script = "\n".join(_source(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     records = next(iter(evidence.records.values()))
     return environment.get_template("report.html.jinja").render(
         evidence=evidence,
         headline=headline,
-        tables=named,
+        tables=by_name,
         style=Markup(_source("report.css")),
         script=Markup(script),
         script_digest=digest,
         ranked=_ranked(evidence, judged),
         axis=_axis(evidence),
         outcome_words=OUTCOMES,
-        met_outcomes=[column.name for column in named["outcomes"].columns[1:] if column.name != RIGHT],
+        met_outcomes=[column.name for column in by_name["outcomes"].columns[1:] if column.name != RIGHT],
         compared=_whiskers(evidence, compared),
         comparisons=list(training_sentences(evidence.log))[:-1],
         confusions={
-            label: [row[1:] for row in rows] for label, rows in groupby(named["confusion"].rows, key=itemgetter(0))
+            label: [row[1:] for row in rows] for label, rows in groupby(by_name["confusion"].rows, key=itemgetter(0))
         },
         curves=_embed_curves(evidence),
         rationales=sample_rationales(judged),
@@ -140,8 +140,8 @@ def _axis(evidence: Evidence) -> dict[str, Any]:
     estimates = filter(None, map(_exact, evidence.rows))
     highest = max((max(estimate.value, estimate.high or 0.0) for estimate in estimates), default=1.0)
     top = max(AXIS_STEP, math.ceil(highest / AXIS_STEP - 1e-9) * AXIS_STEP)
-    every = AXIS_STEP if top <= 0.5 else 2 * AXIS_STEP
-    return {"top": top, "ticks": [number * every for number in range(int(top / every + 1e-9) + 1)]}
+    tick_step = AXIS_STEP if top <= 0.5 else 2 * AXIS_STEP
+    return {"top": top, "ticks": [number * tick_step for number in range(int(top / tick_step + 1e-9) + 1)]}
 
 
 def _exact(row: ResultRow) -> Estimate | None:
@@ -199,8 +199,8 @@ def _whiskers(evidence: Evidence, compared: Sequence[Comparison]) -> list[dict[s
 
 def _whisker_chart(title: str, comparisons: Sequence[Comparison], names_second: bool) -> dict[str, Any]:
     """Returns a chart of differences. A far row would compress all others, so an arrow and its numbers replace it."""
-    farthest = [max(abs(end or 0.0) for end in (test.difference, test.low, test.high)) for test in comparisons]
-    near = [end for end in farthest if end <= NEAR] or farthest
+    distances = [max(abs(end or 0.0) for end in (test.difference, test.low, test.high)) for test in comparisons]
+    near = [end for end in distances if end <= NEAR] or distances
     reach = max(0.01, math.ceil(max(near) / 0.01) * 0.01)
-    rows = [(test, far <= reach) for test, far in zip(comparisons, farthest, strict=True)]
+    rows = [(test, distance <= reach) for test, distance in zip(comparisons, distances, strict=True)]
     return {"title": title, "reach": reach, "rows": rows, "names_second": names_second}

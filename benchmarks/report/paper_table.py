@@ -41,8 +41,8 @@ def chosen_columns(names: Sequence[str]) -> list[Column]:
 
 def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
     """Returns a LaTeX tabular with rules from booktabs, which the document must load."""
-    known = [row for row in evidence.rows if row.known or row.label in evidence.references]
-    agents = [row for row in evidence.rows if row not in known]
+    references = [row for row in evidence.rows if row.known or row.label in evidence.references]
+    agents = [row for row in evidence.rows if row not in references]
     best = {column.name: _best(agents, column.name) for column in columns}
     lines = [
         f"% {evidence.config.split} split; in brackets 95% intervals over {evidence.config.cluster}s"
@@ -51,7 +51,7 @@ def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
         r"\toprule",
         " & ".join(["", *(latex_text(column.heading) for column in columns)]) + r" \\",
     ]
-    for rows in filter(None, (agents, known)):
+    for rows in filter(None, (agents, references)):
         lines.append(r"\midrule")
         for row in rows:
             cells = (_cell(row.figures.get(of.name), of, row.label in best[of.name]) for of in columns)

@@ -76,7 +76,7 @@ class SessionData(NamedTuple):
 @dataclass
 class _Chapter:
     sessions: list[list[dict[str, Any]]] = field(default_factory=list)
-    listed: list[dict[str, Any]] = field(default_factory=list)
+    list_entries: list[dict[str, Any]] = field(default_factory=list)
     people: dict[str, dict[str, Any]] = field(default_factory=dict)
     pages: list[str] = field(default_factory=list)
     characters: int = 0
@@ -105,7 +105,7 @@ def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> 
     for label, steps in judged.items():
         for step in steps:
             answers.setdefault(step.record.key, {})[label] = step
-    wanted = list(dict.fromkeys(session_id for session_id, _ in answers))
+    session_ids = list(dict.fromkeys(session_id for session_id, _ in answers))
     # The viewer reads these first: the index of all sessions, and the personas of the shoppers.
     people: dict[str, dict[str, Any]] = {}
     index: dict[str, Any] = {
@@ -120,15 +120,15 @@ def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> 
     blocks: list[Block] = []
     characters = FOR_NAMES  # an upper bound for all blocks: packed whole, the index and the people take less
     pages = distinct_pages = 0
-    for number, chapter in enumerate(_chapters(evidence, list(judged), answers, wanted)):
-        placed = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.listed)]
+    for number, chapter in enumerate(_chapters(evidence, list(judged), answers, session_ids)):
+        entries = [{**session, "chapter": number, "place": index} for index, session in enumerate(chapter.list_entries)]
         packed = [pack(f"sessions-{number}", chapter.sessions), pack(f"pages-{number}", chapter.pages)]
-        ahead = [pack("", placed), pack("", chapter.people)]
+        ahead = [pack("", entries), pack("", chapter.people)]
         characters += sum(len(block.text) for block in packed + ahead)
         if characters > max_characters:
             break
         blocks += packed
-        index["sessions"] += placed
+        index["sessions"] += entries
         index["first_pages"].append(distinct_pages)
         people |= chapter.people
         distinct_pages += len(chapter.pages)
@@ -136,16 +136,18 @@ def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> 
     return SessionData(
         blocks=[pack("index", index), pack("people", people), *blocks],
         sessions=len(index["sessions"]),
-        left_out=len(wanted) - len(index["sessions"]),
+        left_out=len(session_ids) - len(index["sessions"]),
         pages=pages,
         distinct_pages=distinct_pages,
     )
 
 
-def _chapters(evidence: Evidence, labels: Sequence[str], answers: Answers, wanted: Sequence[str]) -> Iterator[_Chapter]:
+def _chapters(
+    evidence: Evidence, labels: Sequence[str], answers: Answers, session_ids: Sequence[str]
+) -> Iterator[_Chapter]:
     page_numbers: dict[str, int] = {}
     chapter, demo_shop = _Chapter(), is_demo_store(evidence.store)
-    for session_id in track(wanted, "sessions"):
+    for session_id in track(session_ids, "sessions"):
         if chapter.characters > CHAPTER_CHARACTERS:
             yield chapter
             chapter = _Chapter()
@@ -164,7 +166,7 @@ def _add(
     *,
     demo_shop: bool,
 ) -> None:
-    steps, listed = [], []
+    steps, list_entries = [], []
     for index, step in enumerate(session.steps):
         if step.page not in page_numbers:
             page_numbers[step.page] = len(page_numbers)
@@ -182,17 +184,17 @@ def _add(
             "answers": [_answer(judged.get(label), evidence, label) for label in labels if judged],
         }
         steps.append(_without_none(viewed))
-        listed.append(_listed(step.action, [judged.get(label) for label in labels if judged]))
+        list_entries.append(_describe_step(step.action, [judged.get(label) for label in labels if judged]))
         chapter.characters += sum(len(answer.record.reply or "") for answer in judged.values())
     chapter.sessions.append(steps)
-    chapter.listed.append(
-        _without_none({"id": session.session_id, "user": session.user_id, "goal": session.goal, "steps": listed})
+    chapter.list_entries.append(
+        _without_none({"id": session.session_id, "user": session.user_id, "goal": session.goal, "steps": list_entries})
     )
     if session.persona is not None:
         chapter.people[session.user_id] = {"text": session.persona.text, "traits": session.persona.traits}
 
 
-def _listed(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
+def _describe_step(logged: Action, judged: Sequence[JudgedStep | None]) -> list[Any]:
     """Returns a step's data for lists and filters: the logged type, each agent's outcome and number of its action."""
     codes = list(OUTCOMES)
     outcomes = [codes.index("no_reply" if answer is None else answer.outcome) for answer in judged]

@@ -82,7 +82,7 @@ def reward_terms(evidence: Evidence, judged: Judged) -> Table:
 def action_mix(evidence: Evidence) -> Table:
     """Builds the table of the shares of kinds of action, for the shoppers and for each agent."""
     traces = {THE_LOG: _logged_traces(evidence)} | {label: _traces(evidence, label) for label in evidence.labels}
-    counts = {label: Counter(kind for trace in own for kind in trace.kinds) for label, own in traces.items()}
+    counts = {label: Counter(kind for trace in sessions for kind in trace.kinds) for label, sessions in traces.items()}
     kinds = [kind for kind in KIND_NAMES if any(count[kind] for count in counts.values())]
     return _agent_table(
         "action_mix",
@@ -96,7 +96,7 @@ def action_mix(evidence: Evidence) -> Table:
 def fidelity(evidence: Evidence) -> Table:
     """Builds the table of the distances between each agent's mix of actions and the shoppers', on the logged pages."""
     people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
-    names = [name for name in OF_PEOPLE if any(getattr(own, name) is not None for own in people.values())]
+    names = [name for name in OF_PEOPLE if any(getattr(values, name) is not None for values in people.values())]
     logged = _logged_traces(evidence)
     return _agent_table(
         "fidelity",
@@ -110,11 +110,11 @@ def fidelity(evidence: Evidence) -> Table:
         ],
         {
             label: [
-                *(whole.action_mix_divergence, whole.transition_divergence),
+                *(distances.action_mix_divergence, distances.transition_divergence),
                 *(getattr(people[label], name) for name in names),
             ]
             for label in evidence.labels
-            if (whole := population_fidelity(logged, _traces(evidence, label))) is not None
+            if (distances := population_fidelity(logged, _traces(evidence, label))) is not None
         },
         agreement_note(evidence.records[evidence.labels[0]]),
     )
@@ -141,7 +141,7 @@ def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:
     answers: dict[tuple[str, int], list[JudgedStep]] = {}
     for step in chain.from_iterable(judged.values()):
         answers.setdefault(step.record.key, []).append(step)
-    explained = [own for own in answers.values() if any(step.record.predicted_rationale for step in own)]
+    explained = [steps for steps in answers.values() if any(step.record.predicted_rationale for step in steps)]
     count = min(EXAMPLES, len(explained))
     return [explained[int((number + 0.5) * len(explained) / count)] for number in range(count)]
 
@@ -155,9 +155,9 @@ def leader(evidence: Evidence) -> ResultRow | None:
 def differences(evidence: Evidence) -> list[Comparison]:
     """Compares each row with the best row, then adds the run's own comparisons; steps without a reply are misses."""
     best, config, training = leader(evidence), evidence.config, evidence.log.training
-    own = training.comparisons if training else []
+    recorded = training.comparisons if training else []
     if best is None:
-        return own
+        return recorded
     others = [label for label in evidence.labels if label != best.label]
     records = {label: errors_as_misses(steps) for label, steps in evidence.records.items()}
     compared = [
@@ -165,7 +165,7 @@ def differences(evidence: Evidence) -> list[Comparison]:
         for label, metric in track(list(product(others, COMPARED)), "differences")
     ]
     pairs = {(test.first, test.second, test.metric) for test in compared}
-    return adjusted(compared + [test for test in own if (test.first, test.second, test.metric) not in pairs])
+    return adjusted(compared + [test for test in recorded if (test.first, test.second, test.metric) not in pairs])
 
 
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
@@ -215,9 +215,9 @@ def _comparisons(evidence: Evidence, best: ResultRow, against: Sequence[Comparis
     above = [test.first for test in agents if test.metric == "type_f1_macro" and test.sign > 0]
     if above:
         yield f"Significantly higher macro-F1: {'; '.join(above)}."
-    known = [test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"]
-    if known:
-        most = max(known, key=lambda comparison: comparison.difference)
+    references = [test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"]
+    if references:
+        most = max(references, key=lambda comparison: comparison.difference)
         yield f"The shoppers' own policy ({most.first}) minus {best.label}: {most.text()}{_unless_significant(most)}."
 
 

@@ -176,8 +176,8 @@ def build_dense_mask(packed: PackedTrees) -> Tensor:
     mask = torch.zeros(length, length, dtype=torch.bool, device=device)
     for span in packed.spans:
         mask[span.start : span.end, span.start : span.end] = True
-    for span, group, own, replaced in packed.branches():
-        mask[own.start : own.stop, span.start : span.start + group.visible] = True
-        mask[own.start : own.stop, own.start : own.stop] = True
-        mask[replaced.stop : own.stop, replaced.start : replaced.stop] = False
+    for span, group, reply, replaced in packed.branches():
+        mask[reply.start : reply.stop, span.start : span.start + group.visible] = True
+        mask[reply.start : reply.stop, reply.start : reply.stop] = True
+        mask[replaced.stop : reply.stop, replaced.start : replaced.stop] = False
     return mask.tril()

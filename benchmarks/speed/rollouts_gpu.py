@@ -73,7 +73,7 @@ def _measure_case(policy: Policy, prompts: list[list[int]], runs: int) -> Iterat
     yield "decoding", rows * (_NEW_TOKENS - 1) / (seconds["all"] - seconds["first"]), "tokens/s"
     yield from take_peak_memory()
     packed = pack([SessionTree(prompts[0], [len(prompts[0])], [[reply.tokens for reply in replies[0]]])])
-    drawn = [log_prob for reply in replies[0] for log_prob in reply.log_probs]
+    sampled = [log_prob for reply in replies[0] for log_prob in reply.log_probs]
     with torch.no_grad():
-        seen = policy.log_probs(packed.to(policy.device)).cpu()
-    yield "gap", (seen - torch.tensor(drawn)).abs().mean().item(), "nats"
+        recomputed = policy.log_probs(packed.to(policy.device)).cpu()
+    yield "gap", (recomputed - torch.tensor(sampled)).abs().mean().item(), "nats"

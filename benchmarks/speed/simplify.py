@@ -39,13 +39,13 @@ def measure(options: Options) -> Iterator[Measurement]:
     if not pages:
         raise BadConfig(f"no *.html.gz in '{folder}': --data names the folder of third-party test data")
     amazon = [page for page in pages if find_recipe(page).name == "amazon"]
-    for shops, some in (("amazon", amazon), ("shops", pages)):
-        seconds = median_times({name: partial(_take, way, some) for name, way in _WAYS.items()}, options.runs)
-        read = sum(map(len, some))
+    for shops, selected in (("amazon", amazon), ("shops", pages)):
+        seconds = median_times({name: partial(_take, way, selected) for name, way in _WAYS.items()}, options.runs)
+        read = sum(map(len, selected))
         for way in ("all", "walk"):
-            name, both = f"simplify.{shops}.{way}.{_PEER}", seconds | {"ours": seconds[way]}
-            yield compare(name, both, _PEER, options.runs, unit="MB/s", amount=read / 1e6)
-        written = sum(len(simplify(page).html.encode()) for page in some)
+            name, times = f"simplify.{shops}.{way}.{_PEER}", seconds | {"ours": seconds[way]}
+            yield compare(name, times, _PEER, options.runs, unit="MB/s", amount=read / 1e6)
+        written = sum(len(simplify(page).html.encode()) for page in selected)
         yield Measurement(name=f"simplify.{shops}.output", value=100 * written / read, unit="% of the input", runs=1)
 
 

@@ -41,7 +41,7 @@ from replay_sessions.foundation.table import print_results
 def _run(options: SweepOptions) -> None:
     sweep = load_sweep(options.sweep)
     planned = plan(sweep, options)
-    runs = [run for of_name in planned.values() for run in of_name]
+    runs = [run for seed_runs in planned.values() for run in seed_runs]
     if options.dry_run:
         print_results(sweep.title, *(line for run in runs for line in run.describe()))
         return

@@ -130,7 +130,7 @@ class Sweep(Config):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names, labels = ([one.name for one in self.run], [row.label for row in self.row])
+        names, labels = ([run.name for run in self.run], [row.label for row in self.row])
         for kind, values in (("runs", names), ("rows", labels)):
             if twice := [value for value, count in Counter(values).items() if count > 1]:
                 raise BadConfig(f"two {kind} are called '{twice[0]}'.")

@@ -143,5 +143,5 @@ def sentences(orders: Sequence[Order], columns: Sequence[ColumnSpec], model: str
             yield f"{column.heading}, {rows} compared with the paper's {model}: {counts}."
         for order in judged.values():
             if order.verdict(model) == "opposite":
-                there = format_cell(order.published[model], "difference")
-                yield f"{order.rows}: {order.measured} here, {there} in the paper."
+                published = format_cell(order.published[model], "difference")
+                yield f"{order.rows}: {order.measured} here, {published} in the paper."

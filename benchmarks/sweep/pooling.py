@@ -91,7 +91,7 @@ class Measured:
         """Returns the first row's metric minus the second's, on the same steps; None if a seed has no step for it."""
         metric = self._metric(name)
         pairs = [[user_sums(metric, tables[row]) for row in (first, second)] for tables in self._tables]
-        values = [metric.total(own) - metric.total(other) for own, other in pairs]
+        values = [metric.total(first_sums) - metric.total(second_sums) for first_sums, second_sums in pairs]
         limit = partial(cut_at_bounds, bounds=metric.difference_bounds)
         return self._pooled(values, [difference_error(metric, *pair) for pair in pairs], limit)
 

@@ -113,13 +113,13 @@ class FinishedRun:
 
 def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], options: SweepOptions) -> SweepResult:
     """Computes the result of finished runs."""
-    runs = {name: [FinishedRun(run) for run in of_name] for name, of_name in planned.items()}
-    every = [run for of_name in runs.values() for run in of_name]
-    stores = {run.log.provenance["store"]["fingerprint"] for run in every}
+    runs = {name: [FinishedRun(run) for run in seed_runs] for name, seed_runs in planned.items()}
+    all_runs = [run for seed_runs in runs.values() for run in seed_runs]
+    stores = {run.log.provenance["store"]["fingerprint"] for run in all_runs}
     seeds = [run.seed for run in next(iter(planned.values()))]
     by_seed = [dict(zip(runs, of_seed, strict=True)) for of_seed in zip(*runs.values(), strict=True)]
     samples = dict.fromkeys(
-        f"Seed {run.run.seed}: {text}" for run in every for text in (run.log.sample.text, *run.log.sample.warnings)
+        f"Seed {run.run.seed}: {text}" for run in all_runs for text in (run.log.sample.text, *run.log.sample.warnings)
     )
     measured = {}
     for name, decoding in _decodings(sweep, planned).items():
@@ -133,15 +133,15 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         columns=[column.heading for column in sweep.column],
         models=sweep.models,
         metrics=sweep.metrics,
-        intervals=intervals_text(every[0].log.rows, every[0].log.config.reward_config, "users and seeds"),
+        intervals=intervals_text(all_runs[0].log.rows, all_runs[0].log.config.reward_config, "users and seeds"),
         notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
         tested=next(iter(measured.values())).tested(),
         views=[
             _view(sweep, decoding, of_decoding, _calibration(by_seed)) for decoding, of_decoding in measured.items()
         ],
-        phases={run.run.name: run.log.training and run.log.training.phases for run in every},
+        phases={run.run.name: run.log.training and run.log.training.phases for run in all_runs},
         versions=VERSIONS,
-        runs={run.run.name: run.log.provenance for run in every},
+        runs={run.run.name: run.log.provenance for run in all_runs},
         provenance=provenance(msgspec.to_builtins(sweep)),
     )
 

@@ -109,10 +109,10 @@ class PlannedRun:
             for name in self.phases
             for decoding in self.config.evaluation.get_decodings(self.config.phases[name].temperatures)
         ]
-        there = [entry for entry in entries if (self.folder / entry.steps).exists()]
-        whole = all(digest_file(self.folder / entry.steps) == entry.sha256 for entry in there)
-        wanted = {steps_file(name) for name in decodings}
-        return whole and wanted <= {entry.steps for entry in there}
+        present = [entry for entry in entries if (self.folder / entry.steps).exists()]
+        is_intact = all(digest_file(self.folder / entry.steps) == entry.sha256 for entry in present)
+        needed = {steps_file(name) for name in decodings}
+        return is_intact and needed <= {entry.steps for entry in present}
 
     def describe(self) -> Iterator[str]:
         """Yields the state of the run, then that of each phase of a training."""

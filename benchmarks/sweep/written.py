@@ -67,8 +67,8 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
                 columns=columns("row", percent=view.rows[0].predicted),
                 rows=[[row.label, *(share and share.value for share in row.predicted.values())] for row in view.rows],
             )
-        shown = view.compared if full else [each for each in view.compared if each.metric == metrics[0]]
-        yield "\n".join(f"- {line}" for line in _orders(view, shown, sweep, models))
+        comparisons = view.compared if full else [test for test in view.compared if test.metric == metrics[0]]
+        yield "\n".join(f"- {line}" for line in _orders(view, comparisons, sweep, models))
         if full and view.orders:
             yield "### The order of rows"
             yield Table(
@@ -80,10 +80,10 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
             )
 
 
-def _orders(view: View, shown: Sequence[Comparison], sweep: Sweep, models: Sequence[str]) -> Iterator[str]:
+def _orders(view: View, comparisons: Sequence[Comparison], sweep: Sweep, models: Sequence[str]) -> Iterator[str]:
     for model in models:
         yield from sentences(view.orders, sweep.column, model)
-    yield from (comparison.sentence() for comparison in shown)
+    yield from (comparison.sentence() for comparison in comparisons)
 
 
 def _judged(order: Order, model: str) -> str | None:
@@ -95,8 +95,8 @@ def _judged(order: Order, model: str) -> str | None:
 def _columns(sweep: Sweep, models: Sequence[str]) -> Iterator[Column]:
     """Yields the column of each metric, followed by the columns of the published values."""
     for number, column in enumerate(sweep.column, 1):
-        known = METRIC_COLUMNS.get(column.metric)
-        unit: Unit = known.unit if known else "percent"
+        known_column = METRIC_COLUMNS.get(column.metric)
+        unit: Unit = known_column.unit if known_column else "percent"
         yield Column(column.heading, unit, f"figure_{number}")
         for model in models:
             yield Column(f"paper ({model})", "percent2", f"paper_{number}_{model}")

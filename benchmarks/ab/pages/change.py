@@ -80,8 +80,8 @@ class Rule(Config, omit_defaults=True):
         number = price[1] or price[2]
         assert self.scale_prices is not None
         value = amount(number) * self.scale_prices
-        whole, point, cents, *_ = [*re.split(r"([.,])(?=\d\d?$)", number), "", ""]
-        thousands = re.sub(r"\d", "", whole)[:1]
+        integer, point, cents, *_ = [*re.split(r"([.,])(?=\d\d?$)", number), "", ""]
+        thousands = re.sub(r"\d", "", integer)[:1]
         point = point or ("," if thousands == "." or price[2] else ".")
         digits = len(cents) or 2 * (value < 100 and round(value, 2) % 1 > 0)
         written = f"{value:,.{digits}f}".translate(str.maketrans({",": thousands, ".": point}))

@@ -102,8 +102,8 @@ class EventsImporter(Importer):
                 if event.kind == PURCHASE and event.order_id:
                     orders[user_id or session_id, event.order_id].append((seconds(timestamp) or 0, session_id))
                 yield event
-        for (_, order_id), places in orders.items():
-            for session_id in {session_id for _, session_id in places} - {min(places)[1]}:
+        for (_, order_id), purchases in orders.items():
+            for session_id in {session_id for _, session_id in purchases} - {min(purchases)[1]}:
                 self._earlier_orders[session_id].add(order_id)
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:

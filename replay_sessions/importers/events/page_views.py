@@ -76,16 +76,16 @@ class PageView:
 
     @property
     def kind(self) -> View:
-        kinds, own = self.kinds, self.own_kind
-        if "checkout" in kinds or own == "checkout":
+        kinds, own_kind = self.kinds, self.own_kind
+        if "checkout" in kinds or own_kind == "checkout":
             return "checkout"
-        if "cart" in kinds or own == "cart":
+        if "cart" in kinds or own_kind == "cart":
             return "cart"
         if "search" in kinds:
             return "search"
         if "product" in kinds and any(event.kind == "product" for event in self.views):
             return "product"
-        return "listing" if self.offers or (own == "page" and "listing" in kinds) else own
+        return "listing" if self.offers or (own_kind == "page" and "listing" in kinds) else own_kind
 
     @property
     def is_over_page(self) -> bool:
@@ -128,7 +128,7 @@ def _addressed(entries: Iterable[Entry], shop: Shop) -> Iterator[Entry]:
 
 def _is_another(page_view: PageView, entry: Entry) -> bool:
     """Returns whether an event at the same address begins another page view."""
-    event, before, own = entry.event, page_view.kind, page_view.own_kind
+    event, before, own_kind = entry.event, page_view.kind, page_view.own_kind
     kind = event.kind
     if PURCHASE in page_view.kinds and kind not in (None, PURCHASE):
         return True
@@ -137,7 +137,7 @@ def _is_another(page_view: PageView, entry: Entry) -> bool:
     if not page_view.kinds.isdisjoint(LEADING):
         return True
     if kind in _STAGES:
-        return _STAGES[kind] > max(_STAGES.get(known, -1) for known in (before, own))
+        return _STAGES[kind] > max(_STAGES.get(page_kind, -1) for page_kind in (before, own_kind))
     if page_view.is_over_page or (page_view.is_opened and kind in LISTS):
         return True
     if not page_view.address and kind != "page" and before not in ("page", kind):
@@ -145,4 +145,4 @@ def _is_another(page_view: PageView, entry: Entry) -> bool:
     if kind != "product" or event.item is None:
         return False
     product, item = page_view.product, event.item
-    return product.id != item.id if product else own in LISTS and item.id in page_view.offers
+    return product.id != item.id if product else own_kind in LISTS and item.id in page_view.offers

@@ -107,14 +107,14 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
     kinds = {path: mapping.pages.get(path) or page.kind(path) for path, page in pages.items()}
     linked = {path: page.titles for path, page in pages.items() if page.titles and kinds[path] in ("page", "listing")}
     titles = {path: texts.most_common(1)[0][0] or remove_from_url(path) for path, texts in linked.items()}
-    first: dict[str, str] = {}  # by title, because a page may have several addresses
+    addresses: dict[str, str] = {}  # by title, because a page may have several addresses
     for path in sorted(titles, key=lambda path: -linked[path].total()):
-        if len(first) < mapping.menu_links or titles[path] in first:
-            first.setdefault(titles[path], path)
-    names = build_names("menu", tuple((path, titles[path]) for path in sorted(first.values())))
+        if len(addresses) < mapping.menu_links or titles[path] in addresses:
+            addresses.setdefault(titles[path], path)
+    names = build_names("menu", tuple((path, titles[path]) for path in sorted(addresses.values())))
     return Shop(
         menu={name: titles[path] for path, name in names.items()},
-        menu_names={path: names[first[title]] for path, title in titles.items() if title in first},
+        menu_names={path: names[addresses[title]] for path, title in titles.items() if title in addresses},
         # Products are left out, because they are many and their own events show the kind.
         kinds={path: kind for path, kind in kinds.items() if kind != kind_by_address(path) and kind != "product"},
         catalogue={path: _most_clicked(page.clicks, mapping.min_clicks) for path, page in pages.items() if page.clicks}
@@ -146,8 +146,8 @@ def _most_clicked(offers: Counter[Offer], min_clicks: int) -> tuple[Offer, ...]:
     for offer, count in offers.most_common():
         by_id.setdefault(offer.id, offer)
         totals[offer.id] += count
-    shown = [offer for offer in by_id.values() if totals[offer.id] >= min_clicks]
-    return tuple(sorted(shown, key=lambda offer: (offer.position or 0, offer.id)))
+    frequent = [offer for offer in by_id.values() if totals[offer.id] >= min_clicks]
+    return tuple(sorted(frequent, key=lambda offer: (offer.position or 0, offer.id)))
 
 
 @lru_cache(64)

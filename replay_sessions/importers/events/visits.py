@@ -222,16 +222,16 @@ class Visit:
     def _change(self, event: Event) -> None:
         """Changes the screen by the effect of an action, before the next page is shown."""
         screen, item = self._screen, event.item or self._screen.detail
-        rest = tuple(offer for offer in screen.cart if not item or offer.id != item.id)
+        remaining = tuple(offer for offer in screen.cart if not item or offer.id != item.id)
         match event.kind:
             case "select_item" | "follow_link":
                 self._leading = event
             case "quickview":
                 self._screen = replace(screen, detail=item)
             case "add_to_cart":
-                self._screen = replace(screen, cart=(*rest, item) if item else rest)
+                self._screen = replace(screen, cart=(*remaining, item) if item else remaining)
             case "remove_from_cart":
-                self._screen = replace(screen, cart=rest)
+                self._screen = replace(screen, cart=remaining)
 
     def _buy(self, event: Event) -> None:
         if event.order_id in self._order_ids or (self._order and _is_same_order(self._entry, self._order)):

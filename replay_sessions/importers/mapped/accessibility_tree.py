@@ -63,7 +63,7 @@ def accessibility_tree(page: str) -> str:
 
 def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str]:
     """Returns the HTML before and after a node's children; children of a void element follow it."""
-    role, rest, shown = node["role"], node["rest"], escape(text, quote=False)
+    role, rest, content = node["role"], node["rest"], escape(text, quote=False)
     is_clicked = role in _CLICKED or "clickable" in rest.rpartition("'")[2]
     name = f' name="{escape(node["id"])}"' if node["id"] and (is_clicked or role in _INPUTS) else ""
     if kind := _INPUTS.get(role):
@@ -74,11 +74,11 @@ def _tags(node: re.Match[str], text: str, open_ends: set[str]) -> tuple[str, str
         return f'<img alt="{escape(text)}">' if text else "", ""
     tag = _CLICKED.get(role) or _TAGS.get(role, "div")
     if tag in _LEAVES or role == "StaticText":
-        return f"<{tag}>{shown}</{tag}>" if text else "", ""
+        return f"<{tag}>{content}</{tag}>" if text else "", ""
     if f"</{tag}>" in open_ends and tag in ("a", "button"):  # a parser would close the outer element
         tag = "span"
     kept_role = f' role="{role}"' if tag == "span" and name else ""
-    return f"<{tag}{name}{kept_role}>{shown}", f"</{tag}>"
+    return f"<{tag}{name}{kept_role}>{content}", f"</{tag}>"
 
 
 def _unquoted(match: re.Match[str] | None) -> str:

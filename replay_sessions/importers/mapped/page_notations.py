@@ -130,9 +130,9 @@ def _closing(tag: str) -> str:
     return "" if tag in _VOID else f"</{tag}>"
 
 
-def _tag(written: str | None, name: str | None, open_counts: Counter[str], *, is_leaf: bool) -> tuple[str, str]:
+def _tag(tag_name: str | None, name: str | None, open_counts: Counter[str], *, is_leaf: bool) -> tuple[str, str]:
     """Returns a tag and attributes with which an HTML parser keeps the nesting of the notation."""
-    tag = (written or "div").lower()
+    tag = (tag_name or "div").lower()
     attributes = f' name="{escape(name)}"' if name else ""
     if open_counts["select"]:
         return "option", attributes

@@ -108,11 +108,11 @@ class ShopcartImporter(MappedImporter):
 
     def _sample(self) -> Iterator[Session]:
         """Yields the first sessions of each file, about _SAMPLE_SESSIONS in all, with page offset 0."""
-        each = max(1, _SAMPLE_SESSIONS // len(self._files))
+        per_file = max(1, _SAMPLE_SESSIONS // len(self._files))
         for path in self._files[:_SAMPLE_SESSIONS]:
             records = (record for record in self._records(path) if isinstance(record, Record))
             items = (item for record in records for item in self.read(record, self.options))
-            yield from islice((item for item in items if isinstance(item, Session)), each)
+            yield from islice((item for item in items if isinstance(item, Session)), per_file)
 
 
 def read_sessions(path: Path, mapping: FieldMapping) -> Iterator[Record | Rejected]:
