@@ -1,6 +1,6 @@
 """Removes private data from pages and sessions by reliable signs: a value's form, its place, the name of its field.
 
-    patterns.py    finds values whose form proves them private: e-mail addresses, phone, card, account, tax numbers
+    patterns.py    finds values that are private by their form: e-mail addresses, phone, card, account, tax numbers
     fields.py      recognizes form fields and URL parameters by their names
     urls.py        cleans page URLs: credentials, parameters, patterns
     removal.py     applies all of these to texts and simplified pages

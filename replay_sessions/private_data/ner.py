@@ -1,6 +1,6 @@
 """Finds names and addresses in texts by a model: `shop-r1 import … --ner replay_sessions.private_data.ner:presidio`.
 
-Any function works that takes a line of a page and returns the spans of private values in it as triples
+Any function works that takes a line of a page and returns the spans of private values in it. Spans are triples
 `(start, end, kind)`, with the kinds `name`, `address`, `email`, `phone`. The adapters follow the documentation of their
 libraries and are untested, because the models were not available.
 """

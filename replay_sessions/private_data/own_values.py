@@ -33,7 +33,7 @@ Span = tuple[int, int, str]
 
 
 class SharedWords:
-    """Counts the other users on whose pages each customer's words appear, and the lines that differ by them only."""
+    """Counts how many users' pages contain each customer's words, and the lines that differ only by such words."""
 
     def __init__(self, customers: Customers) -> None:
         self._customers = customers.by_user
@@ -55,11 +55,11 @@ class SharedWords:
             self._users[word].add(user_id)
 
     def users_of(self, word: str) -> int:
-        """Returns the number of users on whose pages a word or a phone's last digits stand that are not their own."""
+        """Returns how many users have a word, or a phone's last digits, on their pages that is not their own."""
         return len(self._users.get(word, ()))
 
     def users_with(self, line: str) -> int:
-        """Returns the number of users on whose pages a line stands with their own values in it.
+        """Returns how many users have a line with their own values in it on their pages.
 
         Args:
             line: The folded line without the values.
@@ -72,8 +72,8 @@ class OwnValues:
 
     Args:
         shared: The words that several users' pages hold. If None, each word of a name or an address counts as shared.
-        counts: Counts the shared words by what became of them: "beside" another value or in an "account" area
-            (removed), or "stayed".
+        counts: Counter of shared words by outcome: removed "beside" another value, removed in an "account" area, or
+            "stayed". If None, a new counter is used.
     """
 
     def __init__(self, customer: Customer, shared: SharedWords | None, counts: Counter[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Finds values whose form proves them private: e-mail addresses, phone, card, bank account and tax numbers.
+"""Finds values that are private by their form: e-mail addresses, phone, card, bank account and tax numbers.
 
 The patterns are strict, because the pages of shops are full of numbers. A phone number has a country code or is written
 as in North America. A card number has an issuer's prefix and length, and all numbers except phone numbers have valid
@@ -66,7 +66,7 @@ class Span(NamedTuple):
 
 
 def find_private_data(text: str) -> list[Span]:
-    """Returns the values in a text whose form proves them private, in order and without overlaps.
+    """Returns the values in a text that are private by their form, in order and without overlaps.
 
     >>> tuple((span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820"))
     (('id_number', '536-90-4399'), ('phone', '+49 30 901820'))
@@ -100,7 +100,7 @@ def _accounts(text: str) -> Iterator[Span]:
 
 
 def _tax_numbers(text: str) -> Iterator[Span]:
-    """Yields every occurrence of each tax number that stands behind its word at least once."""
+    """Yields every occurrence of each tax number that at least once follows a word for it."""
     lowered = text.lower()
     numbers = {
         number
@@ -116,7 +116,7 @@ def _tax_numbers(text: str) -> Iterator[Span]:
 
 @functools.lru_cache(4096)  # the same numbers stand on many pages of a shop
 def _kind_of_number(written: str) -> str:
-    """Returns "card" or "phone" if a number as written is private, else ""."""
+    """Returns "card" or "phone" if a number, as it is written, is private; otherwise ""."""
     if _CARD_GROUPS.fullmatch(written):
         digits = written.replace(" ", "").replace("-", "")
         if _ISSUERS.fullmatch(digits) and luhn.is_valid(digits):

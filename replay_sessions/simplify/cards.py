@@ -121,7 +121,7 @@ class _Titles:
         return True
 
     def _first_words(self, start: int, end: int) -> str:
-        """Returns the words of the first link that has some, else those of the first target.
+        """Returns the words of the first link that has any, otherwise those of the first target.
 
         If the alternative text of an image begins with the link's words, it is returned instead.
         """
@@ -162,7 +162,7 @@ class _Titles:
         return len({_address(self._targets[part.first : part.last]) for part in parts}) == 1
 
     def _first_text(self, part: Part, end: int | None = None) -> str:
-        """Returns the first text in a part, or up to piece `end`, with a letter, unless it is a price or a remark."""
+        """Returns the first text in a part, or up to piece `end`, with a letter and no price or remark; "" if none."""
         start = bisect.bisect_left(self._texts, part.piece)
         candidates: list[str] = []
         for piece in self._texts[start : start + _MAX_TEXTS]:
@@ -218,7 +218,7 @@ def _heading(node: Node) -> str:
 def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
     """Inserts the cards between the scopes of the walk, and gives each target its innermost scope."""
     cards: list[Scope] = []
-    extents: list[tuple[int, int]] = []  # ranges of the targets whose URLs distinguish cards
+    extents: list[tuple[int, int]] = []  # ranges of the targets that distinguish cards by their URLs
     done = 0
     current = nodes[0]
     for node in nodes:

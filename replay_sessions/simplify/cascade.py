@@ -50,7 +50,7 @@ class Cascade:
     """The declarations of a tree's sheets, indexed by the conditions of their selectors on the element itself.
 
     Args:
-        is_slotted: If True, only rules for elements in the slots of a shadow tree count, else only rules for the tree.
+        is_slotted: If True, only rules for elements in a shadow tree's slots count; otherwise only rules for the tree.
 
     Attributes:
         ids, attribute_names: The ids and attributes in the selectors of hiding rules.

@@ -51,7 +51,7 @@ def words_of_icon(node: Any) -> str:
 
 
 def host_of(address: str | None) -> str:
-    """Returns the name of the site to which a URL leads if it is well known, else "".
+    """Returns the name of the site to which a URL leads if it is well known, otherwise "".
 
     >>> host_of("https://www.youtube.com/channel/UC7?a=1"), host_of("https://ads.shop.example/")
     ('youtube', '')

@@ -72,7 +72,7 @@ class Scope:
 
     @property
     def card(self) -> "Scope | None":
-        """The scope itself if it is a card, else the nearest card around it; None if it is in no card."""
+        """The scope itself if it is a card, otherwise the nearest card around it; None if it is in no card."""
         scope: Scope | None = self
         while scope is not None and scope.repeat is None:
             scope = scope.parent

@@ -40,7 +40,7 @@ class SimplifiedPage:
 
     Attributes:
         html: The simplified HTML.
-        marked: The same HTML with marks around values whose form proves them private (private_data/removal.py).
+        marked: The same HTML with marks around values that are private by their form (private_data/removal.py).
     """
 
     html: str

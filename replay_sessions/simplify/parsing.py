@@ -34,8 +34,8 @@ class Landmarks(NamedTuple):
 def parse_document(source: bytes) -> LexborHTMLParser:
     """Parses a page as a browser does, except its shadow trees.
 
-    Bytes that are valid UTF-8 are read as UTF-8 even if the page declares another encoding, because recorders that save
-    a page from the browser write UTF-8 and leave the original `<meta charset>` in it.
+    Bytes that are valid UTF-8 are read as UTF-8, even if the page declares another encoding. Recorders that save a page
+    from the browser write UTF-8 and leave the original `<meta charset>` in it.
 
     Raises:
         BadSession: The page is too large or too deep, or the parser fails.

@@ -35,7 +35,7 @@ class StyleRules:
         styles: The tree's `<style>` elements.
         root: Node in which selectors are searched for; None if no sheet is given.
         viewport: The window for which the sheets are evaluated.
-        is_slotted: If True, only rules for elements in the tree's slots count, else only rules for the tree.
+        is_slotted: If True, only rules for elements in the tree's slots count; otherwise only rules for the tree.
 
     Attributes:
         ids, attribute_names: The ids and attributes in the selectors of hiding rules.

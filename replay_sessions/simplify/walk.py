@@ -97,7 +97,7 @@ class Walk(ElementWriter):
             node = node.next
 
     def _skip(self, node: LexborNode, kind: int, tag: str) -> None:
-        """Handles an element whose content is not walked."""
+        """Handles an element without walking over its content."""
         if kind == BREAK:
             self._blank = True
         elif tag == "svg" and self._target is not None:

@@ -4,9 +4,9 @@ Prices are log-normal around the usual price of the kind, numbers of reviews are
 quality of the brand. No two articles of a kind share a brand or a style, so element names of different articles differ
 clearly (catalogue.py).
 
-A word of a query matches a word of a title if both are equal (1 point), or if they differ by one letter and the word
-has at least five (0.8 points). Articles are ranked by their points, then by the shop's order. If the query names a kind
-of article, only articles of that kind are results. A query without a matching word has no results.
+A word of a query matches an equal word of a title (1 point), or a word of at least five letters that differs by one
+letter (0.8 points). Articles are ranked by their points, then by the shop's order. If the query names a kind of
+article, only articles of that kind are results. A query without a matching word has no results.
 """
 
 import math
