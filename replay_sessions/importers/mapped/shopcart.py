@@ -44,11 +44,12 @@ _HELP = """\
   shop-r1 import shopcart ShopCART --out stores/shopcart
   shop-r1 check stores/shopcart
 
-SOURCE is a file or folder of JSON lines or parquet, one session or one action a
-record. The pages may belong to the action before (offset -1) or to their own (0):
-the share of the clicked names that stand on them decides, and is printed. Its field names
-are guessed: for others copy replay_sessions/importers/mapped/mappings/shopcart.toml,
-change the paths and give it as --mapping."""
+SOURCE is a file or folder of JSON lines or parquet; a record is a session or an
+action. The page of an action may be in its own record (offset 0) or in the record
+before (-1). The share of clicked names on these pages decides, and is printed. The
+field names are guessed. If yours differ, copy
+replay_sessions/importers/mapped/mappings/shopcart.toml, change the paths and give
+the copy as --mapping."""
 
 
 class ShopcartOptions(PageReading):
