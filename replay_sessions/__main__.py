@@ -30,10 +30,10 @@ _MODULES = {"import": "import_logs"}  # the modules of the other commands have t
 
 
 def _run(words: Sequence[str]) -> int:
-    name, rest = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
+    name, arguments = choose("command", COMMANDS, words, program="python -m replay_sessions", text=__doc__)
     # Each command is imported alone: together they would take a second to start.
     run: Callable[[Sequence[str]], int] = import_module(f"replay_sessions.commands.{_MODULES.get(name, name)}").run
-    return run(rest)
+    return run(arguments)
 
 
 main = program_of(_run)

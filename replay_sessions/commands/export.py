@@ -64,9 +64,9 @@ class MinariExport(_Export):
 def run(words: Sequence[str]) -> int:
     """Runs `export` with the words after it."""
     program = "shop-r1 export"
-    name, rest = choose("exporter", EXPORTERS, words, program=program, text=__doc__)
-    forms: dict[str, Any] = {"hub": HubExport, "minari": MinariExport}
-    options: HubExport | MinariExport = parse_options(forms[name], rest, program=f"{program} {name}")
+    name, arguments = choose("exporter", EXPORTERS, words, program=program, text=__doc__)
+    option_classes: dict[str, Any] = {"hub": HubExport, "minari": MinariExport}
+    options: HubExport | MinariExport = parse_options(option_classes[name], arguments, program=f"{program} {name}")
     store, out, overwrite = SessionStore.open(options.store), options.out, options.overwrite
     if isinstance(options, HubExport):
         from replay_sessions.exporters.hub import export_for_hub  # noqa: PLC0415 - start-up time

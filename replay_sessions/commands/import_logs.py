@@ -88,12 +88,12 @@ class Import(NewStore, Generic[OptionsT]):
 def run(words: Sequence[str]) -> int:
     """Runs `import` with the words after it."""
     program = "shop-r1 import"
-    own = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
-    name, rest = choose("importer", IMPORTERS | own, words, program=program, text=__doc__)
+    user_importer = {word: "" for word in words[:1] if ":" in word}  # MODULE:CLASS or FILE.py:CLASS
+    name, arguments = choose("importer", IMPORTERS | user_importer, words, program=program, text=__doc__)
     importer = importer_class(name)
-    form: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is only known here
+    options_class: Any = Import[importer.Options]  # type: ignore[name-defined]  # the importer is only known here
     text = f"{IMPORTERS.get(name) or getdoc(importer)}\n\n{importer.help()}"
-    return _import(importer, parse_options(form, rest, program=f"{program} {name}", text=text))
+    return _import(importer, parse_options(options_class, arguments, program=f"{program} {name}", text=text))
 
 
 def _import(kind: type[Importer], options: Import[Any]) -> int:

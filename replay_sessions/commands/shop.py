@@ -27,7 +27,7 @@ class Shop(Record):
         out: The folder for the recordings, with a file for each visit.
         page_size: `small`: pages of ten elements; `compact`: a shop with prices, search and a cart; `realistic`: the
             same on pages of about 100 kB.
-        seed: Random seed of the shoppers whose tasks the visitors are given.
+        seed: Random seed of the shoppers; visitors get their tasks.
         port: The port to listen on, on this machine; 0 takes a free port.
     """
 

@@ -50,7 +50,7 @@ def export_for_hub(store: SessionStore, out: Path, *, overwrite: bool = False, l
     ):
         (work.new / DATA_FOLDER).mkdir()
         for split in SPLITS:
-            for number, sessions in enumerate(_of_one_file(store.sessions(split))):
+            for number, sessions in enumerate(_group_by_file(store.sessions(split))):
                 rows = [row for session in sessions for row in rows_of(session)]
                 path = work.new / DATA_FOLDER / f"{split}-{number:05}.parquet"
                 pq.write_table(pa.Table.from_pylist(rows, schema=_ROW_SCHEMA), path, compression="zstd")
@@ -67,18 +67,18 @@ def rows_of(session: Session) -> Iterator[dict[str, Any]]:
     Only the official split is lost; it becomes the split of the store.
     """
     persona = session.persona
-    about = {
+    session_fields = {
         **msgspec.structs.asdict(session),
         "persona": persona and persona.text,
         "persona_traits": persona and msgspec.json.encode(persona.traits).decode(),
     }
     for number, step in enumerate(session.steps):
         action = {**msgspec.structs.asdict(step.action), "action_type": action_type(step.action)}
-        values = {**about, "step": number, **msgspec.structs.asdict(step), **action}
+        values = {**session_fields, "step": number, **msgspec.structs.asdict(step), **action}
         yield {name: values.get(name) for name in COLUMNS}
 
 
-def _of_one_file(sessions: Iterator[Session]) -> Iterator[list[Session]]:
+def _group_by_file(sessions: Iterator[Session]) -> Iterator[list[Session]]:
     """Groups sessions into files."""
     group: list[Session] = []
     characters = 0

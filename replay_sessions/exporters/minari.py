@@ -65,15 +65,15 @@ def export_for_minari(
     with WorkFolder(out, overwrite=overwrite, marker=_MARKER) as work, writing(out), _datasets_path(work.new):
         dataset = minari.create_dataset_from_buffers(
             dataset_id,
-            (minari.data_collector.EpisodeBuffer(id=number, **one) for number, one in enumerate(episodes)),
+            (minari.data_collector.EpisodeBuffer(id=number, **episode) for number, episode in enumerate(episodes)),
             env=env,
             observation_space=observation_space,
             action_space=action_space,
             description=f"Sessions of {store.manifest.source}, store fingerprint {store.fingerprint}",
             data_format="parquet",
         )
-        about = [{"user_id": store.user_id(one), "split": store.split_of(one)} for one in session_ids]
-        dataset.storage.update_episode_metadata(about)
+        metadata = [{"user_id": store.user_id(key), "split": store.split_of(key)} for key in session_ids]
+        dataset.storage.update_episode_metadata(metadata)
         work.commit()
     return dataset_id
 

@@ -143,9 +143,9 @@ def choose(
     Raises:
         BadConfig: The name is unknown or missing.
     """
-    name, *rest = words or [""]
+    name, *arguments = words or [""]
     if name in entries:
-        return name, rest
+        return name, arguments
     if name not in _HELP:
         problem = f"unknown {kind} {name!r}. {did_you_mean(name, entries)}" if name else f"missing: {kind.upper()}"
         raise BadConfig(f"{problem} (see `{program} --help`)")
@@ -202,15 +202,15 @@ def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, prog
 
 
 def _call_tyro(options: Any, words: Sequence[str], program: str, **arguments: Any) -> Any:
-    box = io.StringIO()
+    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(box):
+        with contextlib.redirect_stderr(stderr):
             return tyro.cli(options, prog=program, description="", args=words, **arguments)
     except SystemExit as end:
         # tyro boxes every ValueError of a Struct's own checks; ours already name the flag and the remedy in one line.
         if isinstance(end.__context__, ShopR1Error):
             raise end.__context__ from None
-        sys.stderr.write(box.getvalue())
+        sys.stderr.write(stderr.getvalue())
         raise
 
 

@@ -33,7 +33,7 @@ def what_is_wrong(error: Exception, kind: Any) -> str:
     fields = list(_find(type_info(kind), Field))
     if match := _UNKNOWN_VALUE.fullmatch(str(error)):
         literals = (_find(field.type, LiteralType) for field in fields if field.encode_name == match[2])
-        values = {str(value) for found in literals for literal in found for value in literal.values}
+        values = {str(value) for field_literals in literals for literal in field_literals for value in literal.values}
         return f"{error}. {did_you_mean(match[1], values)}"
     if match := _UNKNOWN_KEY.fullmatch(str(error)):
         path = ".".join(filter(None, [match[2], match[1]]))

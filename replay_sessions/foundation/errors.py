@@ -118,6 +118,6 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     'Known: majority, random.'
     """
     names = sorted(names)
-    if near := difflib.get_close_matches(name, names, n=1):
-        return f"Did you mean '{near[0]}'?"
+    if matches := difflib.get_close_matches(name, names, n=1):
+        return f"Did you mean '{matches[0]}'?"
     return f"Known: {', '.join(names)}." if len(names) < _FEW_NAMES else ""

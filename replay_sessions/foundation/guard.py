@@ -36,9 +36,9 @@ class Guard:
             return
         path, status = scope["path"], self._refusal(Headers(scope=scope))
         if not status and self._token is not None:
-            first, _, rest = path[1:].partition("/")
+            first, _, remainder = path[1:].partition("/")
             status = 0 if hmac.compare_digest(first.encode(), self._token.encode()) else 403
-            path = f"/{rest}"
+            path = f"/{remainder}"
         if not status:
             limited = _limited(receive) if scope["type"] == "http" else receive
             await self._app({**scope, "path": path, "raw_path": path.encode()}, limited, send)
@@ -63,12 +63,12 @@ class Guard:
 
 def _limited(receive: Receive) -> Receive:
     """Wraps `receive` so that a request that becomes too long ends as if its client had disconnected."""
-    room = MOST_BYTES
+    bytes_left = MOST_BYTES
 
     async def take() -> Message:
-        nonlocal room
+        nonlocal bytes_left
         message = await receive()
-        room -= len(message.get("body", b""))
-        return message if room >= 0 else {"type": "http.disconnect"}
+        bytes_left -= len(message.get("body", b""))
+        return message if bytes_left >= 0 else {"type": "http.disconnect"}
 
     return take

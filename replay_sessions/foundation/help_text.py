@@ -73,8 +73,8 @@ def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
     """Yields each flag with its meaning and default; fields of a nameless nested Struct count as the options' own."""
     meanings = field_meanings(get_origin(options) or options)
     for field in msgspec.structs.fields(options):
-        own = field.default if field.default_factory is msgspec.NODEFAULT else None
-        value, meaning = getattr(default, field.name, own), meanings.get(field.name, "")
+        field_default = field.default if field.default_factory is msgspec.NODEFAULT else None
+        value, meaning = getattr(default, field.name, field_default), meanings.get(field.name, "")
         kind, *markers = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
         name = field.name.replace("_", "-")
         argument: Any = next((marker for marker in markers if hasattr(marker, "metavar")), tyro.conf.arg())

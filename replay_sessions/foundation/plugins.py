@@ -76,7 +76,7 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
     """
     try:
         function = load_own(target)
-        place = f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
+        location = f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
     except Exception as error:
         raise BadConfig(f"{option} {target!r} cannot be loaded: {error_with_line(error)}") from error
 
@@ -84,10 +84,10 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
         try:
             value = function(*arguments)
         except Exception as error:
-            raise BadConfig(f"{option} {target!r} failed: {error_with_line(error, place)}") from error
+            raise BadConfig(f"{option} {target!r} failed: {error_with_line(error, location)}") from error
         if value is None or (isinstance(value, Real) and math.isfinite(value)):
             return None if value is None else float(value)
-        raise BadConfig(f"{option} {target!r} returned {value!r}; a finite number was expected ({place})")
+        raise BadConfig(f"{option} {target!r} returned {value!r}; a finite number was expected ({location})")
 
     return measure
 

@@ -165,11 +165,11 @@ def _needed_width(texts: Sequence[str], is_text: bool) -> int:
     return min(MAX_WORD_WIDTH, max((len(word) for text in texts for word in text.split()), default=0))
 
 
-def _split_columns(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+def _split_columns(widths: Sequence[int], max_width: int) -> Iterator[list[int]]:
     """Yields blocks of columns that fit beside each other; each block begins with the first column."""
     block = [0]
     for index in range(1, len(widths)):
-        if len(block) > 1 and sum(widths[other] + 2 for other in block) + widths[index] > room:
+        if len(block) > 1 and sum(widths[other] + 2 for other in block) + widths[index] > max_width:
             yield block
             block = [0]
         block.append(index)
@@ -218,10 +218,10 @@ def format_cell(cell: Cell, unit: Unit) -> str:
     estimate = cell if isinstance(cell, Estimate) else Estimate(cell)
     if math.isnan(estimate.value):
         return MISSING
-    form, scale = _FORMATS.get(unit, "z.2f"), 100 if unit in ("percent", "percent2", "difference") else 1
-    text = f"{scale * estimate.value:{'+' if unit in ('difference', 'signed') else ''}{form}}"
+    spec, scale = _FORMATS.get(unit, "z.2f"), 100 if unit in ("percent", "percent2", "difference") else 1
+    text = f"{scale * estimate.value:{'+' if unit in ('difference', 'signed') else ''}{spec}}"
     if estimate.low is not None and estimate.high is not None:
-        text += f" [{scale * estimate.low:{form}}, {scale * estimate.high:{form}}]"
+        text += f" [{scale * estimate.low:{spec}}, {scale * estimate.high:{spec}}]"
     return text.replace("-", "−")
 
 

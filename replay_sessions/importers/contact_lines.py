@@ -48,16 +48,16 @@ def keep_contact_lines(items: Iterator[Imported], options: dict[str, str]) -> It
         elif isinstance(item, Session) and not 0 < characters < _HELD_CHARACTERS:
             break  # an import marks all sessions or none
     least = max(_LEAST_USERS, _LEAST_SHARE * len(users))
-    kept = {value for value in removed if len(users_with[value]) >= least}
-    if kept:
-        options["kept_contacts"] = str(len(kept))
+    contacts = {value for value in removed if len(users_with[value]) >= least}
+    if contacts:
+        options["kept_contacts"] = str(len(contacts))
     items = itertools.chain(held, items)
     del held  # so that the chain can free the items
     steps: tuple[Step, ...] = ()
     for item in items:
         if isinstance(item, MarkedSteps):
             steps = item.steps
-        elif isinstance(item, Session) and kept:
-            yield replace(item, steps=settle_steps(steps, kept))
+        elif isinstance(item, Session) and contacts:
+            yield replace(item, steps=settle_steps(steps, contacts))
         else:
             yield item

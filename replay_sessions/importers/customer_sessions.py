@@ -87,19 +87,19 @@ class CustomerRemoval:
 
     def _values(self, session: Session) -> OwnValues:
         self._users.add(session.user_id)
-        own = self._customers.get(session.user_id, Customer())
+        customer = self._customers.get(session.user_id, Customer())
         if self._find_entities is not None:
-            own = Customer(forms=dict(own.forms), phones=own.phones)
+            customer = Customer(forms=dict(customer.forms), phones=customer.phones)
             for line in dict.fromkeys(line for step in session.steps for line in lines_of(step.page)):
                 for start, end, kind in self._find_entities(line):
-                    own.add_forms(kind, [words_in(line[start:end])])
-        return OwnValues(own, self._shared, self._counts)
+                    customer.add_forms(kind, [words_in(line[start:end])])
+        return OwnValues(customer, self._shared, self._counts)
 
     def report(self) -> str:
         """Returns a line with the number of known users, and how often a customer's word was also the shop's."""
-        known, counts = len(self._users & self._customers.keys()), self._counts
+        known_users, counts = len(self._users & self._customers.keys()), self._counts
         return (
-            f"customers: {known:,} of {len(self._users):,} users are in the table; words that other users' pages hold "
-            f"too went {counts['beside']:,} times beside another value of the user's and {counts['account']:,} times "
-            f"in an account area, and stayed {counts['stayed']:,} times"
+            f"customers: {known_users:,} of {len(self._users):,} users are in the table; words that other users' pages "
+            f"hold too went {counts['beside']:,} times beside another value of the user's and {counts['account']:,} "
+            f"times in an account area, and stayed {counts['stayed']:,} times"
         )

@@ -57,8 +57,8 @@ def importer_class(name: str) -> "type[Importer]":
     """
     if ":" in name:
         try:
-            own: type[Importer] = load_own(name, importable=True)
-            return own
+            importer_of_user: type[Importer] = load_own(name, importable=True)
+            return importer_of_user
         except Exception as error:
             raise ImportFailed(f"importer {name!r} cannot be loaded: {error_with_line(error)}") from error
     module, _, kind = _CLASSES[name].partition(":")
@@ -118,7 +118,7 @@ class Importer(ABC):
 
     Attributes:
         Options: The importer's own flags, each with a default and a description.
-        help_text: Text of `--help` besides the summary and the options: the form of a source, and examples.
+        help_text: The text that `help` returns by default: the form of a source, and examples.
         name: Origin of the sessions, for the manifest; "" stands for the class's name.
         settings: Options of the reading, for the manifest.
         notes: Lines for the user before reading, such as a choice that was guessed.
@@ -150,6 +150,7 @@ class Importer(ABC):
 
     @classmethod
     def help(cls) -> str:
+        """Returns the text of `--help` besides the summary and the options."""
         return cls.help_text
 
     def split(self) -> Iterator[Part | Rejected | LeftOut]:

@@ -109,11 +109,11 @@ class RawPage:
             return {value} & self._names, "the page has no element named"
         if column == "element_text":
             accepted = ("type",) if typed else ("click", "type")
-            wanted = normal_text(value)
+            label = normal_text(value)
             names = {
                 element.name
                 for element in self.page.elements
-                if element.accepts in accepted and normal_text(element.text) == wanted
+                if element.accepts in accepted and normal_text(element.text) == label
             }
             return names, _not_one(names, "reads")
         verb = _VERBS[column]
@@ -147,11 +147,11 @@ class RawPage:
 
     def _names_at(self, node: LexborNode) -> set[str]:
         """Returns the name of a node or of the nearest named node around it; otherwise all names inside it."""
-        around: LexborNode | None = node
-        while around is not None:
-            if name := self._name_of_node.get(around.mem_id):
+        ancestor: LexborNode | None = node
+        while ancestor is not None:
+            if name := self._name_of_node.get(ancestor.mem_id):
                 return {name}
-            around = around.parent
+            ancestor = ancestor.parent
         return {name for below in node.css("*") if (name := self._name_of_node.get(below.mem_id))}
 
     @cached_property

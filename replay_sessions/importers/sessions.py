@@ -52,20 +52,20 @@ def numbered_session(rows: list[Row], number: int) -> list[Row]:
     if number == 1:
         return rows
     first_id = rows[0]["session_id"]
-    about = {"session_id": f"{first_id} ({number})", "user_id": rows[0].get("user_id") or first_id}
-    return [row | about for row in rows]
+    ids = {"session_id": f"{first_id} ({number})", "user_id": rows[0].get("user_id") or first_id}
+    return [row | ids for row in rows]
 
 
 def rows_of_session(session: Session) -> list[Row]:
     """Returns the rows that describe a session; names of elements may turn out to be their texts."""
-    about = {name: getattr(session, name) for name in ("session_id", "user_id", "goal")}
+    common = {name: getattr(session, name) for name in ("session_id", "user_id", "goal")}
     rows = []
     for step in session.steps:
         fields = {name: getattr(step, name) for name in Step.__struct_fields__}
         action = msgspec.to_builtins(fields.pop("action"))
         if not action.get("submitted", True):
             action["type"] = "input"
-        rows.append({**about, "split": session.official_split, **fields, **action, "element_text": action.get("name")})
+        rows.append({**common, "split": session.official_split, **fields, **action, "element_text": action.get("name")})
     return number_actions(rows)
 
 

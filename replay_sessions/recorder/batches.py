@@ -71,14 +71,14 @@ def read_batch(body: bytes) -> Batch:
         raise BadSession("a batch without events, or with an empty id")
     data = bytes(msgspec.json.format(posted.events, indent=-1))  # on one line
     key = _fitting(posted.window_id, _LABEL), posted.number
-    whose = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
-    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": whose}}
-    named = {"window_id": key[0], "number": posted.number}
+    ids = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
+    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": ids}}
+    batch_id = {"window_id": key[0], "number": posted.number}
     return Batch(
         file_name=get_file_name(posted.session_id),
         key=key,
         head=msgspec.json.encode({"window_id": key[0], "data": [event]}) + b"\n",
-        line=b'%s,"data":%s}\n' % (msgspec.json.encode(named)[:-1], data),
+        line=b'%s,"data":%s}\n' % (msgspec.json.encode(batch_id)[:-1], data),
         digest=compute_digest(data),
     )
 
@@ -92,8 +92,8 @@ def get_file_name(session_id: str) -> str:
     return _fitting(session_id, _FILE_NAME)
 
 
-def _fitting(value: str, form: re.Pattern[str]) -> str:
-    return value if form.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
+def _fitting(value: str, pattern: re.Pattern[str]) -> str:
+    return value if pattern.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
 
 
 def read_ids(line: bytes) -> tuple[str, str]:

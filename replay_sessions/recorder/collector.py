@@ -70,11 +70,11 @@ class Collector:
     @property
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/{token}/batches", self._checked(self._take), methods=["POST"]),
-            Route("/{token}/recorder.js", self._checked(self._give_script)),
+            Route("/{token}/batches", self._with_token(self._receive_batch), methods=["POST"]),
+            Route("/{token}/recorder.js", self._with_token(self._send_script)),
         ]
 
-    def _checked(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def _with_token(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """Wraps an endpoint so that it checks the token first."""
 
         async def endpoint(request: Request) -> Response:
@@ -84,12 +84,12 @@ class Collector:
 
         return endpoint
 
-    async def _give_script(self, request: Request) -> Response:
+    async def _send_script(self, request: Request) -> Response:
         return Response(
             self._script, media_type="text/javascript", headers={**_HEADERS, "Cache-Control": _CACHE_CONTROL}
         )
 
-    async def _take(self, request: Request) -> Response:
+    async def _receive_batch(self, request: Request) -> Response:
         too_long = HTTPException(413, f"a batch has at most {self._most_bytes:,} bytes")
         if int(request.headers.get("content-length", 0)) > self._most_bytes:
             raise too_long

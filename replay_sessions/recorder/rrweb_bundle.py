@@ -56,8 +56,8 @@ def fetch_recorder() -> bytes:
         try:
             subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_S, check=True)
         except subprocess.SubprocessError as error:
-            said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-            reason = said.strip().partition("\n")[0]
+            message = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+            reason = message.strip().partition("\n")[0]
             raise ImportFailed(f"npm brought no {PACKAGE} ({reason}): is the network there?") from error
         script = _unpacked(next(Path(folder).glob("*.tgz")).read_bytes())
     replace_file(path, script)

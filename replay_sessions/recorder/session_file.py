@@ -109,9 +109,9 @@ class SessionFile:
         """Writes all of the content, or nothing."""
         before = self._size
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(file, rest) :]
+            remaining = memoryview(content)
+            while remaining:
+                remaining = remaining[os.write(file, remaining) :]
             os.fsync(file)
             if not before:
                 sync_folder(self._path.parent)

@@ -38,7 +38,7 @@ from replay_sessions.store.splits import SPLITS
 
 _SCAN_CHARACTERS = 8 << 20
 _OPEN_SHARDS = 16
-# Stores that are opened by a name -> the function that returns their path, imported on use because it imports this one.
+# Name of a store -> the function that returns its path; it is imported on use, because it imports this module.
 BUILT_IN_STORES = {"demo": "replay_sessions.demo_shop.visits:demo_store_path"}
 
 
@@ -77,7 +77,7 @@ class SessionStore:
 
     @staticmethod
     def find(path_or_name: str | Path) -> Path | None:
-        """Returns the path of a store, or None for a name in BUILT_IN_STORES, whose store may not exist yet.
+        """Returns the path of a store, or None for a name in BUILT_IN_STORES; its store may not exist yet.
 
         Raises:
             StoreNotFound, BadConfig: As in `open`.
@@ -134,6 +134,7 @@ class SessionStore:
         }
 
     def session_ids(self, split: Split | Literal["all"] = "all") -> list[str]:
+        """Returns the ids of the sessions of a split, in storage order."""
         return [row.session_id for row in self._select(split)]
 
     def user_id(self, session_id: str) -> str:

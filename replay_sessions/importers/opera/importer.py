@@ -103,12 +103,12 @@ class OperaImporter(Importer):
     def split(self) -> Iterator[Part | Rejected]:
         entries, rejected = find_sessions(self._tables)
         self.size = sum(entry.rows for entry in entries)
-        some: list[OperaSession] = []
+        sessions: list[OperaSession] = []
         for number, entry in enumerate(entries, start=1):
-            some.append(entry)
-            if (rows := sum(entry.rows for entry in some)) >= _PART_ROWS or number == len(entries):
-                yield Part(some, rows, some[0].row_groups[0][0])
-                some = []
+            sessions.append(entry)
+            if (rows := sum(entry.rows for entry in sessions)) >= _PART_ROWS or number == len(entries):
+                yield Part(sessions, rows, sessions[0].row_groups[0][0])
+                sessions = []
         yield from rejected
 
     def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
@@ -136,8 +136,8 @@ def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:
             by_group[group][entry.session_id] = session
     for file, number in sorted(by_group):
         for row in ParquetSource(file).texts(_COLUMNS, [number]):
-            if (of := by_group[file, number].get(row["session_id"])) is not None:
-                of.add(row, sum(len(text) for text in row.values() if text))
+            if (session_rows := by_group[file, number].get(row["session_id"])) is not None:
+                session_rows.add(row, sum(len(text) for text in row.values() if text))
     return sessions
 
 

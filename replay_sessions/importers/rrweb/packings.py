@@ -79,18 +79,16 @@ def read_recordings(
         for value in values:
             reader.read(value)
     reader.end()
-    recordings, of_rows = (
-        [recording for recording in reader.recordings if recording.events],
-        [*reader.sessions.values()],
-    )
+    recordings = [recording for recording in reader.recordings if recording.events]
+    row_recordings = [*reader.sessions.values()]
     events = [event for recording in recordings for event in recording.events]
-    every = [*events, *(event for recording in of_rows for event in recording.events)]
-    if not any(isinstance(event, Event) for event in every):
-        reasons = (event.reason for event in every if isinstance(event, Unread))
+    all_events = [*events, *(event for recording in row_recordings for event in recording.events)]
+    if not any(isinstance(event, Event) for event in all_events):
+        reasons = (event.reason for event in all_events if isinstance(event, Unread))
         raise BadSession(f"it holds no rrweb event: {next(reasons, 'it is empty')}")
     if not all(recording.has_page() for recording in recordings):
         recordings = [Recording(events)]
-    return recordings + of_rows
+    return recordings + row_recordings
 
 
 def _json_values(content: bytes) -> list[list[Raw]]:
@@ -199,8 +197,8 @@ class _Reader:
         elif is_event:
             self._add(read_json(raw, Event), window, session)
         else:
-            around = fields.get("window_id") or fields.get("windowId")
-            self.read(fields[wrapper or ""], msgspec.json.decode(around, type=str) if around else window, session)
+            window_id = fields.get("window_id") or fields.get("windowId")
+            self.read(fields[wrapper or ""], msgspec.json.decode(window_id, type=str) if window_id else window, session)
 
     def _add(self, event: Event | Unread, window: str = "", session: str = "") -> None:
         recording = self.sessions.setdefault(session, Recording([], session)) if session else self.recordings[-1]

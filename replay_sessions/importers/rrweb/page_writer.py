@@ -90,9 +90,9 @@ def _as_written(node: Node, labelled: Collection[Any]) -> tuple[str, Mapping[str
         return "div", attributes
     is_ticked = tag == "input" and attributes.get("type") in _TICKED
     if is_ticked and (attributes.get("id") in labelled or _is_in(node, {"label"})):
-        shown = {name: value for name, value in attributes.items() if name not in _HIDING}
+        visible = {name: value for name, value in attributes.items() if name not in _HIDING}
         style = _HIDING_STYLE.sub("", str(attributes.get("style") or ""))
-        return tag, {**shown, "style": f"{style}; {_SHOWN_STYLE}"}
+        return tag, {**visible, "style": f"{style}; {_SHOWN_STYLE}"}
     return tag if _TAG.fullmatch(tag) else "div", attributes
 
 
@@ -107,12 +107,12 @@ def _after_start(node: Node, tag: str) -> list[Node | str]:
 
 
 def _is_in(node: Node, tags: Collection[str]) -> bool:
-    return any(around.tagName in tags for around in ancestors(node) if around is not node)
+    return any(ancestor.tagName in tags for ancestor in ancestors(node) if ancestor is not node)
 
 
 def _start(tag: str, attributes: Mapping[str, Any]) -> str:
     """Writes a start tag."""
-    written = [f"<{tag}"]
+    pieces = [f"<{tag}"]
     for name, value in attributes.items():
         if value is None or value is False or name in _LEFT_OUT or name[:3] == "rr_" or not _ATTRIBUTE.fullmatch(name):
             continue
@@ -120,9 +120,9 @@ def _start(tag: str, attributes: Mapping[str, Any]) -> str:
         if name == "src" and text[:5] == "data:":
             continue
         if text or name not in _SAY_NOTHING:
-            written.append(f' {name}="{escape(text)}"' if text else f" {name}")
-    written.append(">\n" if tag in _EATS_NEWLINE else ">")
-    return "".join(written)
+            pieces.append(f' {name}="{escape(text)}"' if text else f" {name}")
+    pieces.append(">\n" if tag in _EATS_NEWLINE else ">")
+    return "".join(pieces)
 
 
 def _sheet(node: Node) -> str:

@@ -133,19 +133,19 @@ class Player:
         elif source == Source.INPUT:
             self._change_field(event, window, read_json(event.data, Interaction))
 
-    def _interact(self, event: Event, window: Window, done: Interaction) -> None:
-        match done.type:
+    def _interact(self, event: Event, window: Window, interaction: Interaction) -> None:
+        match interaction.type:
             case Pointer.TOUCH_START | Pointer.MOUSE_DOWN:
                 self._knows_presses = True
-                window.begin_press(done.id, event.timestamp, is_touch=done.type == Pointer.TOUCH_START)
+                window.begin_press(interaction.id, event.timestamp, is_touch=interaction.type == Pointer.TOUCH_START)
             case Pointer.CLICK:
                 # `pointerType` does not help: Chromium sets a mouse's for clicks that the return key or a label makes.
                 by_pointer = window.press is not None or not self._knows_presses
-                self._log.click(event, window, done.id, by_pointer=by_pointer)
+                self._log.click(event, window, interaction.id, by_pointer=by_pointer)
             case Pointer.CONTEXT_MENU:
                 window.press = None
             case Pointer.FOCUS:
-                window.focused = done.id
+                window.focused = interaction.id
             case Pointer.BLUR:
                 window.focused = None
 
@@ -158,7 +158,7 @@ class Player:
             return
         kind, value = get_field_kind(node), get_attribute(node, "value")
         window.keep_press()
-        if kind is not None and self._is_persons(window, change, value):
+        if kind is not None and self._is_by_person(window, change, value):
             if kind == "type":
                 self._log.type(event, window, node, change)
             else:
@@ -171,7 +171,7 @@ class Player:
         else:
             window.page.set_attribute(node, "checked", True if change.isChecked else None)
 
-    def _is_persons(self, window: Window, change: Interaction, value: str) -> bool:
+    def _is_by_person(self, window: Window, change: Interaction, value: str) -> bool:
         if change.userTriggered is not None:
             return change.userTriggered
         if window.focused is not None:

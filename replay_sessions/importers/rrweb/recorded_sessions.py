@@ -87,9 +87,9 @@ def read_sessions(
     if not parts:
         yield Rejected(where=location, reason="nothing was done in it: neither a click nor a typed text")
     for number, rows in enumerate(parts, start=1):
-        own_id = first_id if number == 1 else f"{first_id} ({number})"
+        numbered_id = first_id if number == 1 else f"{first_id} ({number})"
         yield from build_session(
-            [row | about | {"session_id": own_id, "user_id": user_id} for row in rows],
+            [row | about | {"session_id": numbered_id, "user_id": user_id} for row in rows],
             _RecordedPages(private_data=not options.keep_private_data),
             source="rrweb",
             row_prefix=f"{location}:",
@@ -111,7 +111,7 @@ def _read_parts(timeline: Timeline, options: RrwebOptions, reader: PageReader) -
             case Act():
                 part.do(entry)
             case NoAction():
-                part.done.append(entry)
+                part.entries.append(entry)
             case Address():
                 part.go(entry, options.purchase_url)
             case Remark():
@@ -129,7 +129,7 @@ class _Part:
     """The acts between two pauses, their rows, and what remarks tell about the session."""
 
     def __init__(self) -> None:
-        self.done: list[Act | NoAction] = []
+        self.entries: list[Act | NoAction] = []
         self.acts: list[Act] = []
         self.about: dict[str, str] = {}
         self.rows: list[Row] = []  # with the page of each row, or the reason why it has none
@@ -142,7 +142,7 @@ class _Part:
         return is_any and not self._has_bought()
 
     def do(self, act: Act) -> None:
-        self.done.append(act)
+        self.entries.append(act)
         self.acts.append(act)
         self._since_address.setdefault(act.window, []).append(act)
         if act.kind == "click" and isinstance(act.page, ActedPage) and act.page.buys:
@@ -158,12 +158,12 @@ class _Part:
     def remark(self, remark: Remark) -> None:
         """Uses a note of our own recorder."""
         acts = [act for act in self.acts if not act.is_part]
-        here = [act for act in acts if act.window == remark.window] or acts
+        acts_in_window = [act for act in acts if act.window == remark.window] or acts
         click = self._last_click(remark.window)
         if remark.tag == PURCHASE_TAG and click is not None:
             click.buys = click.buys or not self._has_bought()
-        elif remark.tag == RATIONALE and here:
-            here[-1].rationale = remark.payload.text
+        elif remark.tag == RATIONALE and acts_in_window:
+            acts_in_window[-1].rationale = remark.payload.text
         elif remark.tag == PERSONA and remark.payload.text:
             self.about["persona"] = remark.payload.text
         elif remark.tag == SESSION:
@@ -171,14 +171,14 @@ class _Part:
 
     def add_rows(self) -> None:
         """Converts the acts to rows."""
-        for entry in self.done:
+        for entry in self.entries:
             if isinstance(entry, NoAction):
                 self.rows.append({"type": entry.name, "row": str(entry.number), "page": entry.reason})
             elif not entry.is_part:
                 page = entry.page
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
                     page = msgspec.structs.replace(page, name="")  # the chosen option is unknown
-                self.rows.append(_row(_kind(entry), entry, page))
+                self.rows.append(_row(_row_type(entry), entry, page))
 
     def _has_bought(self) -> bool:
         return any(act.buys for act in self.acts)
@@ -203,7 +203,7 @@ class _RecordedPages(Pages):
         return page
 
 
-def _kind(act: Act) -> str:
+def _row_type(act: Act) -> str:
     """Returns the type of an act in the words of `raw`; any other word counts as no action."""
     if act.kind == "click":
         is_on_nothing = (

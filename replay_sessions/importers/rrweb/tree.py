@@ -35,10 +35,10 @@ class Tree:
         while stack:
             node = stack.pop()
             self.nodes[node.id] = node
-            brought, node.childNodes = node.childNodes, []
-            for child in brought:
+            children, node.childNodes = node.childNodes, []
+            for child in children:
                 self.append(node, child)
-            stack += brought
+            stack += children
             if node.tagName == "textarea":
                 textareas.append(node)
         for node in textareas:  # older recorders wrote the value twice: the attribute is the current content
@@ -68,9 +68,9 @@ class Tree:
         elif node.parent is not None:
             node.parent.childNodes.remove(node)
         node.parent = None
-        for gone in subtree(node):
-            if self.nodes.get(gone.id) is gone:
-                del self.nodes[gone.id]
+        for removed in subtree(node):
+            if self.nodes.get(removed.id) is removed:
+                del self.nodes[removed.id]
 
     def set_value(self, node: Node, text: str) -> None:
         """Sets the content of a field."""
@@ -106,11 +106,11 @@ def subtree(node: Node) -> Iterator[Node]:
 
 def ancestors(node: Node) -> Iterator[Node]:
     """Yields a node and all elements around it, the nearest first."""
-    around: Node | None = node
-    while around is not None:
-        if around.type == NodeType.ELEMENT or around is node:
-            yield around
-        around = around.parent
+    ancestor: Node | None = node
+    while ancestor is not None:
+        if ancestor.type == NodeType.ELEMENT or ancestor is node:
+            yield ancestor
+        ancestor = ancestor.parent
 
 
 def get_text(node: Node) -> str:

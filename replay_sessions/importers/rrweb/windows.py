@@ -49,22 +49,22 @@ def find_target(tree: Tree, pressed: Node) -> Node:
 def _control_of(tree: Tree, label: Node) -> Node | None:
     """Returns the field of a label."""
     if field_id := get_attribute(label, "for"):
-        return _of_id(tree, field_id)
+        return _find_by_id(tree, field_id)
     return next((node for node in subtree(label) if node.tagName in _CONTROLS), None)
 
 
-def _of_id(tree: Tree, element_id: str) -> Node | None:
+def _find_by_id(tree: Tree, element_id: str) -> Node | None:
     return next((node for node in subtree(tree.root) if node.attributes.get("id") == element_id), None)
 
 
 def find_submit_button(node: Node) -> Node | None:
     """Returns the button that submits a form, if a node is one or is inside one."""
-    for around in ancestors(node):
-        kind = get_attribute(around, "type").strip().lower()
-        if around.tagName == "button":
-            return around if kind not in ("button", "reset") else None
-        if around.tagName == "input":
-            return around if kind in _SUBMITTING else None
+    for ancestor in ancestors(node):
+        kind = get_attribute(ancestor, "type").strip().lower()
+        if ancestor.tagName == "button":
+            return ancestor if kind not in ("button", "reset") else None
+        if ancestor.tagName == "input":
+            return ancestor if kind in _SUBMITTING else None
     return None
 
 
@@ -161,8 +161,8 @@ class Window(msgspec.Struct, eq=False):
         if self.page is None:
             return None
         form_id = get_attribute(node, "form")
-        around = (form for form in ancestors(node) if form.tagName == "form")
-        form = _of_id(self.page, form_id) if form_id else next(around, None)
+        forms = (form for form in ancestors(node) if form.tagName == "form")
+        form = _find_by_id(self.page, form_id) if form_id else next(forms, None)
         return None if form is None else form.id
 
     def view(self, acted_on: Node | None) -> View:

@@ -60,7 +60,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def read_records(path: Path, delimiter: str = ",") -> Iterator[Record | Rejected]:
-    """Yields the records of a file, whose format follows from its ending; records that are too long are rejected.
+    """Yields the records of a file in the format of its ending; records that are too long are rejected.
 
     Args:
         delimiter: The delimiter of CSV.
@@ -204,7 +204,7 @@ def _read_lines(raw: BufferedReader) -> Iterator[bytes | None]:
     while line := file.readline(LONGEST_SESSION_BYTES + 1):
         if len(line) > LONGEST_SESSION_BYTES and not line.endswith(b"\n"):
             del line
-            while (rest := file.readline(_CHUNK_BYTES)) and not rest.endswith(b"\n"):
+            while (skipped := file.readline(_CHUNK_BYTES)) and not skipped.endswith(b"\n"):
                 pass
             yield None
         else:

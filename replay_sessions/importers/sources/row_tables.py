@@ -23,7 +23,7 @@ _BATCH_ROWS = 4096
 
 
 class RowTable:
-    """The rows of a log; `sessions` yields them grouped by session, in the order of first appearance."""
+    """The rows of a log, which can be read grouped by session."""
 
     def __init__(self, table: pa.Table, rejected: list[Rejected]) -> None:
         self._table = table
@@ -42,6 +42,7 @@ class RowTable:
             yield from batch.column(0).to_pylist()
 
     def sessions(self) -> Iterator[list[Row]]:
+        """Yields the rows of each session, in the order of first appearance."""
         ids = self._table.column("session_id").combine_chunks().dictionary_encode()
         table = self._table.take(pa.array(np.argsort(np.asarray(ids.indices), kind="stable")))
         rows = (row for batch in table.to_batches(_BATCH_ROWS) for row in batch.to_pylist())
@@ -81,8 +82,8 @@ def build_table(
 
     rows = good_rows()
     batches: list[pa.Table] = []
-    while some := list(itertools.islice(rows, _BATCH_ROWS)):
-        batches.append(_pack(some))
+    while batch := list(itertools.islice(rows, _BATCH_ROWS)):
+        batches.append(_pack(batch))
     if not batches:
         first = f", the first for: {rejected[0].where}: {rejected[0].reason}" if rejected else ""
         raise ImportFailed(f"'{source}' holds no row that can be read{first}")

@@ -74,14 +74,14 @@ def scan_store(store: SessionStore, *, private_pages: int) -> Iterator[SessionFa
         private_pages: Approximate number of pages that are searched for private data, spread evenly over the store.
     """
     rows = store.index()
-    every = max(1, sum(row.steps for row in rows) // max(1, private_pages))
+    interval = max(1, sum(row.steps for row in rows) // max(1, private_pages))
     for number, row in enumerate(track(rows, "checking")):
         try:
             session = store.session(row.session_id)
         except BadSession as error:
             yield SessionFacts(session_id=row.session_id, split=row.split, problem=str(error))
         else:
-            yield _facts(session, row.split, search=private_pages > 0 and number % every == 0)
+            yield _facts(session, row.split, search=private_pages > 0 and number % interval == 0)
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
