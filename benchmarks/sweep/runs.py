@@ -44,7 +44,7 @@ class SweepOptions(Record):
         sweep: A .toml FILE, or the name of a paper's table (listed above).
         out: The folder for the runs and the table.
         seeds: Seeds that replace those of the file.
-        store: A store that replaces that of the file. For a training, `demo` stands for the store of its preset.
+        store: A store that replaces those of the file and of presets: a path, or `demo` for a demo shop of each seed.
         preset: A preset that replaces that of every training.
         processes: Number of runs at the same time.
         dry_run: Print which runs are finished and which are missing, without running any.
@@ -138,7 +138,7 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
     folder = options.out / run.name / f"seed{seed}"
     preset = options.preset or run.preset
     store = options.store or sweep.store
-    if store == "demo" and not run.agents:
+    if store == "demo" and not options.store and not run.agents:
         store = load_preset(preset).store
     path = options.out / f"store{seed}" if store == "demo" else SessionStore.open(_filled(store, seed)).path
     where = ("--store", str(path), "--seed", str(seed), "--out", str(folder))

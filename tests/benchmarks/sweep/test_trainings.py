@@ -161,10 +161,12 @@ def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_p
     preset = tmp_path / "mine.toml"
     preset.write_text(f'base = "tiny_cpu"\nstore = "{store_path}"\n')
     sweep, options = load_sweep("shop_r1_figure2"), SweepOptions(sweep="shop_r1_figure2", seeds=(1, 2), out=tmp_path)
-    (own,) = plan(sweep, msgspec.structs.replace(options, preset=str(preset))).values()
-    (each,) = plan(sweep, options).values()
+    options = msgspec.structs.replace(options, preset=str(preset))
+    (own,) = plan(sweep, options).values()
     assert [run.store for run in own] == [store_path, store_path]
-    assert [run.store for run in each] == [tmp_path / "store1", tmp_path / "store2"]
+    for demo in ({"preset": None}, {"store": "demo"}):
+        (each,) = plan(sweep, msgspec.structs.replace(options, **demo)).values()
+        assert [run.store for run in each] == [tmp_path / "store1", tmp_path / "store2"]
 
 
 @pytest.mark.parametrize(
