@@ -1,10 +1,10 @@
-// What the visitor is asked beside the shop's own pages: whether they agree, why they did something, who they are.
+// Asks the visitor questions on the shop's own pages: for consent, for the reason of an action, and for a persona.
 //
-// Each is a small box at the foot of the page, with a class that rrweb leaves out, and goes away by the next press
-// beside it: an answer is about what was done last.
+// Each question is a small box at the foot of the page, with a class that rrweb does not record. The next press outside
+// the box closes it, because an answer is about the last action.
 (() => {
-  const { said, agreed, consent, note, isRecording } = window.ShopR1;
-  const WHY = "shop_r1.why"; // in sessionStorage, while an action waits to be asked about
+  const { settings, agreed, consent, note, isRecording } = window.ShopR1;
+  const WHY = "shop_r1.why"; // a key in sessionStorage while the question about an action is open
 
   const make = (tag, style, more = {}) => {
     const element = Object.assign(document.createElement(tag), more);
@@ -12,7 +12,7 @@
     return element;
   };
 
-  /** Shows a box; `then` gets the text that was written, "" for a plain yes, null for a no. */
+  /** Shows a box; `then` receives the written text, "" for a plain yes, or null for a no. */
   function ask(text, { field, yes, no, then, stays, closed }) {
     const box = make("div", "all: initial; color-scheme: light dark; position: fixed; z-index: 2147483647; right: 1rem; bottom: 1rem; left: 1rem; " +
       "max-width: 30rem; margin-left: auto; padding: 1rem; background: Canvas; color: CanvasText; border-radius: 12px; " +
@@ -38,28 +38,28 @@
   }
 
   function askConsent() {
-    const text = said.consentText || "May we record how you use this shop, for research? What you type stays hidden, except searches.";
+    const text = settings.consentText || "May we record how you use this shop, for research? What you type stays hidden, except searches.";
     ask(text, { yes: "Yes, record", no: "No", stays: true, then: (given) => (consent(given !== null), given !== null && setTimeout(askPersona)) });
   }
 
   function askPersona() {
-    if (said.persona === undefined || localStorage.getItem("shop_r1.persona") !== null) return;
+    if (settings.persona === undefined || localStorage.getItem("shop_r1.persona") !== null) return;
     const then = (text) => (localStorage.setItem("shop_r1.persona", text ?? ""), text && note("shop_r1.persona", { text }));
-    ask(said.persona || "How would you describe yourself as a shopper? (optional)", { field: "About you", yes: "Send", no: "Skip", then });
+    ask(settings.persona || "How would you describe yourself as a shopper? (optional)", { field: "About you", yes: "Send", no: "Skip", then });
   }
 
   function askWhy() {
     if (!isRecording() || sessionStorage.getItem(WHY) === null) return;
     const then = (text) => text && note("shop_r1.rationale", { text });
-    const closed = () => sessionStorage.removeItem(WHY); // not before: another page may be on its way
-    ask(said.whyText || "Why did you do that? (optional)", { field: "Why", yes: "Send", no: "Skip", then, closed });
+    const closed = () => sessionStorage.removeItem(WHY); // not earlier, because the next page may be loading
+    ask(settings.whyText || "Why did you do that? (optional)", { field: "Why", yes: "Send", no: "Skip", then, closed });
   }
 
-  if (said.why) {
+  if (settings.why) {
     const notice = (event) => {
-      if (!event.target.closest?.(said.why) || event.target.closest(".rr-block")) return;
+      if (!event.target.closest?.(settings.why) || event.target.closest(".rr-block")) return;
       sessionStorage.setItem(WHY, "");
-      setTimeout(askWhy, 500); // if another page comes, there
+      setTimeout(askWhy, 500); // if the next page loads first, it asks
     };
     addEventListener("click", notice, true);
     addEventListener("submit", notice, true);

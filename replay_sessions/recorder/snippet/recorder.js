@@ -1,37 +1,37 @@
-// Records a visit by rrweb's own recorder, once the visitor has agreed, and sends it batch by batch:
+// Records a visit with rrweb's own recorder after the visitor has agreed, and sends it batch by batch:
 //
-//   events ─► batch ─► localStorage ─► collector ─► acknowledged: forgotten
+//   events ─► batch ─► localStorage ─► collector ─► acknowledged: deleted
 //
 // <script defer src="https://…/TOKEN/recorder.js" data-named="q size" data-purchase=".thank-you"></script>
 //
-// What a shop can say about itself stands in docs/own_shop.md. A batch is in localStorage before it is sent, so a
-// collector that is away costs nothing, nor does a page that is left meanwhile: the next one goes on sending, and what
-// comes twice is known by its number. A tab's id is out of sessionStorage while a page of it lives, for a tab that is
-// duplicated takes a copy of that.
+// docs/own_shop.md lists the shop's settings (data-*). A batch is in localStorage before it is sent, so no data is lost
+// if the collector is down or the page closes: the next page continues to send, and the number of a batch reveals a
+// repetition. While a page of a tab is open, the tab's id is not in sessionStorage, because a duplicated tab would copy
+// it.
 window.ShopR1 = (() => {
-  const said = document.currentScript.dataset;
+  const settings = document.currentScript.dataset;
   const collector = new URL("batches", document.currentScript.src).href;
-  const named = new Set((said.named || "").split(/[\s,]+/).filter(Boolean));
+  const named = new Set((settings.named || "").split(/[\s,]+/).filter(Boolean));
   const [IDLE_MS, FLUSH_MS, MOST_CHARACTERS, BEACON_BYTES] = [30 * 60_000, 1_000, 200_000, 60_000];
-  const REFUSED = [400, 409, 413]; // for good
+  const REFUSED = [400, 409, 413]; // permanently
   const BATCH = "shop_r1.batch.";
-  // rrweb's maskAllInputs leaves out hidden fields and the names of files.
+  // rrweb's maskAllInputs does not mask hidden fields and names of files.
   const KINDS = "color date datetime-local email file hidden month number password range search select tel text textarea time url week";
   const MASKED = Object.fromEntries(KINDS.split(" ").map((kind) => [kind, true]));
-  const unkept = new Map(); // batches that localStorage has no room for
+  const unkept = new Map(); // batches that do not fit into localStorage
   let stop = null, session, tab, pending = [], length = 0, timer = 0, isSending = false, hurry = () => {};
 
   const drawn = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const read = (storage, name) => JSON.parse(storage.getItem(name) || "null");
   const write = (storage, name, value) => storage.setItem(name, JSON.stringify(value));
 
-  /** Finds the session and the tab, or begins them; says whether the session is a new one. */
+  /** Finds or begins the session and the tab; returns whether the session is new. */
   function open() {
     session = read(localStorage, "shop_r1.session");
     const isOver = session && ((session.over && session.over !== location.href) || Date.now() - session.last > IDLE_MS);
-    const isNew = !session || (said.session ? said.session !== session.id : isOver);
-    if (isNew) session = { id: said.session || drawn() };
-    session.user = said.user || localStorage.getItem("shop_r1.user") || drawn();
+    const isNew = !session || (settings.session ? settings.session !== session.id : isOver);
+    if (isNew) session = { id: settings.session || drawn() };
+    session.user = settings.user || localStorage.getItem("shop_r1.user") || drawn();
     localStorage.setItem("shop_r1.user", session.user);
     touch({});
     tab = read(sessionStorage, "shop_r1.tab");
@@ -44,12 +44,12 @@ window.ShopR1 = (() => {
     write(localStorage, "shop_r1.session", Object.assign(session, { last: Date.now() }, more));
   }
 
-  const isNewest = () => read(localStorage, "shop_r1.session")?.id === session.id; // else another tab began one since
+  const isNewest = () => read(localStorage, "shop_r1.session")?.id === session.id; // otherwise another tab has begun a session
 
   function emit(event) {
     pending.push(JSON.stringify(event));
     length += pending.at(-1).length;
-    if (event.type === 2 || length > MOST_CHARACTERS) flush(); // a page at once, since all that follows needs it
+    if (event.type === 2 || length > MOST_CHARACTERS) flush(); // a page is sent at once, because all later events need it
     else timer ||= setTimeout(flush, FLUSH_MS);
   }
 
@@ -77,10 +77,10 @@ window.ShopR1 = (() => {
     if (isSending) return;
     isSending = true;
     for (let pause = 1_000, name; (name = waiting()[0]); ) {
-      if (bodyOf(name) === null) continue; // another tab was quicker
+      if (bodyOf(name) === null) continue; // another tab has sent it
       const body = new Blob([bodyOf(name)]);
-      // A browser has 64 kB for all that is kept alive, beacons of pages that are gone included, and refuses the rest: so
-      // what has failed once is sent again without.
+      // A browser allows 64 kB for all keepalive requests, including beacons of closed pages, and refuses the others. A
+      // request that has failed is therefore repeated without keepalive.
       const keepalive = pause === 1_000 && body.size < BEACON_BYTES;
       const answer = await fetch(collector, { method: "POST", body, keepalive }).catch(() => null);
       const isRefused = REFUSED.includes(answer?.status);
@@ -108,7 +108,7 @@ window.ShopR1 = (() => {
       maskInputOptions: MASKED,
       maskInputFn: (text, field) =>
         field?.type !== "password" && (named.has(field?.name) || named.has(field?.id)) ? text : "*".repeat(text.length),
-      maskTextSelector: "*", // of all texts, those in a part of the page that can be edited
+      maskTextSelector: "*", // maskTextFn then masks the texts in editable parts of the page
       maskTextFn: (text, element) => (element?.isContentEditable ? text.replace(/\S/g, "*") : text),
       userTriggeredOnInput: true,
       recordAfter: "DOMContentLoaded",
@@ -116,10 +116,10 @@ window.ShopR1 = (() => {
       sampling: { mousemove: false, scroll: 500 },
     });
     const persona = localStorage.getItem("shop_r1.persona");
-    if (isNew && said.goal) note("shop_r1.session", { goal: said.goal });
+    if (isNew && settings.goal) note("shop_r1.session", { goal: settings.goal });
     if (isNew && persona) note("shop_r1.persona", { text: persona });
     if (!document.hidden) note("shop_r1.view", {});
-    if (said.purchase && document.querySelector(said.purchase)) purchase();
+    if (settings.purchase && document.querySelector(settings.purchase)) purchase();
     send();
   }
 
@@ -127,20 +127,20 @@ window.ShopR1 = (() => {
     if (stop) rrwebRecord.record.addCustomEvent(tag, payload);
   }
 
-  const UNRENDERED = /^(area|br|datalist|noscript|script|style|template|wbr)$/i; // also where they are of use
-  const CLOSED = /^(select|svg)$/i; // what is in them has no boxes, or is a drawing
+  const UNRENDERED = /^(area|br|datalist|noscript|script|style|template|wbr)$/i; // even if they have an effect
+  const CLOSED = /^(select|svg)$/i; // their content has no boxes, or is a drawing
 
-  /** The outermost elements that are not rendered, by rrweb's ids. */
+  /** Returns the rrweb ids of the outermost elements that are not rendered. */
   function notRendered(tree, ids = []) {
     for (const node of tree?.children ?? []) {
-      if (UNRENDERED.test(node.localName) || /^(checkbox|radio)$/.test(node.type)) continue; // shops draw ticks themselves
+      if (UNRENDERED.test(node.localName) || /^(checkbox|radio)$/.test(node.type)) continue; // shops draw tick boxes themselves
       if (!node.checkVisibility() && getComputedStyle(node).display !== "contents") ids.push(rrwebRecord.record.mirror.getId(node));
       else if (!CLOSED.test(node.localName)) notRendered(node, notRendered(node.shadowRoot, ids));
     }
     return ids;
   }
 
-  /** Notes them before rrweb notes a press or the first key in a field. */
+  /** Notes these elements before rrweb records a press or the first key in a field. */
   function noteHidden() {
     if (stop && document.body?.checkVisibility) note("shop_r1.hidden", { ids: notRendered(document.body).filter((id) => id > 0) });
   }
@@ -148,22 +148,22 @@ window.ShopR1 = (() => {
   addEventListener("pointerdown", noteHidden, true);
   addEventListener("keydown", ({ key, target }) => (typedInto !== (typedInto = target) || key === "Enter") && noteHidden(), true);
 
-  /** What stands in the fields: browsers fill in what was typed before when a page is gone back to, and tell nobody. */
+  /** Returns the content of all fields: after "back", browsers restore typed texts without an event. */
   const filled = () => JSON.stringify(Array.from(document.querySelectorAll("input, textarea, select"), (field) => [field.value, field.checked]));
   const atFirst = filled();
 
-  /** The last click of this tab bought something; the next page begins another session. */
+  /** Notes that the last click of this tab was a purchase; the next page begins another session. */
   function purchase() {
     note("shop_r1.purchase", {});
     if (stop && isNewest()) touch({ over: location.href });
   }
 
   /**
-   * What the visitor has answered; "no" also takes back an earlier "yes", and forgets what was not sent. Returns the id
-   * of the visitor in what was sent, by which it can be erased.
+   * Stores the visitor's answer. "No" also revokes an earlier "yes" and deletes data that was not sent. Returns the
+   * visitor's id in the data that was sent, by which that data can be erased.
    */
   function consent(isGiven) {
-    const user = said.user || localStorage.getItem("shop_r1.user");
+    const user = settings.user || localStorage.getItem("shop_r1.user");
     if (!isGiven) {
       stop?.();
       [stop, pending] = [null, []];
@@ -172,11 +172,11 @@ window.ShopR1 = (() => {
       Object.keys(localStorage).filter((name) => name.startsWith("shop_r1.")).forEach((name) => localStorage.removeItem(name));
     }
     localStorage.setItem("shop_r1.consent", isGiven ? "yes" : "no");
-    if (isGiven) setTimeout(begin); // the click that agrees is not recorded
+    if (isGiven) setTimeout(begin); // later, so that the click on "yes" is not recorded
     return user;
   }
 
-  const agreed = () => localStorage.getItem("shop_r1.consent") ?? (said.consent === "given" ? "yes" : null);
+  const agreed = () => localStorage.getItem("shop_r1.consent") ?? (settings.consent === "given" ? "yes" : null);
 
   addEventListener("pagehide", () => {
     if (!stop) return;
@@ -188,7 +188,7 @@ window.ShopR1 = (() => {
     }
   });
   addEventListener("pageshow", (event) => {
-    if (!event.persisted || !stop) return; // a page that comes back whole begins a new snapshot
+    if (!event.persisted || !stop) return; // a page from the back/forward cache needs a new snapshot
     open();
     rrwebRecord.record.takeFullSnapshot();
     note("shop_r1.view", {});
@@ -196,15 +196,15 @@ window.ShopR1 = (() => {
   addEventListener("visibilitychange", () => (document.hidden ? stop && flush() : note("shop_r1.view", {})));
   addEventListener("load", () => setTimeout(() => stop && filled() !== atFirst && rrwebRecord.record.takeFullSnapshot()));
   addEventListener("online", () => hurry());
-  const address = () => note("shop_r1.address", { href: location.href }); // of pages that change without a new document
+  const address = () => note("shop_r1.address", { href: location.href }); // for pages that change their address without a new document
   addEventListener("popstate", address);
   for (const method of ["pushState", "replaceState"]) {
     const plain = history[method];
-    history[method] = function (...given) {
-      plain.apply(this, given);
+    history[method] = function (...parameters) {
+      plain.apply(this, parameters);
       address();
     };
   }
   if (agreed() === "yes") begin();
-  return { said, agreed, consent, purchase, note, isRecording: () => stop !== null };
+  return { settings, agreed, consent, purchase, note, isRecording: () => stop !== null };
 })();
