@@ -5,6 +5,6 @@ store ─► tokens (chat template) ─► SFT ─► rollouts ─► session tr
 
 import os
 
-# Threads of torch that wait for one another give up their core soon. On a machine shared with other work, spinning on
-# it slowed GRPO on two cores a hundredfold. Read when torch is loaded; a value set by the user stays.
+# Makes waiting threads of torch give up their core soon. On a machine shared with other work, spinning threads made
+# GRPO on two cores a hundred times slower. OpenMP reads this when torch is loaded; a value set by the user stays.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

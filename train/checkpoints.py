@@ -1,9 +1,9 @@
-"""Checkpoints and training state on disk: safetensors and JSON only, written beside the target and then renamed.
+"""Writes and reads checkpoints and training state: safetensors and JSON only, written beside the target, then renamed.
 
 A checkpoint is a Hugging Face model folder (config.json, model.safetensors, tokenizer files) with one more file,
-`shop_r1_checkpoint.json`, that says how to prompt it. Of a run with LoRA it holds peft's adapter in place of the model,
-with the name of its base. The training state (trained weights, optimizer moments, progress) lets a stopped run resume
-bit for bit.
+`shop_r1_checkpoint.json`, which states how to prompt the model. The checkpoint of a run with LoRA holds peft's adapter
+in place of the model, with the name of its base. From the training state (trained weights, optimizer moments, progress)
+a stopped run resumes bit for bit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,15 +35,15 @@ STATE_FILE_BYTES = 4 << 30
 
 
 class CheckpointInfo(Config):
-    """The way a checkpoint was trained and is to be prompted.
+    """The way in which a checkpoint was trained and is to be prompted.
 
     Attributes:
         made_by: Phase and step, such as "grpo step 120".
         temperature, max_new_tokens: The defaults of sampling.
-        max_tokens: Prompt and reply together.
-        long_pages: Of a step whose own page does not fit.
-        own_tokenizer: The tokenizer was trained with the model (train.models.load_tokenizer).
-        precision: Of training and validation.
+        max_tokens: The largest number of tokens of prompt and reply together.
+        long_pages: The treatment of steps with a page that does not fit.
+        own_tokenizer: Whether the tokenizer was trained with the model (train.models.load_tokenizer).
+        precision: The precision of training and validation.
     """
 
     made_by: str
@@ -59,14 +59,17 @@ class CheckpointInfo(Config):
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:
-    """Writes a checkpoint folder, in place of an older one.
+    """Writes a checkpoint folder; an older checkpoint in its place is replaced.
 
     Args:
-        info: None writes a model to start from.
+        path: The folder.
+        model: The model, with or without LoRA.
+        tokenizer: The tokenizer.
+        info: The way to prompt the checkpoint. If None, the folder is a plain model to start from.
 
     Raises:
         BadConfig: The folder exists and is no checkpoint.
-        WriteFailed: The system refused; the older one is unchanged.
+        WriteFailed: The system refused to write; the older checkpoint is unchanged.
     """
     marker = "config.json" if info is None else CHECKPOINT_FILE
     with WorkFolder(path, overwrite=True, marker=marker) as work:
@@ -84,7 +87,7 @@ def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo
 
 
 def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, CheckpointInfo]:
-    """The model (with session-tree attention), the tokenizer and the info of a checkpoint folder.
+    """Loads the model (with session-tree attention), the tokenizer and the info of a checkpoint folder.
 
     Raises:
         CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
@@ -102,7 +105,7 @@ def load_checkpoint(path: Path | str, device: str = "cpu") -> tuple[Any, Any, Ch
 
 
 def read_info(folder: Path) -> tuple[CheckpointInfo, str | None]:
-    """The info of a checkpoint folder, and the base model of its adapter, if it holds one.
+    """Reads the info of a checkpoint folder, and the base model of its adapter (None without an adapter).
 
     Raises:
         CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
@@ -116,7 +119,7 @@ def read_info(folder: Path) -> tuple[CheckpointInfo, str | None]:
 
 
 def _with_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
-    """The info of a checkpoint to be written, with the prompt's file, if there is one, beside it."""
+    """Copies the prompt's file, if there is one, into a checkpoint to be written; returns the info that names it."""
     if info.prompt.system_file is None:
         return info
     (folder / PROMPT_FILE).write_text(read_instructions(info.prompt.system_file), encoding="utf-8")
@@ -125,10 +128,12 @@ def _with_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
 
 
 def _find_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
-    """The info of a checkpoint that was read. Its prompt's file lies beside it: no other file gets into a prompt.
+    """Returns the info of a checkpoint that was read, with the path of the prompt's file in the same folder.
+
+    Other files are rejected, so that a checkpoint cannot put the content of any file into a prompt.
 
     Raises:
-        CheckpointMismatch: It names another file.
+        CheckpointMismatch: The info names another file.
     """
     if info.prompt.system_file is None:
         return info
@@ -142,7 +147,7 @@ def _find_prompt_file(folder: Path, info: CheckpointInfo) -> CheckpointInfo:
 
 
 def merge_checkpoint(path: Path, out: Path) -> None:
-    """Writes a LoRA checkpoint as one of a merged model.
+    """Merges the adapter of a LoRA checkpoint into its model, and writes the result as a checkpoint.
 
     Raises:
         CheckpointMismatch: The folder is no checkpoint, or has no adapter.
@@ -156,10 +161,16 @@ def merge_checkpoint(path: Path, out: Path) -> None:
 def save_state(
     folder: Path, tensors: Iterable[tuple[str, Tensor]], progress: dict[str, Any], *, file_bytes: int = STATE_FILE_BYTES
 ) -> None:
-    """Writes the training state: tensors by name in files of at most `file_bytes`, and the file that names them.
+    """Writes the training state: tensors in files of at most `file_bytes`, and STATE_FILE with progress and file names.
 
-    No more than one file's tensors are held at a time. The former state stays valid until STATE_FILE, which has the
-    progress too, is replaced: power cuts leave one state or the other.
+    Only the tensors of one file are held in memory at a time. The former state stays valid until STATE_FILE is
+    replaced, so that after a power cut either the former or the new state is complete.
+
+    Args:
+        folder: The folder of the state.
+        tensors: Names and tensors.
+        progress: The progress, which can be written as JSON.
+        file_bytes: The largest size of a file, unless a single tensor is larger.
     """
     folder.mkdir(parents=True, exist_ok=True)
     former = _read_state(folder)
@@ -177,7 +188,7 @@ def save_state(
 
 
 def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | None:
-    """The tensors by name, and the progress that `save_state` wrote; None where there is no state.
+    """Reads the tensors by name, and the progress, that `save_state` wrote; returns None if there is no state.
 
     Raises:
         CheckpointMismatch: A file is damaged or missing.
@@ -185,7 +196,7 @@ def load_state(folder: Path) -> tuple[Mapping[str, Tensor], dict[str, Any]] | No
     try:
         if (state := _read_state(folder)) is None:
             return None
-        # Mapped into memory: a tensor is read as it is used.
+        # Memory-mapped, so that a tensor is read when it is used.
         tensors = (load_file(folder / name).items() for name in state.files)
         return dict(chain.from_iterable(tensors)), state.progress
     except (SafetensorError, ValueError, OSError) as error:
@@ -207,7 +218,7 @@ def _read_state(folder: Path) -> _State | None:
 
 
 def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator[dict[str, Tensor]]:
-    """The tensors in parts of at most `most_bytes` (at least one tensor)."""
+    """Yields the tensors in groups of at most `most_bytes`, but at least one tensor."""
     held: dict[str, Tensor] = {}
     held_bytes = 0
     for name, tensor in tensors:
@@ -220,5 +231,5 @@ def _by_size(tensors: Iterable[tuple[str, Tensor]], most_bytes: int) -> Iterator
 
 
 def model_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The trained weights by name; tied ones once."""
+    """Returns the trained weights by name; tied weights occur once."""
     return {name: parameter.data for name, parameter in model.named_parameters() if parameter.requires_grad}

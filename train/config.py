@@ -1,7 +1,7 @@
-"""The numbers of training, as a preset gives them: optimizer, SFT, the model and its passes, sampling.
+"""The configuration of training, as presets set it: optimizer, SFT, the model and its passes, sampling.
 
-Those of GRPO stand in grpo/config.py; agents/llm_grpo/config.py makes one configuration of all. No such module loads
-torch, so that a command prints its help or the error of a call at once.
+That of GRPO is in grpo/config.py; agents/llm_grpo/config.py combines all of them. These modules do not load torch, so
+that commands print their help or an error at once.
 """
 
 import sys
@@ -26,12 +26,12 @@ class OptimizerConfig(Config):
 
     Attributes:
         lr: The highest learning rate.
-        warmup_steps: So many steps until it is reached.
-        final_lr_fraction: The share of it that is left at the end.
-        weight_decay: Of AdamW, on matrices.
-        beta1: Of AdamW, how long gradients are remembered.
-        beta2: Of AdamW, how long their squares are remembered.
-        max_grad_norm: Longer gradients are cut to this length.
+        warmup_steps: The number of steps until the highest learning rate is reached.
+        final_lr_fraction: The learning rate at the end, as a fraction of the highest.
+        weight_decay: AdamW's weight decay, on matrices only.
+        beta1: AdamW's decay rate of the mean of gradients.
+        beta2: AdamW's decay rate of the mean of squared gradients.
+        max_grad_norm: The norm to which longer gradients are clipped.
     """
 
     lr: float
@@ -53,9 +53,9 @@ class SftStage(Config):
     """A part of SFT.
 
     Attributes:
-        steps: So many optimizer steps; None: `epochs` gives the length.
-        epochs: So many times through all sessions; None: `steps` gives the length.
-        replies: On the first so many replies of each session; None: all of them.
+        steps: The number of optimizer steps; None if `epochs` gives the length.
+        epochs: The number of passes through all sessions; None if `steps` gives the length.
+        replies: The number of first replies of each session that are trained on; None for all.
     """
 
     steps: int | None = None
@@ -68,13 +68,13 @@ class SftStage(Config):
 
 
 class SftConfig(Config):
-    """The numbers of SFT.
+    """The configuration of SFT.
 
     Attributes:
-        stages: What is trained on, one after the other.
-        sessions_per_batch: At most so many sessions, in one trunk or several, go into one optimizer step.
-        tokens_per_batch: At most so many tokens in the longest trunks of those sessions.
-        max_batch_tokens: Tokens in one forward pass; a batch with more is cut into several.
+        stages: The stages, which run one after the other.
+        sessions_per_batch: The most sessions, in one trunk or several each, in one optimizer step.
+        tokens_per_batch: The most tokens in the longest trunks of those sessions.
+        max_batch_tokens: The most tokens in one forward pass; a larger batch is split into several passes.
     """
 
     optimizer: OptimizerConfig
@@ -88,10 +88,11 @@ class SftConfig(Config):
             raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
 
     def in_steps(self, trunks: Sequence[SessionTokens], share: float = 1.0) -> "SftConfig":
-        """The same with every stage's length in steps, as many as its epochs of sessions take.
+        """Returns a copy with the length of every stage in steps instead of epochs.
 
         Args:
-            share: Of the sessions, those whose trunks are given.
+            trunks: The trunks of sessions.
+            share: The fraction of all sessions that `trunks` holds.
         """
         plan = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "")
         per_epoch = plan.batches_per_epoch / share
@@ -105,11 +106,11 @@ class SftConfig(Config):
 
     @property
     def total_steps(self) -> int:
-        """Of all stages, each of them in steps."""
+        """The number of steps of all stages, which must be given in steps."""
         return sum(_steps(stage) for stage in self.stages)
 
     def replies_at(self, step: int) -> int | None:
-        """The number of replies of each session that are trained on at step `step`."""
+        """Returns the number of replies of each session that are trained on at step `step`; None for all."""
         for stage in self.stages:
             if step < _steps(stage):
                 return stage.replies
@@ -124,12 +125,12 @@ def _steps(stage: SftStage) -> int:
 
 
 class LoraConfig(Config):
-    """Which small matrices are trained in place of the model's own.
+    """The small matrices of LoRA, which are trained in place of the model's own.
 
     Attributes:
-        rank: Their inner width; more can learn more and costs more.
-        alpha: What they add is scaled by alpha / rank.
-        target_modules: Beside which layers they stand, such as q_proj; all-linear: all but the output.
+        rank: The inner width of the matrices; a larger one can learn more and costs more.
+        alpha: The output of the matrices is scaled by alpha / rank.
+        target_modules: The layers that get such matrices, such as q_proj; all-linear for all but the output.
     """
 
     rank: int = 16
@@ -150,10 +151,10 @@ class TinyTokenizerConfig(Config):
 
     Attributes:
         bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
-        max_words: At most so many tokens added for words, the most frequent first.
-        max_scaffolds: At most so many added for scaffolds, the most frequent first.
-        min_count: A word or scaffold seen in fewer sessions gets no token of its own.
-        common_share: A word that stands in more than this share of the goals is no word of the shopper's but scaffold.
+        max_words: The most tokens added for words, the most frequent first.
+        max_scaffolds: The most tokens added for scaffolds, the most frequent first.
+        min_count: The fewest sessions with a word or scaffold for which it gets a token.
+        common_share: A word in more than this share of the goals counts as scaffold, not as a word of the shopper.
     """
 
     bpe_size: int = 384
@@ -172,12 +173,12 @@ class TinyModelConfig(Config):
 
     Attributes:
         hidden_size: Width of the model; a multiple of heads.
-        layers: How many decoder layers.
-        heads: Attention heads; a multiple of key_value_heads.
-        key_value_heads: Heads of keys and values, which the others share.
+        layers: Number of decoder layers.
+        heads: Number of query heads; a multiple of key_value_heads.
+        key_value_heads: Number of key-value heads, which query heads share.
         intermediate_size: Width inside the MLP.
-        initial_std: Deviation of the fresh weights.
-        max_position: The longest sequence, in tokens.
+        initial_std: Standard deviation of the initial weights.
+        max_position: The length of the longest sequence, in tokens.
     """
 
     hidden_size: int = 128
@@ -197,25 +198,27 @@ class TinyModelConfig(Config):
 
 
 class ModelConfig(Config):
-    """Which model to train.
+    """The model to train.
 
     Attributes:
-        path: What to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf; None
-            builds a tiny model with fresh weights, by `tiny` and `tokenizer`.
-        max_tokens: Prompt and reply together; longer sessions lose their earliest pages.
-        long_pages: Of a step whose own page does not fit even so: `shorten` shows a window of it, around what the
-            shopper used last (shop_env/page_budget.py); `skip` leaves the step out, in training and evaluation.
-        max_left_out: A run that would leave out more than this share of the training steps for length is refused.
-        max_new_tokens: At most so many tokens in a reply.
+        path: The model to start from (train/models.py): a folder, a hub id, a .gguf file, package:NAME/FILE.gguf. None
+            builds a tiny model with random weights, by `tiny` and `tokenizer`.
+        max_tokens: The most tokens of prompt and reply together; longer sessions lose their earliest pages.
+        long_pages: The treatment of a step with a page that does not fit even so. `shorten` shows a window of the page,
+            around the element that the shopper used last (shop_env/page_budget.py); `skip` leaves the step out, in
+            training and evaluation.
+        max_left_out: The largest share of training steps that may be left out for length; a run with more is refused.
+        max_new_tokens: The most tokens in a reply.
         precision: `bfloat16_autocast` computes matrix products in bfloat16; weights and sums stay float32. `auto` is
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
-        head_precision: Of the output layer's product under bfloat16_autocast. In float32 sampler and trainer differ
-            least (docs/models.md), and evaluation takes it; on a GPU `tf32` is faster.
-        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset); None: the model itself.
-        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them, but for their
-            attention; None: where memory would not suffice (train/attention/choice.py).
-        sharded: Lays weights, gradients and moments over the processes of a run, where there are several
-            (train/ranks.py), for a model that does not fit one GPU; otherwise each process holds all of them.
+        head_precision: The precision of the output layer's product under bfloat16_autocast. In float32 sampler and
+            trainer differ least (docs/models.md), and evaluation uses it; on a GPU `tf32` is faster.
+        lora: Trains small matrices beside the model's own (a table [model.lora] in a preset). None trains the model
+            itself.
+        gradient_checkpointing: Computes layers again in the backward pass instead of keeping them, except for their
+            attention. None does so where memory would not suffice (train/attention/choice.py).
+        sharded: Shards weights, gradients and moments over the processes of a run (train/ranks.py), for a model that
+            does not fit one GPU; otherwise each process holds all of them.
     """
 
     path: str | None = None
@@ -244,12 +247,12 @@ class ModelConfig(Config):
 
     @property
     def max_prompt_tokens(self) -> int:
-        """The longest prompt: it leaves room for a reply."""
+        """The number of tokens of the longest prompt, which leaves room for a reply."""
         return self.max_tokens - self.max_new_tokens
 
     @property
     def computed_in(self) -> Precision:
-        """The precision; `auto` is what this machine is fast at, and is no run's (`TrainConfig.settled`)."""
+        """The precision, with `auto` resolved for this machine."""
         return default_precision() if self.precision == "auto" else self.precision
 
 
@@ -258,8 +261,9 @@ class RolloutsConfig(Config):
 
     Attributes:
         engine: `local`, the policy itself, or `vllm`, which has to be installed (train/rollouts/vllm.py).
-        gpu_memory_utilization: The share of the GPU's memory that vLLM takes for itself.
-        seeds_requests: vLLM's replies to a prompt follow from a seed of their own, row by row and slower.
+        gpu_memory_utilization: The share of the GPU's memory that vLLM reserves.
+        seeds_requests: Gives vLLM a seed for each prompt, so that its replies repeat; it then samples row by row, which
+            is slower.
     """
 
     engine: Literal["local", "vllm"] = "local"
@@ -278,12 +282,13 @@ class SamplingConfig:
     """The options of sampling.
 
     Attributes:
-        temperature: 0 is greedy.
-        max_new_tokens: A reply ends here or with `end_token`, which is then its last token.
-        num_generations: How many replies to each prompt.
-        max_batch_tokens: Trunk tokens plus reply rows that are read at once.
-        max_cache_bytes: Keys and values of those trunks and of their replies, at their longest, and the distributions
-            of a token of each; bounds memory. None: on a GPU what is free alone limits a batch, on CPU 8 GiB.
+        temperature: The temperature; 0 samples greedily.
+        max_new_tokens: The most tokens of a reply.
+        end_token: The token that ends a reply, as its last token.
+        num_generations: The number of replies to each prompt.
+        max_batch_tokens: The most tokens of a batch: those of its trunks plus one for each reply.
+        max_cache_bytes: The most bytes of a batch: its kv_cache with replies at their longest, and the distributions of
+            one token for each reply. If None, only the free memory limits a batch on a GPU, and 8 GiB on CPU.
     """
 
     temperature: float
@@ -294,5 +299,5 @@ class SamplingConfig:
     max_cache_bytes: int | None = None
 
     def within(self, max_cache_bytes: int) -> "SamplingConfig":
-        """The same in batches that memory alone limits."""
+        """Returns a copy in which only memory limits batches."""
         return replace(self, max_batch_tokens=sys.maxsize, max_cache_bytes=max_cache_bytes)

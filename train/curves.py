@@ -1,7 +1,7 @@
 """Draws the curves of training runs as one figure, phase by phase: shop-r1 curves RUN [RUN ...]
 
-A run that is still going on can be drawn too. Every other metric is in metrics.jsonl; TensorBoard, wandb and trackio
-overlay runs interactively (`watch`).
+A running training can be drawn too. All other metrics are in metrics.jsonl; TensorBoard, wandb and trackio overlay
+runs interactively (`watch`).
 """
 
 import sys
@@ -20,7 +20,7 @@ from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 from train.metrics_file import METRICS_FILE, Row, read_metrics
 
-DRAWN = {  # a metric, and its label
+DRAWN = {  # metric: label
     "loss": "loss",
     "exact": "exact match",
     "action_reward": "action reward, mean points",
@@ -48,7 +48,7 @@ class CurvesOptions(Record):
 
 
 def read_runs(folders: Sequence[Path]) -> dict[str, list[Row]]:
-    """The logged steps of each run, by the name of its folder.
+    """Reads the logged steps of each run, by the name of its folder.
 
     Raises:
         BadConfig: A folder has no step to draw.
@@ -65,7 +65,9 @@ def read_runs(folders: Sequence[Path]) -> dict[str, list[Row]]:
 
 
 def draw_curves(runs: Mapping[str, Sequence[Row]]) -> Any:
-    """A figure with a row for each phase and a column for each metric; a run is a line, its validations are diamonds.
+    """Draws a figure with a row for each phase and a column for each metric.
+
+    A run is a line, and its validations are diamonds.
 
     Args:
         runs: The rows of each run by its name.
@@ -96,7 +98,7 @@ def _draw(axis: Any, rows: Sequence[Row], metric: str, colour: str) -> None:
     if len(steps):
         window = 2 * (len(steps) // 50) + 1
         axis.plot(steps, values, color=colour, alpha=0.25, linewidth=0.6)
-        marker = "." if len(steps) == 1 else None  # a line of one point is not seen
+        marker = "." if len(steps) == 1 else None  # a line of a single point is invisible
         axis.plot(steps, compute_running_mean(values, window), color=colour, linewidth=1.3, marker=marker)
     steps, values = _series(rows, f"validation_{metric}")
     if len(steps):
@@ -110,7 +112,7 @@ def _series(rows: Sequence[Row], metric: str) -> tuple[NDArray[np.float64], NDAr
 
 
 def compute_running_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """The centred mean over an odd number of steps, of those that there are at the ends.
+    """Computes the centred mean over an odd number of steps; at the ends over the existing ones.
 
     >>> compute_running_mean(np.array([1.0, 2.0, 6.0, 10.0]), 3)
     array([1.5, 3. , 6. , 8. ])

@@ -1,7 +1,8 @@
-"""FLOPs of passes, counted from shapes: the same on every machine, and after every stop.
+"""Counts the FLOPs of passes from shapes, so that the counts do not depend on the machine or on stops of a run.
 
-2 for each weight and token, and 4 for each layer, attending unit and pair of tokens; a backward pass is twice its
-forward pass. What is computed again to save memory, and the optimizer's step, do not count.
+A forward pass has 2 FLOPs for each weight and token, and 4 for each layer, unit of attention (query heads times their
+width) and pair of tokens; a backward pass has twice as many. Recomputation to save memory and the optimizer's step do
+not count.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,13 @@ from train.session_tree import PackedTrees, get_head_shape
 
 
 class Work(NamedTuple):
-    """Tokens that a forward pass reads, those among them whose logits are computed, and pairs that attend."""
+    """The work of a forward pass.
+
+    Attributes:
+        tokens: Number of tokens of the pass.
+        targets: Number of tokens with logits.
+        pairs: Number of (query, key) pairs in attention.
+    """
 
     tokens: int = 0
     targets: int = 0
@@ -36,11 +43,12 @@ class FlopCounter:
         self._attention: int = config.num_hidden_layers * heads * width
 
     def forward(self, work: Work) -> int:
+        """Computes the FLOPs of a forward pass."""
         return 2 * (self._weights * work.tokens + self._head * work.targets + 2 * self._attention * work.pairs)
 
 
 def packed_work(packs: Iterable[PackedTrees]) -> Work:
-    """Of one pass over each pack."""
+    """Computes the work of one forward pass over each pack."""
     total = Work()
     for packed in packs:
         pairs = sum(causal_pairs(span.end - span.start) for span in packed.spans)
@@ -51,14 +59,20 @@ def packed_work(packs: Iterable[PackedTrees]) -> Work:
 
 
 def causal_pairs(tokens: int) -> int:
+    """Computes the number of (query, key) pairs of causal attention."""
     return tokens * (tokens + 1) // 2
 
 
-# Of one GPU, measured on an H200 (docs/your_gpu.md): 35 to 45% of its bfloat16 peak in passes over 8k to 32k tokens,
-# and 13 to 22% while it samples 512 replies at once. Small models and few replies are slower.
+# The speed of one GPU, measured on an H200 (docs/your_gpu.md): 35 to 45% of the bfloat16 peak in passes over 8k to 32k
+# tokens, and 13 to 22% when sampling 512 replies at once. Small models and few replies are slower.
 PASS_FLOPS_PER_S, SAMPLING_FLOPS_PER_S = 0.4 * 989e12, 0.16 * 989e12
 
 
 def estimate_seconds(passes: float, sampling: float) -> float:
-    """The seconds that one H100 or H200 takes for the FLOPs of passes, and of the tokens that are sampled."""
+    """Estimates the seconds that one H100 or H200 needs.
+
+    Args:
+        passes: FLOPs of forward and backward passes.
+        sampling: FLOPs of sampled tokens.
+    """
     return passes / PASS_FLOPS_PER_S + sampling / SAMPLING_FLOPS_PER_S

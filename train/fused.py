@@ -1,8 +1,8 @@
-"""Norms, rotary positions and SwiGLU of a decoder's layers on a GPU, each as one kernel compiled by torch.
+"""Fuses norms, rotary positions and SwiGLU of a decoder's layers on a GPU, each to one kernel compiled by torch.
 
-As modules each of them is several kernels, which read and write a state of float32 every time; and what a norm returns
-is cast again for every product that reads it. Fused parts return what products read (train/policy.py: autocast), and
-round nowhere else. They are checked against the plain modules: where they differ or do not compile, these stay.
+As modules each of them runs several kernels, and every kernel reads and writes a float32 state. The result of a norm is
+also cast again for each product that reads it. A fused part returns the dtype that products read (train/policy.py:
+autocast), and rounds nowhere else. It is compared with the plain modules, which stay if it differs or does not compile.
 """
 
 import sys
@@ -18,7 +18,7 @@ from replay_sessions.foundation.errors import first_line
 from train.attention.structured import Structured, attention_dtype
 from train.session_tree import SessionTree, pack
 
-TOLERANCE = 0.05  # of the states' and gradients' norms, after all layers
+TOLERANCE = 0.05  # the largest difference after all layers, relative to the norms of states and gradients
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -26,8 +26,9 @@ def fuse(model: Any, autocast: torch.dtype | None, compile_part: Compile | None 
     """Fuses the parts of `model` that it can, and returns a line for the log.
 
     Args:
-        autocast: The dtype of matrix products; None: that of the weights.
-        compile_part: None: by torch.
+        model: The model; its modules are replaced in place.
+        autocast: The dtype of matrix products. If None, the dtype of the weights.
+        compile_part: Compiles a function. If None, torch.compile does.
     """
     compile_part = compile_part or _compile
     plain = _trial(model, autocast)
@@ -36,7 +37,7 @@ def fuse(model: Any, autocast: torch.dtype | None, compile_part: Compile | None 
         fused = _trial(model, autocast)
         differences = [((a - b).norm() / b.norm()).item() for a, b in zip(fused, plain, strict=True)]
         fault = f"differs from the modules by {max(differences):.1e}" if not max(differences) < TOLERANCE else ""
-    except Exception as error:  # whatever a compiler raises, the modules do the work
+    except Exception as error:  # compilers raise many types; the plain modules are then used
         fault = f"{type(error).__name__}: {first_line(error)}"
     if not fault:
         return f"norms, rotary positions and SwiGLU: fused ({len(undo)} places)"
@@ -52,7 +53,7 @@ def _compile(part: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
-    """Replaces what can be fused; returns what undoes it."""
+    """Replaces the parts that can be fused; returns functions that undo it."""
     undo: list[Callable[[], None]] = []
     norm, gate, rotate_both = compile_part(normalize), compile_part(_gate), compile_part(_rotate)
 
@@ -70,7 +71,7 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
             forward = forward_mlp
         else:
             continue
-        # A class of its own: a module that held its method would be a cycle, and outlive its phase.
+        # The method goes into a new class: a module that holds its own method is a cycle, and would outlive its phase.
         plain = type(module)
         module.__class__ = type(plain.__name__, (plain,), {"forward": forward})
         undo.append(partial(setattr, module, "__class__", plain))
@@ -90,7 +91,7 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
 
 
 def normalize(hidden: Tensor, weight: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
-    """RMSNorm, rounded at its end only."""
+    """Computes RMSNorm in float32, and rounds the result only."""
     exact = hidden.float()
     normed = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + epsilon)
     return (weight * normed).to(dtype)
@@ -106,13 +107,13 @@ def _rotate(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, dtype: torch.d
 
 
 def rotate(heads: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rotates by the angles of positions, halves of a head beside each other (Llama, Qwen)."""
+    """Rotates heads by the angles of their positions; the halves of a head are rotated as pairs (Llama, Qwen)."""
     first, second = heads.float().chunk(2, dim=-1)
     return (heads.float() * cos + torch.cat((-second, first), dim=-1) * sin).to(dtype)
 
 
 def _trial(model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
-    """The states of a few tokens, and the gradient of a random sum of them with respect to their embeddings."""
+    """Computes the states of a few tokens, and the gradient of a random sum of them with respect to the embeddings."""
     device, generator = model.device, torch.Generator().manual_seed(0)
     tokens = torch.randint(model.config.get_text_config().vocab_size, (40,), generator=generator).tolist()
     packed = pack([SessionTree(tokens[:30], [30], [[tokens[30:]]])]).to(device)

@@ -1,4 +1,4 @@
-"""One optimizer step, the learning-rate schedule, and when to validate and to save: what SFT and GRPO share."""
+"""The parts that SFT and GRPO share: the optimizer step, and the schedules of learning rate, validation and saving."""
 
 import math
 import time
@@ -13,14 +13,18 @@ from replay_sessions.foundation.errors import TrainingDiverged
 from train.config import OptimizerConfig
 from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
 
-DECAYED = 0.9  # of a phase; from here on the learning rate is at its floor and validation picks the best weights
+# The share of a phase after which the learning rate is at its floor. Validation then selects the best weights.
+DECAYED = 0.9
 
 
 class Optimizer:
     """AdamW over a model's trainable parameters, with schedule, clipping and a check for divergence.
 
     Args:
-        ranks: Whose gradients are summed.
+        model: The model.
+        config: The options of AdamW and of its schedule.
+        total_steps: The number of steps of the phase.
+        ranks: The processes that sum their gradients.
     """
 
     def __init__(self, model: Any, config: OptimizerConfig, total_steps: int, ranks: Ranks = SINGLE_PROCESS) -> None:
@@ -31,17 +35,17 @@ class Optimizer:
             {"params": [p for p in self._parameters.values() if (p.dim() >= 2) == is_matrix], "weight_decay": decay}
             for is_matrix, decay in ((True, config.weight_decay), (False, 0.0))
         ]
-        # On a GPU all in one kernel: the loop over tensors takes copies as large as all of them (`foreach`).
+        # On a GPU in one fused kernel: the default (`foreach`) needs temporary copies as large as all parameters.
         is_fused = all(not parameter.is_cpu for parameter in self._parameters.values())
         self._adamw = torch.optim.AdamW(
             groups, lr=config.lr, betas=(config.beta1, config.beta2), fused=is_fused or None
         )
 
     def step(self, step: int) -> dict[str, float]:
-        """Applies the accumulated gradients of step `step` (from 0) and clears them.
+        """Applies the accumulated gradients of step `step` (from 0) and clears them; returns its metrics.
 
         Raises:
-            TrainingDiverged: The gradient is not finite; the weights are left as they were.
+            TrainingDiverged: The gradient is not finite; the weights are unchanged.
         """
         lr = learning_rate(step, self._total_steps, self._config)
         for group in self._adamw.param_groups:
@@ -59,7 +63,7 @@ class Optimizer:
         return {"lr": lr, "grad_norm": norm}
 
     def state(self) -> dict[str, Tensor]:
-        """AdamW's moments by parameter, each sharded over the ranks as that is."""
+        """Returns AdamW's moments as NAME/MOMENT, each sharded over the ranks as its parameter is."""
         return {
             f"{name}/{key}": value
             for name, parameter in self._parameters.items()
@@ -67,11 +71,11 @@ class Optimizer:
         }
 
     def load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
-        """Restores the items of `state`, each tensor unsharded."""
+        """Restores the moments from the items of `state`, each tensor unsharded."""
         for key, value in tensors:
             name, _, moment = key.rpartition("/")
             parameter = self._parameters[name]
-            if moment == "step":  # a number for all ranks, on the CPU unless AdamW is fused
+            if moment == "step":  # a number, not sharded, which AdamW keeps on the CPU unless it is fused
                 is_fused = self._adamw.defaults["fused"]
                 self._adamw.state[parameter][moment] = value.to(parameter.device if is_fused else "cpu", copy=True)
             else:
@@ -79,7 +83,7 @@ class Optimizer:
 
 
 def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float:
-    """The learning rate of step `step` (from 0) of `total_steps`.
+    """Computes the learning rate of step `step` (from 0) of `total_steps`.
 
     >>> config = OptimizerConfig(lr=1.0, final_lr_fraction=0.1)
     >>> [round(learning_rate(step, 100, config), 2) for step in (0, 45, 90, 99)]
@@ -94,20 +98,22 @@ def learning_rate(step: int, total_steps: int, config: OptimizerConfig) -> float
 
 
 def validation_steps(total_steps: int, count: int) -> set[int]:
-    """After which steps (from 1) to validate: `count` of those whose learning rate has decayed, the last among them."""
+    """Returns the steps (from 1) after which to validate: `count` steps with decayed learning rate, with the last."""
     first = math.ceil(DECAYED * total_steps)
     return {total_steps - round(index * (total_steps - first) / count) for index in range(count)}
 
 
-SAVING_SHARE = 0.02  # of the time since the last save that saving may take
-LONGEST_PERIOD_S = 1800.0  # without a save, however long saving takes: the work that a power cut may cost
+SAVING_SHARE = 0.02  # the share of time that saving may take
+LONGEST_PERIOD_S = 1800.0  # the longest time without a save, however long saving takes: a power cut costs at most this
 
 
 class SaveSchedule:
-    """When to save: every `every_s`, or less often so that saving takes 2% of the time, but every half an hour.
+    """A schedule of saves: every `every_s`, or less often if saving would take over 2% of the time.
+
+    The time between two saves grows to at most half an hour.
 
     Args:
-        every_s: Seconds; 0: after every step, however long saving takes.
+        every_s: Seconds between saves. If 0, every step is saved, however long saving takes.
         now: A clock in seconds.
 
     >>> seconds = iter([0.0, 60.0, 60.0, 63.0, 200.0, 214.0])
@@ -130,7 +136,7 @@ class SaveSchedule:
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Measures a save, from whose duration the time until the next one follows."""
+        """Measures a save; its duration determines the time until the next one."""
         started = self._now()
         yield
         self._last = self._now()

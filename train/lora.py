@@ -1,9 +1,9 @@
-"""LoRA: a model's own matrices are frozen, and small ones beside them are trained (peft).
+"""LoRA by peft: the matrices of a model are frozen, and small matrices beside them are trained.
 
     base model ─► add_adapter ─► training ─► save_adapter ─► load_adapter on the same base ─► merge_and_unload
 
-The trained adapter has peft's default name, so what is saved is an ordinary adapter folder for other tools. A frozen
-copy of it (`copy_adapter`) is the reference of GRPO: the initial policy, in the same model.
+The trained adapter has peft's default name, so that other tools can read the saved folder as an ordinary adapter. A
+frozen copy of it in the same model (`copy_adapter`) is the reference of GRPO: the initial policy.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ from train.config import LoraConfig
 
 ADAPTER_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
-# What is read of an adapter's configuration. The rest of it has modules imported, files read and models built.
+# The keys that are read from an adapter's configuration. Others could make peft import modules, read files or build
+# models.
 READ_KEYS = {
     "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "bias",
     "lora_bias", "fan_in_fan_out", "modules_to_save", "layers_to_transform", "layers_pattern", "rank_pattern",
@@ -31,7 +32,7 @@ TRAINED = "default"
 
 
 def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
-    """Adds an adapter, which changes no output yet and is all that is trained.
+    """Adds an adapter to a model and freezes all other weights; the new adapter does not change the output yet.
 
     Raises:
         BadConfig: The model has no such layers.
@@ -51,7 +52,7 @@ def add_adapter(model: Any, config: LoraConfig, *, seed: int) -> Any:
 
 
 def build_peft_config(config: LoraConfig) -> Any:
-    """The same numbers as peft's LoraConfig.
+    """Builds peft's LoraConfig from ours.
 
     Raises:
         MissingExtra: peft is not installed.
@@ -74,7 +75,7 @@ def has_adapter(model: Any) -> bool:
 
 
 def copy_adapter(model: Any) -> str:
-    """Copies the trained adapter to a frozen one; returns its name."""
+    """Copies the trained adapter to a new frozen adapter; returns the name of the copy."""
     name = f"frozen_{len(model.peft_config)}"
     with torch.random.fork_rng(devices=[]):
         model.add_adapter(name, model.peft_config[TRAINED])
@@ -88,7 +89,7 @@ def copy_adapter(model: Any) -> str:
 
 @contextmanager
 def using_adapter(model: Any, name: str | None) -> Iterator[None]:
-    """The model under another, frozen adapter; None: as it is."""
+    """Activates a frozen adapter inside the `with`; if `name` is None, does nothing."""
     if name is None:
         yield
         return
@@ -101,12 +102,12 @@ def using_adapter(model: Any, name: str | None) -> Iterator[None]:
 
 def save_adapter(model: Any, folder: Path) -> None:
     """Writes the trained adapter, with the name of its base, as peft does."""
-    # The vocabulary never changes, so peft need not ask the hub whether it did.
+    # The vocabulary never changes, so that peft does not have to ask the hub about it.
     model.save_pretrained(folder, selected_adapters=[TRAINED], save_embedding_layers=False)
 
 
 def adapter_base(folder: Path) -> str | None:
-    """The base model of the adapter in a folder; None where there is no adapter."""
+    """Returns the base model of the adapter in a folder, or None if the folder has no adapter."""
     file = folder / ADAPTER_FILE
     if not file.exists():
         return None
@@ -115,10 +116,10 @@ def adapter_base(folder: Path) -> str | None:
 
 
 def load_adapter(model: Any, folder: Path) -> Any:
-    """Adds the adapter in a folder, which may be a stranger's; it can be trained further.
+    """Adds the adapter in a folder, which may come from an unknown source; it can be trained further.
 
     Raises:
-        CheckpointMismatch: It has options beside plain LoRA's, or no safetensors.
+        CheckpointMismatch: The adapter has options other than those of plain LoRA, or no safetensors file.
     """
     config = _read_config(folder)
     if not (folder / WEIGHTS_FILE).is_file():
@@ -129,7 +130,7 @@ def load_adapter(model: Any, folder: Path) -> Any:
 
 
 def _read_config(folder: Path) -> Any:
-    """peft's configuration of an adapter; what this project does not know must be as peft has it by default."""
+    """Reads the configuration of an adapter; keys that this project does not use must have peft's default values."""
     with requires_extra("train"):
         from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra that may be missing
 

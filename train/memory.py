@@ -1,8 +1,8 @@
-"""The memory of training, estimated from shapes; nothing is allocated or run.
+"""Estimates the memory of training from shapes, without allocating or running anything.
 
-Counted for the layers of Llama, Qwen and their like as transformers runs them: two norms, attention, a gated MLP. What
-an allocator rounds up and what kernels take for themselves is not counted; ROOM leaves a tenth for it. Estimates were
-within 15% of what real passes took on CPU and of the peaks of training steps on a GPU without data
+The estimate holds for layers like those of Llama and Qwen in transformers: two norms, attention, a gated MLP. It omits
+the rounding of allocators and the workspaces of kernels; ROOM leaves a tenth for them. Estimates were within 15% of the
+memory of real passes on CPU, and of the peaks of training steps on a fake GPU, with tensors that have no data
 (tests/train/test_memory.py, tests/train/test_flight.py).
 """
 
@@ -16,17 +16,18 @@ from train.config import LoraConfig
 from train.lora import add_adapter
 from train.session_tree import enable_tree_attention, get_head_shape
 
-ROOM = 0.9  # of the memory: an allocator and kernels take some for themselves
-LOGITS_BYTES = 256 << 20  # of float32 logits that exist at a time
-LOGITS_COPIES = 3.6  # tensors as large as the logits in the head's backward pass, measured
-DISTRIBUTION_BYTES = 4 * 4  # of a token to sample, for each of the vocabulary: logits, of each row, scaled, as weights
-LEAST_CACHE = 1 << 30  # a batch of sampled replies has at least one trunk, whatever it takes
+ROOM = 0.9  # the usable share of the memory: the allocator and kernels need some too
+LOGITS_BYTES = 256 << 20  # the most float32 logits that exist at a time
+LOGITS_COPIES = 3.6  # the number of tensors as large as the logits in the head's backward pass (measured)
+# For each token to sample and each entry of the vocabulary, float32: logits, the same for each reply, scaled, weights.
+DISTRIBUTION_BYTES = 4 * 4
+LEAST_CACHE = 1 << 30  # the smallest budget: a batch of sampled replies has at least one trunk, whatever its size
 EXACT = 4  # bytes of a float32
-LARGE_PACK = 16_384  # tokens, from which keeping products is faster than computing them again (measured)
+LARGE_PACK = 16_384  # tokens from which keeping products is faster than computing them again (measured)
 
 
 class Passes(NamedTuple):
-    """The parts of a pack that are kept for the backward pass: see train.policy.Policy."""
+    """The activations that are kept for the backward pass; the fields are arguments of train.policy.Policy."""
 
     gradient_checkpointing: bool = False
     product_layers: int = 0
@@ -45,8 +46,8 @@ class PassShape:
     """The size of a pass.
 
     Attributes:
-        tokens: In the pack.
-        targets: The reply tokens whose logits are computed.
+        tokens: Number of tokens in the pack.
+        targets: Number of reply tokens with logits.
     """
 
     tokens: int
@@ -55,12 +56,12 @@ class PassShape:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of a process.
+    """The memory of a process, in bytes.
 
     Attributes:
-        held: Weights, the frozen reference, gradients and AdamW's moments, which stay.
-        passes: The peak of a forward and backward pass beside them.
-        prefill: The peak of reading a prompt to sample from, without its cache.
+        held: Permanent memory: weights, the frozen reference, gradients and AdamW's moments.
+        passes: The peak of a forward and backward pass, added to `held`.
+        prefill: The peak of the prefill of a prompt, without its cache, added to `held`.
     """
 
     held: float
@@ -73,7 +74,7 @@ class Memory:
 
 
 def build_on_meta(config: PretrainedConfig, lora: LoraConfig | None) -> Any:
-    """A model with shapes and no weights, to be trained."""
+    """Builds a model on the meta device, with shapes but without weights, in training mode."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
         enable_tree_attention(model)
@@ -92,9 +93,12 @@ def estimate_memory(
     """Estimates the memory of a process that trains.
 
     Args:
-        model: Of which only shapes are read (build_on_meta).
-        has_reference: Whether the loss is held against the policy that the phase began with.
-        shards: Over so many processes weights, gradients and moments are sharded.
+        model: The model; only its shapes are read, so it may be on the meta device (build_on_meta).
+        shape: The size of the largest pass.
+        passes: The activations that are kept.
+        autocast: The dtype of matrix products. If None, float32.
+        has_reference: Whether a frozen reference policy is held for the KL.
+        shards: The number of processes over which weights, gradients and moments are sharded.
     """
     config = model.config.get_text_config()
     layers, hidden = int(config.num_hidden_layers), int(config.hidden_size)
@@ -115,13 +119,13 @@ def estimate_memory(
     heads, kv_heads, width = get_head_shape(config)
     inner: int = getattr(config, "intermediate_size", None) or 4 * hidden
     norms = 2 * hidden * (2 * EXACT + rounded)
-    # What a layer keeps for its backward pass.
+    # The activations that a layer keeps for its backward pass.
     layer = shape.tokens * (norms + ((3 * heads + 2 * kv_heads) * width + 4 * inner) * rounded)
-    # In the backward pass of a layer: gradients of the MLP's inner activations, and what is cast.
+    # In the backward pass of a layer: gradients of the MLP's inner activations, and casts to float32.
     backward: float = shape.tokens * (3 * inner * rounded + 7 * hidden * (EXACT - rounded))
     if passes.gradient_checkpointing:
         attention = passes.keeps_attention * heads * (width * rounded + EXACT)
-        # All products of a layer but the last, which its backward pass does not need.
+        # All products of a layer except the last, which its backward pass does not need.
         products = rounded * ((heads + 2 * kv_heads) * width + 2 * inner + hidden)
         kept = shape.tokens * (layers * (hidden * EXACT + attention) + passes.product_layers * products)
         backward += layer
@@ -143,11 +147,18 @@ def estimate_memory(
 def fit_passes(
     model: Any, shape: PassShape, budget: float, gradient_checkpointing: bool | None, *, is_gpu: bool, **options: Any
 ) -> tuple[Passes, float]:
-    """The fastest passes whose peak is within `budget` bytes, or those that take the least, and the peak.
+    """Selects the fastest passes with a peak within `budget` bytes, or those with the lowest peak if none fits.
 
     Args:
-        gradient_checkpointing: As configured; None: where it is needed.
-        options: Of `estimate_memory`.
+        model: The model, as in `estimate_memory`.
+        shape: The size of the largest pass.
+        budget: Bytes that a process may use.
+        gradient_checkpointing: The configured choice. If None, it is used where it is needed.
+        is_gpu: Whether passes run on a GPU, where large packs also keep products in layers for which there is memory.
+        options: Further arguments of `estimate_memory`.
+
+    Returns:
+        The passes, and their peak in bytes.
     """
     candidates = [] if gradient_checkpointing else [Passes()]
     if gradient_checkpointing is not False:
@@ -165,19 +176,25 @@ def fit_passes(
 
 
 def get_token_bytes(config: Any, itemsize: int) -> int:
-    """Bytes of the cache of one token: a key and a value in every layer."""
+    """Computes the bytes of the kv_cache for one token: a key and a value in every layer."""
     config = config.get_text_config()
     _, kv_heads, width = get_head_shape(config)
     return 2 * int(config.num_hidden_layers) * kv_heads * width * itemsize
 
 
 def get_cache_budget(model: Any, tokens: int, autocast: torch.dtype | None) -> int:
-    """Bytes that the caches of sampled replies may take of what is free on the GPU, with prompts of so many tokens."""
+    """Computes the bytes of free GPU memory that the kv_cache of sampled replies may use.
+
+    Args:
+        model: The model.
+        tokens: Number of tokens of the longest prompt.
+        autocast: The dtype of matrix products. If None, float32.
+    """
     memory = estimate_memory(model, PassShape(tokens), Passes(), autocast=autocast, has_reference=False)
     return max(LEAST_CACHE, int(ROOM * get_free_bytes(model.device) - memory.prefill))
 
 
 def get_free_bytes(device: torch.device) -> int:
-    """Bytes that are free on a GPU, with what torch's allocator holds and does not use."""
+    """Returns the free bytes of a GPU, with those that torch's allocator has reserved but does not use."""
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -1,4 +1,4 @@
-"""Writes a LoRA checkpoint as an ordinary one, with its adapter merged into the base model's weights.
+"""Merges the adapter of a LoRA checkpoint into the base model's weights, and writes an ordinary checkpoint.
 
 python -m train.merge runs/mine/shop_r1 --out merged
 """
@@ -18,8 +18,8 @@ class Merge(Record):
     """Merges a LoRA checkpoint.
 
     Attributes:
-        checkpoint: A checkpoint's folder.
-        out: Where the merged checkpoint is written; a folder that does not exist yet.
+        checkpoint: The folder of the LoRA checkpoint.
+        out: The folder to write the merged checkpoint to; it must not exist yet.
     """
 
     checkpoint: tyro.conf.Positional[Path]

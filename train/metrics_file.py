@@ -1,16 +1,16 @@
-"""metrics.jsonl: the metrics of a run, one JSON object a line: {"phase", "step", and the metrics of that step}.
+"""Reads and writes metrics.jsonl, the metrics of a run, with one JSON object per line for each step.
 
     {"phase": "sft", "step": 1, "loss": 6.4, "lr": 0.0001, …}
 
 A step appears once. Half a line or NUL bytes at the end, after a kill or a power cut, are dropped when the run
-resumes; the file is only ever appended to or replaced as a whole.
+resumes. The file is only appended to, or replaced as a whole.
 
-A policy has *collapsed* when it answers nearly everything with one type of action, or with one single action. That is
-judged by several steps running, so that a batch with an odd mix does not count, and only where the shoppers acted
-otherwise on the same steps: a log that is 97% clicks does not make a policy that clicks a collapsed one.
+A policy has *collapsed* when nearly all its replies have the same type of action, or the same action. This must hold
+for several steps in a row, so that an unusual batch does not count. The shoppers must also have acted differently on
+the same steps: with a log of 97% clicks, a policy that nearly always clicks has not collapsed.
 
-The metrics. Those of replies, from `action_reward` to `groups`, are over all sampled replies, before any group is
-filtered out; those from `kl` to `importance`, over the groups used alone, since no other pass computes them.
+The metrics of replies, from `action_reward` to `groups`, are over all sampled replies, before groups are filtered out.
+Those from `kl` to `importance` are over the used groups only, because only these are passed in training.
 
 | metric | unit | meaning | in |
 |---|---|---|---|
@@ -53,8 +53,8 @@ import msgspec
 from replay_sessions.foundation.durable_files import replace_file
 
 METRICS_FILE = "metrics.jsonl"
-COLLAPSED_SHARE = 0.95  # of the readable replies; a collapsed policy exceeds it in each step
-LOGGED_SHARE = 0.8  # of the logged actions over the same steps; from it on the data itself are that uniform
+COLLAPSED_SHARE = 0.95  # a collapsed policy exceeds this share of the readable replies in each step
+LOGGED_SHARE = 0.8  # if the logged actions of the same steps reach this share, the data themselves are uniform
 COLLAPSE_STEPS = 5
 
 
@@ -67,17 +67,17 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def read_metrics(path: Path) -> tuple[list[Row], int]:
-    """The rows of a file, and the number of unreadable lines, which are skipped."""
+    """Reads the rows of a file; returns them and the number of unreadable lines, which are skipped."""
     lines = path.read_bytes().splitlines()
     rows = [row for row in map(_row, lines) if row is not None]
     return rows, len(lines) - len(rows)
 
 
 class MetricsFile:
-    """The open file of a run.
+    """The open metrics file of a run.
 
     Attributes:
-        dropped: The number of unreadable lines that were removed when it was opened.
+        dropped: The number of unreadable lines that were removed on opening.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,16 +88,16 @@ class MetricsFile:
         self._stream = path.open("a", encoding="utf-8")
 
     def append(self, row: Row) -> None:
-        """Adds a row; `sync` makes it durable."""
+        """Appends a row; `sync` makes it durable."""
         self._stream.write(_line(row))
 
     def sync(self) -> None:
-        """Waits until every row is on the disk."""
+        """Writes all rows to disk, and waits until they are durable."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
     def rows(self, phase: str) -> list[Row]:
-        """All rows of a phase, before a stop too."""
+        """Returns all rows of a phase, also those from before a stop."""
         self._stream.flush()
         return [row for row in read_metrics(self._path)[0] if row.phase == phase]
 
@@ -131,7 +131,9 @@ def _line(row: Row) -> str:
 
 
 def describe_collapse(latest: Sequence[Mapping[str, float]]) -> str:
-    """One line on what the policy has collapsed onto over the last `COLLAPSE_STEPS` steps; "" where it has not.
+    """Describes in one line the action that the policy has collapsed onto in the last `COLLAPSE_STEPS` steps.
+
+    Returns "" if the policy has not collapsed.
 
     >>> step = {"sampled_click": 0.97, "logged_click": 0.6, "sampled_terminate": 0.03, "logged_terminate": 0.2}
     >>> describe_collapse([step] * 5)

@@ -1,4 +1,4 @@
-"""Where a model is, found within two seconds and without torch, before anything is loaded (by train/models.py)."""
+"""Finds a model by its path within two seconds and without torch, before train/models.py loads anything."""
 
 import importlib.util
 import re
@@ -18,17 +18,22 @@ _HUB_LIMIT_S = 1.5
 
 
 def find_file(path: str) -> Path:
-    """The folder or file of a model; of a hub id, the path that it would be."""
+    """Returns the folder or file of a model; for a hub id, the id as a path."""
     return _find_package_file(path) if path.startswith(PACKAGE) else Path(path)
 
 
 def check_model(path: str) -> None:
-    """Raises CheckpointMismatch where there is no model of this path, or MissingExtra where it cannot be read."""
+    """Checks that a model exists at a path.
+
+    Raises:
+        CheckpointMismatch: The path leads to no model.
+        MissingExtra: The package that reads the model is missing.
+    """
     file = find_file(path)
     if file.suffix == GGUF:
         _check_gguf(path, file)
     elif file.is_dir():
-        if not any(file.glob("*config.json")):  # an adapter's is refused with what to do, by train/models.py
+        if not any(file.glob("*config.json")):  # train/models.py rejects adapters, with advice
             raise CheckpointMismatch(f"the model '{path}' cannot be loaded: its folder has no config.json. {EXPECTED}")
     elif not file.exists() and (reason := _why_not_on_hub(path)):
         raise CheckpointMismatch(
@@ -37,7 +42,7 @@ def check_model(path: str) -> None:
 
 
 def is_there(path: str) -> bool:
-    """Returns whether `check_model` finds a model."""
+    """Returns whether a model exists at a path (`check_model`)."""
     try:
         check_model(path)
     except CheckpointMismatch:
@@ -47,7 +52,10 @@ def is_there(path: str) -> bool:
 
 @cache
 def _why_not_on_hub(name: str) -> str | None:
-    """Why the hub gives no model of this name; None: it does, it lies in the cache, or the hub is slow."""
+    """Returns why the hub has no model of this name.
+
+    Returns None if the hub has the model, if it is in the local cache, or if the hub does not answer in time.
+    """
     if not _HUB_ID.fullmatch(name):
         return "it is none"
     with requires_extra("train"):
@@ -73,7 +81,7 @@ def _why_not_on_hub(name: str) -> str | None:
 
 
 def _find_package_file(path: str) -> Path:
-    """The file of `package:NAME/FILE`, without importing the package, whose own dependencies may be missing."""
+    """Finds the file of `package:NAME/FILE` without importing the package, because its dependencies may be missing."""
     package, _, name = path.removeprefix(PACKAGE).partition("/")
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:

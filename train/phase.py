@@ -1,10 +1,10 @@
-"""One phase of a run: step after step, validated, saved, and resumable bit for bit.
+"""Runs one phase of a run: takes its steps, validates, saves, and resumes bit for bit after a stop.
 
     weights at the start ─► steps ─► validation ─► best weights ─► checkpoint
 
-The weights at the end of a phase are those of the best exact match among its validations, the earliest of equals; the
-last ones where nothing was validated. A validation, which takes minutes with a large model, begins with its step saved:
-it may be cut off.
+The weights at the end of a phase are those with the best exact match among its validations, the earliest of equals. If
+nothing was validated, they are the last ones. The state is saved before a validation, which takes minutes with a large
+model and may be interrupted.
 """
 
 import time
@@ -26,21 +26,22 @@ from train.loop import Optimizer, SaveSchedule
 from train.ranks import SINGLE_PROCESS, Ranks, distribute_like, full_tensor
 from train.run_log import RunLog
 
-MOMENTS = "optimizer/"  # before the names of AdamW's moments in a state
+MOMENTS = "optimizer/"  # the prefix of AdamW's moments in a state
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM; the state was saved after the last step."""
+    """Raised after Ctrl-C or SIGTERM; the state was saved after the last step."""
 
 
 class PhaseResult(Record):
     """The entry of a finished phase in state.json.
 
     Attributes:
-        seconds: Of training steps alone, without validation.
-        steps: That were taken.
-        best_step, best_exact: The step whose weights were saved, and their exact match on the validation sessions; None
-            where nothing was validated and the last weights were saved.
+        seconds: Duration of the training steps, without validation.
+        steps: Number of steps that were taken.
+        best_step: The step after which the saved weights were taken.
+        best_exact: Their exact match on the validation sessions. None if nothing was validated; the last weights were
+            then saved.
     """
 
     steps: int
@@ -55,19 +56,22 @@ class Trainer(Protocol):
     optimizer: Optimizer
 
     def step(self, step: int) -> dict[str, float]:
-        """Step `step`, from 0; returns its figures."""
+        """Takes step `step`, counted from 0; returns its metrics."""
         ...
 
 
 @dataclass
 class Phase:
-    """A model, its trainer, and where its weights end up.
+    """A model, its trainer, and functions that validate and save it.
 
     Attributes:
-        trainer: None where the weights are left as they are; `total_steps` is then 0.
-        validate_at: After which steps, counted from 1.
-        validate: Exact match of the weights as they are.
-        save: Writes them as the phase's checkpoint; called with the number of steps taken.
+        name: The name of the phase.
+        model: The model that is trained.
+        trainer: The trainer. None if the weights are not changed; `total_steps` is then 0.
+        total_steps: Number of steps.
+        validate_at: The steps, counted from 1, after which to validate.
+        validate: Returns the exact match of the current weights.
+        save: Writes the current weights as the phase's checkpoint; called with the number of steps taken.
         ranks: The processes that take the steps together; each runs the phase.
     """
 
@@ -82,7 +86,11 @@ class Phase:
 
 
 def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
-    """Runs a phase, from its saved state where there is one in `folder`."""
+    """Runs a phase; resumes from the saved state in `folder` if it exists.
+
+    Raises:
+        Stopped: Ctrl-C or SIGTERM was received, and the state is saved.
+    """
     if phase.trainer is None:
         phase.save(0)
         return PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
@@ -100,7 +108,7 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
                 stop.at_once = False
                 _save_if_best(phase, progress, exact, log)
             is_due = phase.ranks.is_main and clock.is_due()
-            stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # all do the same
+            stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # so that all ranks do the same
             if stop_wanted or save_wanted or progress.unvalidated is not None:
                 log.flush()  # first, so that no state counts a step that the log does not have
                 with clock.saving():
@@ -121,9 +129,11 @@ class Progress(msgspec.Struct, kw_only=True):
     """The progress of a phase.
 
     Attributes:
-        seconds: Of training steps alone.
-        best_step, best_exact: Of the validations so far; None before the first.
-        unvalidated: The metrics of the last step while its validation is to come; they are logged with its result.
+        done: Number of steps that were taken.
+        seconds: Duration of the training steps, without validation.
+        best_step: The step of the best validation so far; None before the first.
+        best_exact: The exact match of that validation; None before the first.
+        unvalidated: The metrics of the last step if its validation is pending; they are logged with its result.
     """
 
     done: int = 0
@@ -169,7 +179,7 @@ def _save_if_best(phase: Phase, progress: Progress, exact: float, log: RunLog) -
 
 
 def _save(phase: Phase, trainer: Trainer, folder: Path, progress: Progress) -> None:
-    """Every rank gathers, tensor by tensor; one writes."""
+    """Gathers weights and moments on every rank, tensor by tensor; the main rank writes them with the progress."""
     learnt = ((f"model/{name}", tensor) for name, tensor in model_tensors(phase.model).items())
     moments = ((f"{MOMENTS}{name}", tensor) for name, tensor in trainer.optimizer.state().items())
     tensors = ((name, full_tensor(tensor)) for name, tensor in chain(learnt, moments))
@@ -191,12 +201,13 @@ def _restore(phase: Phase, trainer: Trainer, folder: Path) -> Progress:
 
 
 class _Stop:
-    """Handles SIGINT (Ctrl-C) and SIGTERM: the first is noted until the step has ended, a second one stops at once.
+    """Handles SIGINT (Ctrl-C) and SIGTERM: the first stops the phase at the end of the step, the second immediately.
 
-    Among several ranks a second one is not heard: a launcher hands each on that the terminal has sent already.
+    With several ranks a second signal is ignored, because a launcher repeats signals that the terminal already sent.
 
     Attributes:
-        at_once: The first one stops at once too: there is nothing to save.
+        wanted: Whether a signal was received.
+        at_once: Whether the first signal stops immediately too, because nothing has to be saved.
     """
 
     def __init__(self, ranks: Ranks) -> None:

@@ -1,19 +1,17 @@
-"""The only way to a language model: sequences in, the output of a head on some of the states out.
+"""Policy, through which all code runs a language model: packed sequences in, the output of a head on the states out.
 
     PackedTrees ─► decoder (tree attention) ─► the states that predict reply tokens ─► head, in chunks ─► PolicyStats
     prompts     ─► decoder (rollouts)       ─► the last states                      ─► logits
 
-Decoder and head run inside one `forward`, so whatever wraps a module's forward applies to all of it: mixed precision,
-adapters and gradient checkpointing here, and hooks of sharding or compilation, without a change to the trainers, to
-sampling or to evaluation.
+Decoder and head run inside one `forward`, so that hooks on a module's forward cover both: mixed precision, adapters and
+gradient checkpointing here, sharding or compilation elsewhere. Trainers, sampling and evaluation do not change.
 
-The logits (N, V) of a 32k-token session with a 152k vocabulary would take 20 GB; here at most LOGITS_BYTES of them
-exist at a time, in the backward pass too. Products may be in bfloat16 (autocast); the head's product, its logits and
-all that follows from them are float32; `head_precision` may round the factors of its product.
+The logits (N, V) of a 32k-token session with a 152k vocabulary would need 20 GB. At most LOGITS_BYTES of them exist at
+a time, in the backward pass too. Matrix products may be in bfloat16 (autocast). The head's product, its logits and all
+that follows from them are float32; `head_precision` may round the factors of the head's product.
 
-Self-certainty (Shop-R1, section 3) is averaged over the rationale's tokens later; here it is computed per token, in the
-three definitions that the paper's text, figure and equation leave open, of which the first is the default (V the
-vocabulary size, U = 1/V):
+Self-certainty (Shop-R1, section 3) is computed here for each token, and averaged over the rationale's tokens later. The
+paper's text, figure and equation allow three definitions. The first is the default (V is the vocabulary size, U = 1/V):
 
     kl_uniform_policy   KL(U ‖ p) = −log V − (1/V) Σ log p      about 10–30; that of the works the paper cites
     kl_policy_uniform   KL(p ‖ U) = log V − H(p)                0 to log V
@@ -41,13 +39,13 @@ from train.session_tree import Attention, PackedTrees, TreeAttention, hidden_sta
 
 
 class PolicyStats(NamedTuple):
-    """Per reply token (N,).
+    """Statistics of the policy at each reply token; each is a tensor (N,).
 
     Attributes:
-        log_probs: Of the sampled token under softmax(logits / temperature); carries the gradient.
-        entropy: Of that distribution, in nats; no gradient.
-        self_certainty: Of softmax(logits), the model's own distribution at temperature 1; no gradient.
-        own_log_probs: Of the sampled token under that distribution; no gradient.
+        log_probs: Log-probability of the token under softmax(logits / temperature); carries the gradient.
+        entropy: Entropy of that distribution, in nats; no gradient.
+        self_certainty: Self-certainty of softmax(logits), the distribution at temperature 1; no gradient.
+        own_log_probs: Log-probability of the token at temperature 1; no gradient.
     """
 
     log_probs: Tensor
@@ -56,11 +54,11 @@ class PolicyStats(NamedTuple):
     own_log_probs: Tensor
 
     def detach(self) -> "PolicyStats":
-        """A copy without gradient."""
+        """Returns a copy without gradient."""
         return self._replace(log_probs=self.log_probs.detach())
 
     def of(self, tokens: slice | Tensor) -> "PolicyStats":
-        """The statistics of some of the tokens."""
+        """Returns the statistics of some of the tokens."""
         return PolicyStats(*(column[tokens] for column in self))
 
 
@@ -71,7 +69,14 @@ def log_probabilities(
     targets: Tensor,
     temperature: float,
 ) -> Tensor:
-    """(N,) of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H), and nothing else."""
+    """Computes the log-probabilities (N,) of the tokens `targets`, without the other statistics.
+
+    Args:
+        hidden: The states that predict the targets, (N, H).
+        output_weight: (V, H).
+        targets: (N,).
+        temperature: Divides the logits.
+    """
     return _in_chunks(hidden, output_weight, targets, temperature, None)[0]
 
 
@@ -83,14 +88,22 @@ def policy_stats(
     temperature: float,
     definition: SelfCertainty = "kl_uniform_policy",
 ) -> PolicyStats:
-    """Statistics of the tokens `targets` (N,) predicted from `hidden` (N, H) by `output_weight` (V, H)."""
+    """Computes the statistics of the tokens `targets`.
+
+    Args:
+        hidden: The states that predict the targets, (N, H).
+        output_weight: (V, H).
+        targets: (N,).
+        temperature: Divides the logits of `log_probs` and `entropy`.
+        definition: The definition of self-certainty.
+    """
     return PolicyStats(*_in_chunks(hidden, output_weight, targets, temperature, definition))
 
 
 def _in_chunks(
     hidden: Tensor, output_weight: Tensor, targets: Tensor, temperature: float, definition: SelfCertainty | None
 ) -> list[Tensor]:
-    """`_chunk_stats` of few rows at a time; their logits are computed again in the backward pass."""
+    """Computes `_chunk_stats` of a limited number of rows at a time; the backward pass computes their logits again."""
     function = partial(_chunk_stats, temperature=temperature, definition=definition)
     rows = max(1, LOGITS_BYTES // (4 * output_weight.shape[0]))
     if torch.is_grad_enabled() and len(hidden) > rows:
@@ -103,7 +116,7 @@ def _in_chunks(
 def _chunk_stats(
     hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty | None
 ) -> tuple[Tensor, ...]:
-    """Log-probabilities of the targets; with a definition also the other statistics, without gradient."""
+    """Computes the log-probabilities of the targets; with a definition also the other statistics, without gradient."""
     logits = (hidden @ output_weight.T).float()
     scaled = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)
@@ -118,7 +131,7 @@ def _chunk_stats(
 
 
 def self_certainty(log_probs: Tensor, definition: SelfCertainty) -> Tensor:
-    """Self-certainty (N,) of distributions given as log-probabilities (N, V)."""
+    """Computes the self-certainty (N,) of distributions given as log-probabilities (N, V)."""
     log_v = math.log(log_probs.shape[-1])
     if definition == "kl_uniform_policy":
         return -log_v - log_probs.mean(dim=-1)
@@ -126,16 +139,16 @@ def self_certainty(log_probs: Tensor, definition: SelfCertainty) -> Tensor:
     return kl if definition == "kl_policy_uniform" else kl / log_probs.shape[-1]
 
 
-# MKL detects the processor at the first vector function in a process. Where two threads make that call at once, one of
-# them may run other code: in one of some hundred processes the cosines of the first positions had other last bits, and
-# so had all weights from there on. Here one thread makes the call.
+# MKL detects the processor at the first vector function in a process. If two threads make that call at the same time,
+# they may run different code: in about one of a hundred processes the cosines of the first positions had different last
+# bits, and so had all later weights. Here a single thread makes the call.
 torch.cos(torch.zeros(1))
 
 T = TypeVar("T")
 
 
 def autocast_dtype(precision: Precision) -> torch.dtype | None:
-    """The dtype of matrix products for `Policy(autocast=…)`; None: that of the weights."""
+    """Returns the dtype of matrix products for `Policy(autocast=…)`; None stands for the dtype of the weights."""
     return torch.bfloat16 if precision == "bfloat16_autocast" else None
 
 
@@ -143,16 +156,18 @@ class Policy(nn.Module):
     """A causal language model with session-tree attention (train.session_tree.enable_tree_attention).
 
     Args:
-        autocast: The dtype of matrix products, while weights, gradients and the softmax stay float32; None: that of the
-            weights. bfloat16 needs no loss scaling. Frozen matrices are then held in it, which halves their
-            memory and changes no result: a product would round them to it anyway.
-        head_precision: Of the head's product under autocast. In float32 sampling and training differ less; `tf32`
-            rounds its factors to 10 bits on a GPU.
-        adapter: The frozen LoRA adapter of this policy; None: the model as it is.
-        gradient_checkpointing: Layers are computed again in the backward pass instead of being kept, in training mode.
-        product_layers: In so many layers matrix products are then kept all the same.
-        keeps_attention: Attention's results are.
-        attention: Of passes over a whole pack (train/attention/choice.py).
+        model: The Hugging Face model.
+        autocast: The dtype of matrix products; weights, gradients and the softmax stay float32. If None, the dtype of
+            the weights. bfloat16 needs no loss scaling. Frozen matrices are held in this dtype, which halves their
+            memory and changes no result, because products would round them anyway.
+        head_precision: The precision of the head's product under autocast. In float32 sampling and training differ
+            less; `tf32` rounds the factors to 10 bits on a GPU.
+        adapter: The name of the frozen LoRA adapter of this policy. If None, the model is used as it is.
+        gradient_checkpointing: Whether the backward pass computes layers again instead of keeping their activations.
+            It acts in training mode only.
+        product_layers: With gradient checkpointing, the number of layers whose matrix products are kept all the same.
+        keeps_attention: Whether gradient checkpointing keeps the results of attention.
+        attention: Builds the attention of passes over a whole pack (train/attention/choice.py).
     """
 
     def __init__(
@@ -189,12 +204,12 @@ class Policy(nn.Module):
 
     @property
     def compute_dtype(self) -> torch.dtype:
-        """The dtype of products, and of cached keys and values."""
+        """The dtype of matrix products and of the kv_cache."""
         return self._autocast or self.model.dtype
 
     @contextmanager
     def forward_context(self) -> Iterator[None]:
-        """The model in this policy's precision, mode and adapter; passes inside one context cast the weights once."""
+        """Sets this policy's precision, mode and adapter; passes inside one context cast the weights only once."""
         before = self.model.training
         if before != self.training:
             self.model.train(self.training)
@@ -205,7 +220,7 @@ class Policy(nn.Module):
             ):
                 yield
         finally:
-            # A backward pass of the same model under its own adapter may compute layers again, in the mode it left.
+            # A backward pass of the same model with its trained adapter may compute layers again, in the former mode.
             if self._adapter is not None and before != self.training:
                 self.model.train(before)
 
@@ -221,20 +236,22 @@ class Policy(nn.Module):
 
         Args:
             input_ids, position_ids: (1, L).
-            positions: (N,) of the states; None: all.
+            attention: The attention of this sequence.
+            positions: The positions (N,) of the states. If None, all.
+            head: Receives the states (N, H) and the output weight (V, H).
         """
         with self.forward_context():
             self._use_tf32(False)  # the angles of positions are a float32 product
             states = hidden_states(self.model, input_ids, position_ids, attention)
             if positions is not None:
-                # All replies to a prompt begin at one position, so positions repeat. The backward pass of
-                # `index_select` sums their gradients in order; that of indexing sums them as its threads finish, and no
-                # two runs on a busy machine would be alike.
+                # Positions repeat, because all replies to a prompt begin at the same one. The backward pass of
+                # `index_select` sums their gradients in order. Indexing would sum them in the order in which threads
+                # finish, so that runs on a busy machine would differ.
                 states = states.index_select(0, positions)
             return self.apply_head(states, head)
 
     def apply_head(self, states: Tensor, head: Callable[[Tensor, Tensor], T]) -> T:
-        """Applies `head` to states (N, H) and the weight (V, H) in the precision of the head; in `forward_context`."""
+        """Applies `head` to states (N, H) and output weight (V, H) in the head's precision; in `forward_context`."""
         weight = self.model.get_output_embeddings().weight
         if self._autocast is None or self._head_precision == "bfloat16":
             return head(states, weight)
@@ -243,12 +260,15 @@ class Policy(nn.Module):
             return head(states.float(), weight.float())
 
     def _use_tf32(self, is_used: bool) -> None:
-        """Of all float32 products from here on: those of a backward pass too, of which only the head has any."""
+        """Sets whether the following float32 products use TF32, those of a backward pass too.
+
+        In a backward pass only the head has float32 products.
+        """
         if self.device.type == "cuda":
             torch.set_float32_matmul_precision("high" if is_used else "highest")
 
     def forward_packed(self, packed: PackedTrees, head: Callable[..., T]) -> T:
-        """The output of `head`, which takes states (N, H), the output weight (V, H) and targets (N,), of a pack."""
+        """Passes over a pack, and applies `head` to states (N, H), the output weight (V, H) and `targets` (N,)."""
         attention = packed.attended_by(self.attention)
         keeps = self._keeps_attention and self.training and torch.is_grad_enabled()
         if keeps and isinstance(attention, Structured):
@@ -258,28 +278,37 @@ class Policy(nn.Module):
         return output
 
     def log_probs(self, packed: PackedTrees, *, temperature: float = 1.0) -> Tensor:
-        """(N,) of the reply tokens under softmax(logits / temperature)."""
+        """Computes the log-probabilities (N,) of the reply tokens under softmax(logits / temperature)."""
         return self.forward_packed(packed, partial(log_probabilities, temperature=temperature))
 
     def stats(self, packed: PackedTrees, *, temperature: float, definition: SelfCertainty) -> PolicyStats:
-        """The statistics of the reply tokens."""
+        """Computes the statistics of the reply tokens."""
         return self.forward_packed(packed, partial(policy_stats, temperature=temperature, definition=definition))
 
     def logits(
         self, input_ids: Tensor, position_ids: Tensor, attention: Attention, positions: Tensor | None = None
     ) -> Tensor:
-        """(N, V) in float32: of what follows the tokens at `positions` (N,) of a packed sequence, None for all."""
+        """Computes the logits (N, V), in float32, of the tokens that follow those at `positions` of a packed sequence.
+
+        Args:
+            input_ids, position_ids: (1, L).
+            attention: The attention of this sequence.
+            positions: (N,). If None, all positions.
+        """
         logits: Tensor = self(
             input_ids, position_ids, attention, positions, lambda states, weight: (states @ weight.T).float()
         )
         return logits
 
     def summon_full_params(self) -> AbstractContextManager["Policy"]:
-        """A policy with all weights in this process: this one, unless it is sharded (ranks.py)."""
+        """Returns a context with a policy that has all weights in this process.
+
+        It is this policy itself, unless it is sharded (ranks.py).
+        """
         return nullcontext(self)
 
     def frozen(self) -> "Policy":
-        """A frozen copy for the KL term, or the same model under a frozen copy of its adapter."""
+        """Returns a frozen copy for the KL term; with LoRA, the same model with a frozen copy of its adapter."""
         model, adapter = self.model, None
         if has_adapter(model):
             adapter = copy_adapter(model)
@@ -293,7 +322,10 @@ class Policy(nn.Module):
 
 
 class _KeptProducts:
-    """The products that checkpointing keeps; it asks once for each layer of a pass, in their order."""
+    """The context function of checkpointing that keeps the matrix products of the first `layers` layers.
+
+    Checkpointing calls it once for each of the `of_layers` layers of a pass, in order.
+    """
 
     def __init__(self, layers: int, of_layers: int) -> None:
         self._layers, self._of_layers, self._calls = layers, of_layers, 0
@@ -313,7 +345,7 @@ class _KeptProducts:
 
 
 def _hold_frozen(model: Any, dtype: torch.dtype, *, with_head: bool) -> None:
-    """Casts the frozen matrices that are used in products of that dtype only, and so not the token embedding."""
+    """Casts the frozen matrices that are used only in products of this dtype, so not the token embedding."""
     kept = [model.get_input_embeddings().weight, *([] if with_head else [model.get_output_embeddings().weight])]
     for module in model.modules():
         if not isinstance(module, nn.Linear) or module.weight.requires_grad or any(module.weight is w for w in kept):

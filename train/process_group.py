@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 8 -m agents.llm_grpo.train …        (accelerate launch sets the same variables)
 
-Each process watches the others of its machine. One that is killed or out of memory ends the run within a moment,
-wherever the others are: they would wait for it for ever. One line names it. A run that ends by an error or by Ctrl-C is
+Each process watches the others of its machine. If a process is killed or out of memory, the run ends within a moment
+and names it in one line; otherwise the others would wait for it for ever. A run that ends by an error or by Ctrl-C is
 reported once too, by the process that met it first.
 """
 
@@ -26,22 +26,22 @@ from replay_sessions.foundation.errors import BadConfig, ShopR1Error
 from train.machine import get_world_size
 from train.ranks import POLL_S, SINGLE_PROCESS, Ranks
 
-# Of one collective: long enough for what one process does alone (saving, the slowest share of a batch), so that a lost
-# machine, which `_Watch` does not see, ends the run all the same.
+# The time limit of a collective, which ends the run if a whole machine is lost, because `_Watch` does not see that. It
+# is long enough for work of a single process, such as saving, and for the slowest share of a batch.
 TIMEOUT = timedelta(minutes=30)
-DETECTION_S = 5.0  # after a failed collective, until the watch knows which process is lost
+DETECTION_S = 5.0  # the time after a failed collective in which the watch detects a lost process
 SHOW_CURSOR = "\033[?25h"
 
 
 @contextmanager
 def process_group() -> Iterator[tuple[Ranks, Callable[[str], None]]]:
-    """Joins the processes of the launcher; SINGLE_PROCESS without one.
+    """Joins the process group of the launcher; yields SINGLE_PROCESS without a launcher.
 
     Yields:
         This process's rank, and a function that sets the advice printed when a process is lost.
 
     Raises:
-        BadConfig: There is no GPU for each process.
+        BadConfig: The machine has fewer GPUs than processes.
     """
     if get_world_size() == 1:
         yield SINGLE_PROCESS, lambda _advice: None
@@ -57,7 +57,7 @@ def process_group() -> Iterator[tuple[Ranks, Callable[[str], None]]]:
         if code == 0:  # --help
             _leave(ranks, watch)
             raise
-        if code == 1:  # perhaps because another one is lost, and then the watch ends this one
+        if code == 1:  # perhaps because another process is lost; the watch then ends this one
             time.sleep(DETECTION_S)
         if watch.claim_end(code)[0] == ranks.rank:
             raise
@@ -79,7 +79,7 @@ def _join() -> Ranks:
 
 
 def _leave(ranks: Ranks, watch: "_Watch") -> None:
-    """The end of a successful run; rank 0, which may hold the store, exits last."""
+    """Leaves the process group after a successful run; rank 0, which may host the store, leaves last."""
     assert ranks.store is not None
     ranks.store.set(f"left {ranks.rank}", "")
     while ranks.rank == 0 and not ranks.store.check([f"left {rank}" for rank in range(ranks.world_size)]):
@@ -98,7 +98,7 @@ def _exit_code(error: BaseException) -> int:
 
 
 class _Watch(Thread):
-    """Ends this process as soon as another one of the same machine has ended before the run has."""
+    """A thread that ends this process if another process of the same machine ends before the run has."""
 
     def __init__(self, ranks: Ranks) -> None:
         super().__init__(daemon=True)
@@ -106,7 +106,7 @@ class _Watch(Thread):
         self._ranks, self._store = ranks, ranks.store
         self._advice = ""
         self._poll = select.poll()
-        self._watched: dict[int, int] = {}  # file descriptor: rank
+        self._watched: dict[int, int] = {}  # rank by file descriptor
         self._stopped = Event()
         self._store.set(f"process {ranks.rank}", f"{os.getpid()} {socket.gethostname()}")
         for rank in range(ranks.world_size):
@@ -133,13 +133,14 @@ class _Watch(Thread):
                     self._end(rank)
 
     def claim_end(self, code: int) -> tuple[int, int]:
-        """The process that ends the run and reports why, and its code: this one with `code`, unless another was first.
+        """Claims to be the process that ends the run and reports why, unless another process was first.
 
-        The others end with that code.
+        Returns:
+            The rank of the process that ends the run, and the exit code of all processes.
         """
         try:
             rank, code = map(int, self._store.compare_set("ending", "", f"{self._ranks.rank} {code}").split())
-        except dist.DistError:  # rank 0 held the store, where no launcher did, and is lost
+        except dist.DistError:  # the store is lost with rank 0, which hosts it unless the launcher does
             return 1, code
         return rank, code
 
@@ -150,7 +151,7 @@ class _Watch(Thread):
             return False
 
     def _end(self, lost: int) -> None:
-        """Ends this process as if killed, so that no further file is written."""
+        """Ends this process immediately, as if killed, so that it writes no further file."""
         if self._ranks.is_main and sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR + "\n")  # a progress bar hides it
         first, code = self.claim_end(2)

@@ -1,24 +1,24 @@
-"""The processes that train one policy together: collective operations that one process alone needs no change for.
+"""The processes that train one policy together, and their collective operations.
 
-A batch's sessions are shared out over the processes (train/sampler.py). Losses are divided by totals over all of them,
-and gradients are summed, not averaged: so several processes take the step that one would take, to the last digits of a
-sum. One process alone is `SINGLE_PROCESS`, where every operation returns its input.
+The sessions of a batch are dealt to the processes (train/sampler.py). Losses are divided by totals over all processes,
+and gradients are summed, not averaged. So several processes take the same step as a single one, up to the last digits
+of sums. A single process is `SINGLE_PROCESS`, in which every operation returns its input.
 
-A lost process of the same machine is detected at once, another machine's by the time limit of a collective
+A lost process of the same machine is detected at once, a process of another machine by the time limit of a collective
 (train/process_group.py).
 
-`ShardedPolicy` lays the weights of a model that does not fit one GPU over the processes (FSDP2):
+`ShardedPolicy` shards the weights of a model that does not fit one GPU over the processes (FSDP2):
 
     weights, gradients, moments     1/n of each in every process
     a pass in training              one layer's weights are gathered at a time, and freed after it
-    sampling, validating, saving    `summon_full_params()`: all of them in every process, for as long as that lasts
+    sampling, validating, saving    `summon_full_params()`: all weights in every process, inside its context
 
-A pass is a collective: all processes make as many, in the same order, or they wait for one another for ever. Those with
-fewer micro-batches add dummy passes (`same_passes`). Gradients are summed, not averaged, and weights are gathered in
-float32, as they are held, so that every number is the one that one process computes.
+A pass of a sharded policy is a collective. All processes must make the same number of passes in the same order, or they
+wait for one another for ever. Processes with fewer micro-batches therefore add dummy passes (`same_passes`). Weights
+are gathered in float32, as they are held, so that every number is the same as in a single process.
 
-Without this each process holds all of the model, and passes are no collectives: less communication, and the only way of
-LoRA.
+Without sharding each process holds all of the model, and passes are no collectives. This needs less communication, and
+LoRA requires it.
 """
 
 import copy
@@ -50,9 +50,9 @@ class Ranks:
     """One of the processes of a run; all of them call every method below in the same order.
 
     Attributes:
-        rank: Its number, from 0.
+        rank: The number of this process, from 0.
         world_size: The number of processes.
-        store: Shared by all processes; None for a single one.
+        store: The key-value store that all processes share; None for a single process.
     """
 
     rank: int = 0
@@ -71,27 +71,27 @@ class Ranks:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which process this is, of how many that share out a batch (train/sampler.py)."""
+        """The rank, and the number of processes that each batch is dealt to (train/sampler.py)."""
         return self.rank, self.world_size
 
     def sum_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Each metric summed over all processes, which pass the same names in the same order."""
+        """Sums each metric over all processes, which must pass the same names in the same order."""
         return dict(zip(metrics, self._all_reduce(list(metrics.values()), dist.ReduceOp.SUM), strict=True))
 
     def all_reduce_sum(self, count: int) -> int:
-        """The sum of a count over all processes."""
+        """Returns the sum of a count over all processes."""
         return int(self._all_reduce([count], dist.ReduceOp.SUM)[0])
 
     def all_reduce_max(self, count: int) -> int:
-        """The largest of all processes' counts."""
+        """Returns the largest count of all processes."""
         return int(self._all_reduce([count], dist.ReduceOp.MAX)[0])
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """For each flag, whether it is set in any process."""
+        """Returns for each flag whether it is set in any process."""
         return tuple(map(bool, self._all_reduce(flags, dist.ReduceOp.MAX)))
 
     def all_gather(self, own: Sequence[T]) -> list[list[T]]:
-        """The items of each process, in the order of ranks."""
+        """Returns the items of each process, in the order of ranks."""
         if self.is_single:
             return [list(own)]
         gathered: list[list[T]] = [[] for _ in range(self.world_size)]
@@ -99,14 +99,14 @@ class Ranks:
         return gathered
 
     def barrier(self) -> None:
-        """Waits until all processes have come here, however long that takes; unlike NCCL's, Ctrl-C interrupts it."""
+        """Waits without a time limit until all processes are here; unlike NCCL's barrier, Ctrl-C interrupts it."""
         if self.store is not None:
             key = f"barrier {next(self._calls)}"
             self.store.set(f"{key} of {self.rank}", "")
             _wait_for(self.store, [f"{key} of {rank}" for rank in range(self.world_size)])
 
     def broadcast(self, work: Callable[[], T]) -> T:
-        """Rank 0 does the work; the others wait, however long it takes, and receive the result (JSON)."""
+        """Does the work on rank 0; the other ranks wait without a time limit and receive the result as JSON."""
         if self.store is None:
             return work()
         key = f"broadcast {next(self._calls)}"
@@ -119,13 +119,14 @@ class Ranks:
         return result
 
     def shard(self, items: Sequence[T]) -> Sequence[T]:
-        """This process's share of the items."""
+        """Returns this process's share of the items."""
         return items[self.rank :: self.world_size]
 
     def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Sums the gradients of parameters that every process holds completely; where no process has one, none is left.
+        """Sums the gradients of the parameters that every process holds completely.
 
-        Those of sharded parameters were summed in the backward pass (train/ranks.py).
+        A parameter without a gradient in any process stays without. The gradients of sharded parameters were summed in
+        the backward pass (`ShardedPolicy`).
         """
         if self.is_single:
             return
@@ -141,7 +142,7 @@ class Ranks:
             work.wait()
 
     def _all_reduce(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> Sequence[float]:
-        """In float64, which holds counts up to 2**53 exactly."""
+        """Reduces values over all processes in float64, which holds counts up to 2**53 exactly."""
         if self.is_single or not values:
             return values
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -154,12 +155,12 @@ SINGLE_PROCESS = Ranks()
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """A tensor that may be sharded, gathered; all processes call this at once."""
+    """Gathers a tensor if it is sharded, else returns it; all processes call this at the same time."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def distribute_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """A copy of an unsharded tensor on the device of another one, sharded as that is."""
+    """Copies an unsharded tensor to the device of `other`, and shards it in the same way."""
     if not isinstance(other, DTensor):
         return tensor.to(other.device, copy=True)
     sharded = distribute_tensor(tensor.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
@@ -172,14 +173,20 @@ def _wait_for(store: Store, keys: list[str]) -> None:
 
 
 class ShardedPolicy(Policy):
-    """Shards `model`, which every process holds completely; arguments as of Policy."""
+    """A policy with sharded weights (FSDP2).
+
+    Args:
+        model: The model, which every process holds completely before.
+        ranks: The processes.
+        options: Further arguments of Policy.
+    """
 
     def __init__(self, model: Any, ranks: Ranks, **options: Any) -> None:
         super().__init__(model, **options)
         self._ranks = ranks
         self._gathered = (Policy(_without_weights(model), **self._precision),)  # in a tuple: no submodule
         mesh = init_device_mesh(self.device.type, (ranks.world_size,))
-        # By default embeddings and head stay gathered until the backward pass, which a frozen model lacks.
+        # By default embeddings and head stay gathered until the backward pass, but a frozen model has none.
         reshard = None if any(parameter.requires_grad for parameter in model.parameters()) else True
         for module in (*model.get_decoder().layers, self):
             fully_shard(module, mesh=mesh, reshard_after_forward=reshard)
@@ -190,7 +197,7 @@ class ShardedPolicy(Policy):
 
     @contextmanager
     def summon_full_params(self) -> Iterator[Policy]:
-        """An unsharded policy with these weights, inside the `with`; all processes enter it at once."""
+        """Yields an unsharded policy with these weights, inside the `with`; all processes enter it at the same time."""
         (gathered,) = self._gathered
         for parameter, sharded in zip(gathered.model.parameters(), self.model.parameters(), strict=True):
             parameter.data = full_tensor(sharded.detach())
@@ -201,7 +208,7 @@ class ShardedPolicy(Policy):
                 parameter.data = _empty_like(parameter)
 
     def frozen(self) -> Policy:
-        """A frozen copy of this policy, sharded as this one."""
+        """Returns a frozen copy of this policy, sharded in the same way."""
         with self.summon_full_params() as policy:
             model = copy.deepcopy(policy.model).requires_grad_(False).eval()
         return ShardedPolicy(model, self._ranks, attention=self.attention, **self._precision)
@@ -209,9 +216,15 @@ class ShardedPolicy(Policy):
 
 @contextmanager
 def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
-    """Around `passes` passes of each policy: makes dummy ones after them, up to the largest number of any process.
+    """Adds dummy passes of sharded policies, so that all processes make the same number.
 
-    The number is exchanged before the first pass: between two of them the exchange would meet another process's pass.
+    The numbers are exchanged before the first pass, because an exchange between two passes could coincide with a pass
+    of another process.
+
+    Args:
+        ranks: The processes.
+        passes: The number of passes of each policy that this process makes inside the `with`.
+        policies: The policies.
     """
     is_sharded = any(isinstance(policy, ShardedPolicy) for policy in policies)
     missing = ranks.all_reduce_max(passes) - passes if is_sharded else 0
@@ -222,7 +235,7 @@ def same_passes(ranks: Ranks, passes: int, *policies: Policy) -> Iterator[None]:
 
 
 def _dummy_pass(policy: Policy) -> None:
-    """A pass that trains nothing; backward too where the policy's own passes have one."""
+    """Makes a pass that trains nothing; also backward if the passes of this policy are."""
     with torch.set_grad_enabled(torch.is_grad_enabled() and policy.training):
         log_probs = policy.log_probs(pack([SessionTree([0, 0], targets=[(1, 2)])]).to(policy.device))
     if log_probs.requires_grad:
@@ -230,7 +243,7 @@ def _dummy_pass(policy: Policy) -> None:
 
 
 def _without_weights(model: Any) -> Any:
-    """A copy of the model with empty weights."""
+    """Copies a model with empty weights in place of its own."""
     empty = {id(p): nn.Parameter(_empty_like(p), requires_grad=p.requires_grad) for p in model.parameters()}
     return copy.deepcopy(model, memo=empty)
 

@@ -1,12 +1,12 @@
-"""Where a run's metrics go: a progress bar on the terminal, metrics.jsonl, and trackers.
+"""Logs the metrics of a run: to metrics.jsonl, to trackers, and with a progress bar on the terminal.
 
 step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn by `shop-r1 curves`
      ├► tensorboard, wandb, trackio       as configured
      └► progress bar, lines, warnings     for the person at the terminal
 
-Each phase of a run is a tracker's run of its own, FOLDER/PHASE, whose steps count from 1, so that the curves of two
-phases lie over one another. A phase that resumes after a stop resumes there too. A tracker's package is imported only
-where it is named.
+Each phase of a run is a separate run in the trackers, FOLDER/PHASE, with steps from 1, so that the curves of phases can
+be overlaid. A phase that resumes after a stop resumes its tracker's run. The package of a tracker is imported only if
+the tracker is configured.
 """
 
 import importlib
@@ -28,34 +28,35 @@ from replay_sessions.foundation.progress import ProgressLines
 from train.metrics_file import COLLAPSE_STEPS, METRICS_FILE, MetricsFile, Row, describe_collapse
 
 BRIEF = ("loss", "exact", "action_reward", "kl", "lr", "tokens_per_s", "gpu_gib", "packed_share")
-PROJECT = "shop-r1"  # of our runs at the services
+PROJECT = "shop-r1"  # the project of our runs at the services
 
 
 class Tracker(Protocol):
     """Receives the metrics of one phase."""
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """The metrics of a step, counted from 1."""
+        """Logs the metrics of a step, counted from 1."""
 
     def flush(self) -> None:
-        """Sends or writes what was logged so far."""
+        """Sends or writes everything that was logged so far."""
 
     def close(self) -> None:
-        """The phase is over, or the run was stopped."""
+        """Ends the tracker's run, because the phase is over or the run was stopped."""
 
 
 OpenTracker: TypeAlias = Callable[[Path, str, int], Tracker]
-"""From a run's folder, a phase's name, and how many of its steps are done."""
+"""Opens a tracker, given the run's folder, the phase's name, and the number of its steps that are done."""
 
 
 class RunLog:
     """Logs the phases of one run in `folder`.
 
-    A run that resumes appends to metrics.jsonl; steps that were logged but not saved are cut off first, so that no step
-    stands there twice.
+    A run that resumes appends to metrics.jsonl. Steps that were logged but not saved are removed first, so that no step
+    occurs twice.
 
     Args:
-        open_trackers: Trackers that receive the metrics too (load_trackers).
+        folder: The folder of the run.
+        open_trackers: The openers of trackers that receive the metrics too (load_trackers).
     """
 
     def __init__(self, folder: Path, open_trackers: Sequence[OpenTracker] = ()) -> None:
@@ -84,7 +85,7 @@ class RunLog:
         self._close_trackers()
 
     def start_phase(self, phase: str, total_steps: int, done_steps: int) -> None:
-        """A phase begins, or resumes after `done_steps`."""
+        """Starts the log of a phase that begins, or resumes after `done_steps` steps."""
         self._file.truncate(phase, done_steps)
         self._close_trackers()
         self._trackers = [open_tracker(self._folder, phase, done_steps) for open_tracker in self._open_trackers]
@@ -94,7 +95,7 @@ class RunLog:
         self._task = self._progress.add_task(phase, total=total_steps, completed=done_steps)
 
     def step(self, phase: str, step: int, metrics: dict[str, float]) -> None:
-        """The metrics of one step, counted from 1."""
+        """Logs the metrics of one step, counted from 1."""
         self._file.append(Row(phase, step, metrics))
         for tracker in self._trackers:
             tracker.log(metrics, step)
@@ -110,20 +111,20 @@ class RunLog:
         self._warning = warning
 
     def status(self, text: str) -> None:
-        """Shows what happens between steps: on the bar until the next one, or a line where there is no bar."""
+        """Shows a status between steps: on the progress bar until the next step, or as a line if there is no bar."""
         if self._console.is_terminal and self._task is not None:
             self._progress.update(self._task, details=text)
         else:
             self.info(text)
 
     def flush(self) -> None:
-        """Syncs everything logged so far to disk. Call it before saving a state that counts these steps as done."""
+        """Writes everything logged so far to disk. Call it before saving a state that counts these steps as done."""
         self._file.sync()
         for tracker in self._trackers:
             tracker.flush()
 
     def info(self, text: str) -> None:
-        """One line on the terminal."""
+        """Prints one line on the terminal."""
         if self._console.is_terminal:
             self._console.print(text, highlight=False)
         else:
@@ -131,7 +132,7 @@ class RunLog:
             sys.stderr.flush()
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
-        """Returns the logged rows of a phase, those before a stop too."""
+        """Returns the logged rows of a phase, also those from before a stop."""
         return [{"phase": row.phase, "step": row.step, **row.metrics} for row in self._file.rows(phase)]
 
     def _close_trackers(self) -> None:
@@ -141,7 +142,7 @@ class RunLog:
 
 
 class NoLog(RunLog):
-    """The log of a process other than the main one, which alone writes and prints."""
+    """A log that does nothing, for the processes other than the main one."""
 
     def __init__(self) -> None:
         pass
@@ -150,21 +151,21 @@ class NoLog(RunLog):
         return self
 
     def _ignore(self, *_: Any, **__: Any) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     __exit__ = start_phase = step = status = flush = info = _ignore
 
     def rows(self, phase: str) -> list[dict[str, Any]]:
-        """None: the main process has them."""
+        """Returns no rows, because only the main process has them."""
         return []
 
 
 def load_trackers(names: Sequence[str]) -> list[OpenTracker]:
-    """The openers of the named trackers.
+    """Returns the openers of the named trackers.
 
     Raises:
-        BadConfig: An unknown name.
-        MissingExtra: Its package is not installed.
+        BadConfig: A name is unknown.
+        MissingExtra: The package of a tracker is not installed.
     """
     if unknown := [name for name in names if name not in TRACKERS]:
         raise BadConfig(f"watch names {unknown[0]!r}. {did_you_mean(unknown[0], TRACKERS)}")
@@ -175,12 +176,12 @@ def load_trackers(names: Sequence[str]) -> list[OpenTracker]:
 
 
 class _TensorBoard:
-    """Writes FOLDER/tensorboard/PHASE for `tensorboard --logdir FOLDER/tensorboard`."""
+    """A tracker that writes FOLDER/tensorboard/PHASE, for `tensorboard --logdir FOLDER/tensorboard`."""
 
     def __init__(self, folder: Path, phase: str, done_steps: int) -> None:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - tensorboard takes a second to load
 
-        # Steps after `done_steps` that were logged before a kill are hidden.
+        # Hides steps after `done_steps` that were logged before a kill.
         self._writer = SummaryWriter(str(folder / "tensorboard" / phase), purge_step=done_steps + 1)
         self.flush, self.close = self._writer.flush, self._writer.close
 
@@ -190,7 +191,7 @@ class _TensorBoard:
 
 
 class _ServiceRun:
-    """A run at a service that sends from a thread or process of its own."""
+    """A run at a service that sends metrics from its own thread or process."""
 
     def __init__(self, run: Any, close: Callable[[], None]) -> None:
         self._run, self.close = run, close
@@ -199,14 +200,14 @@ class _ServiceRun:
         self._run.log(dict(metrics), step=step)
 
     def flush(self) -> None:
-        """The service has the metrics already."""
+        """Does nothing, because the service already has the metrics."""
 
 
 def _open_wandb(folder: Path, phase: str, _done_steps: int) -> Tracker:
-    """In the project `shop-r1`, grouped by the run's folder.
+    """Opens a run in the project `shop-r1` of Weights & Biases, grouped by the run's folder.
 
-    Login, mode and project are W&B's own (`wandb login`, WANDB_MODE=offline, WANDB_PROJECT). Steps that were logged
-    before a kill and are taken again are refused there; they have the same metrics.
+    Login, mode and project are set as usual (`wandb login`, WANDB_MODE=offline, WANDB_PROJECT). The service refuses
+    steps that were logged before a kill and are taken again; they have the same metrics.
     """
     import wandb  # noqa: PLC0415 - the extra wandb is optional
 
@@ -232,7 +233,7 @@ def _open_wandb(folder: Path, phase: str, _done_steps: int) -> Tracker:
 
 
 def _open_trackio(folder: Path, phase: str, _done_steps: int) -> Tracker:
-    """In the project `shop-r1`, on this machine (TRACKIO_DIR): `trackio show --project shop-r1`.
+    """Opens a run in Trackio's project `shop-r1` on this machine (TRACKIO_DIR): `trackio show --project shop-r1`.
 
     Steps that were logged before a kill and are taken again appear twice, with the same metrics.
     """
@@ -257,13 +258,13 @@ def _open_trackio(folder: Path, phase: str, _done_steps: int) -> Tracker:
 
 
 def _run_record(folder: Path) -> dict[str, Any]:
-    """The run's run.json: configuration, versions, machine; empty without one."""
+    """Reads run.json of a run (configuration, versions, machine); returns an empty dict if it does not exist."""
     file = folder / "run.json"
     record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return record
 
 
-# By the name of the package that each needs: the extra that installs it, and the opener.
+# For each tracker, by the name of its package: the extra that installs the package, and the opener.
 TRACKERS: Mapping[str, tuple[str, OpenTracker]] = {
     "tensorboard": ("train", _TensorBoard),
     "wandb": ("wandb", _open_wandb),

@@ -1,8 +1,8 @@
-"""Which sessions, or which single steps of them, make a batch: it depends on seed and step only, so that runs resume.
+"""Selects the sessions or single steps of each batch, from seed and step only, so that runs resume with the same ones.
 
-SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes whole sessions too, all steps of which share one pass over
-their pages, or so many ⟨context, next action⟩ pairs as in the papers: drawn one by one, uniformly or balanced over
-action types.
+SFT takes whole sessions (Shop-R1, section 4.1). GRPO takes either whole sessions, so that all their steps share one
+pass over the pages, or a number of ⟨context, next action⟩ pairs as the papers do. Pairs are drawn one by one, uniformly
+or balanced over action types.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ Balance = Literal["uniform", "balanced"]
 BALANCED = {"click": 1.1, "type_and_submit": 1.1, "terminate": 1.0}
 
 T = TypeVar("T")
-Share = tuple[int, int]  # a process's number, from 0, and how many share each batch
+Share = tuple[int, int]  # a process's rank, and the number of processes that share each batch
 ALL = (0, 1)
 SessionSteps = tuple[SessionTokens, list[ReplySpan]]  # steps of one session, in their order
 
@@ -28,10 +28,12 @@ SessionSteps = tuple[SessionTokens, list[ReplySpan]]  # steps of one session, in
 def split_batches(
     items: Iterable[T], cost: Callable[[Sequence[T], T], Sequence[int]], *limits: int
 ) -> Iterator[list[T]]:
-    """Splits items, in their order, into batches of at least one item whose costs stay within the limits.
+    """Splits items, in their order, into batches of at least one item, the costs of which stay within the limits.
 
     Args:
-        cost: Of the batch so far and an item: what the item adds to it, one number for each limit.
+        items: The items.
+        cost: Takes the batch so far and an item; returns the costs that the item adds, one number for each limit.
+        limits: The largest sum of each cost in a batch.
 
     >>> list(split_batches([3, 4, 9, 1], lambda batch, item: (1, item), 2, 8))
     [[3, 4], [9], [1]]
@@ -51,10 +53,15 @@ def split_batches(
 
 
 def deal(costs: Sequence[int], number: int, processes: int) -> list[int]:
-    """The indices of one process's items, in their order, each dealt to the process with the least cost so far.
+    """Deals items to processes by their costs, and returns the indices of one process's items in ascending order.
 
-    The largest come first (LPT, Graham 1969): the process with the most, for which the others wait, has little more
-    than the mean.
+    Each item goes to the process with the least cost so far, the largest items first (LPT, Graham 1969). So the process
+    with the highest cost, for which the others wait, has little more than the mean.
+
+    Args:
+        costs: The cost of each item.
+        number: The rank of the process.
+        processes: The number of processes.
     """
     loads, own = [0] * processes, []
     for index in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
@@ -66,19 +73,23 @@ def deal(costs: Sequence[int], number: int, processes: int) -> list[int]:
 
 
 def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]:
-    """One process's sessions of a batch, in their order, dealt by their tokens."""
+    """Returns one process's sessions of a batch, in their order, dealt by their numbers of tokens."""
     return [batch[index] for index in deal([replies[-1].end for _, replies in batch], *share)]
 
 
 class SessionPlan:
-    """Batches of whole sessions: epoch after epoch of a shuffle that depends on `key` and the epoch alone.
+    """A plan of batches of whole sessions; the order of an epoch depends on `key` and the epoch only.
 
-    A batch has at most `size` sessions, all trunks of each, and `max_tokens` tokens (at least one session), so that
-    long sessions make small batches. A session counts the tokens of its longest trunk, so that a context whose steps
-    are trunks of their own has no smaller batches. Batches do not reach across epochs.
+    A batch has at most `size` sessions with all their trunks, and at most `max_tokens` tokens, but at least one
+    session. A session counts with the tokens of its longest trunk, so that contexts that give each step its own trunk
+    do not make smaller batches. Batches do not cross epochs.
 
     Args:
-        share: Which process this is, of how many that deal each batch's sessions out by their tokens.
+        trunks: The trunks of all sessions.
+        size: The largest number of sessions of a batch.
+        max_tokens: The largest number of tokens of a batch.
+        key: The seed of the shuffles.
+        share: This process's rank, and the number of processes that each batch is dealt to by tokens.
     """
 
     def __init__(
@@ -94,11 +105,16 @@ class SessionPlan:
 
     @property
     def batches_per_epoch(self) -> int:
-        """In the first epoch; where tokens limit the batches, another may have a few more or less."""
+        """The number of batches of the first epoch; if tokens limit batches, other epochs may have more or fewer."""
         return len(self._plan_epoch(0))
 
     def batch(self, step: int, first_replies: int | None = None) -> list[SessionSteps]:
-        """The sessions of batch `step` (from 0) with all their steps, or the first so many of each."""
+        """Returns this process's trunks of batch `step`, each with its steps.
+
+        Args:
+            step: Counted from 0.
+            first_replies: The number of first steps that are taken from each session. If None, all.
+        """
         while len(self._batches) <= step:
             self._batches += self._plan_epoch(next(self._epochs))
         sessions = (self._sessions[index] for index in self._batches[step])
@@ -112,20 +128,22 @@ class SessionPlan:
 
 
 def _first_steps(session: Sequence[SessionTokens], number: int | None) -> list[SessionSteps]:
-    """The trunks of a session with the first `number` of its steps, those without such a step left out."""
+    """Returns the trunks of a session with the first `number` of its steps, without trunks that have none of these."""
     first = sorted(reply.step_index for trunk in session for reply in trunk.replies)[:number]
     steps = [(trunk, [reply for reply in trunk.replies if reply.step_index in first]) for trunk in session]
     return [(trunk, replies) for trunk, replies in steps if replies]
 
 
 class StepPlan:
-    """Batches of `size` single steps, those of one session beside each other.
+    """A plan of batches of `size` single steps; those of one trunk stay together.
 
     Args:
-        trunks: With the steps that may be drawn as their replies.
-        balance: `uniform` takes every step once an epoch. `balanced` draws the type of each by the papers' shares, then
-            the next step of that type; rare types come round more often, and a step that comes twice in one batch is
-            taken once.
+        trunks: The trunks, with the steps that may be drawn as their replies.
+        size: The number of steps of a batch.
+        balance: `uniform` takes every step once in each epoch. `balanced` first draws an action type by the papers'
+            shares, then takes the next step of that type. Steps of rare types are repeated more often; a step that is
+            drawn twice for one batch is taken once.
+        key: The seed of the draws.
         share: As in SessionPlan.
     """
 
@@ -143,12 +161,12 @@ class StepPlan:
         self._drawn: list[tuple[int, int]] = []
 
     def pairs(self, number: int) -> list[tuple[int, int]]:
-        """The first `number` steps as (trunk, position among its replies); each `size` of them are a batch."""
+        """Returns the first `number` drawn steps as (trunk, position among its replies); `size` of them are a batch."""
         self._drawn += islice(self._stream, max(0, number - len(self._drawn)))
         return self._drawn[:number]
 
     def batch(self, step: int) -> list[SessionSteps]:
-        """The sessions of batch `step` (from 0) with those of their steps that are in it."""
+        """Returns this process's trunks of batch `step` (from 0), each with its steps that are in the batch."""
         positions = defaultdict(set)
         for index, position in self.pairs((step + 1) * self._size)[step * self._size :]:
             positions[index].add(position)

@@ -1,16 +1,16 @@
-"""One session as one packed sequence: a trunk, and at each step's fork the branches that were sampled there.
+"""Packs a session into one sequence: a trunk, and at each step's fork the branches that were sampled at that step.
 
     trunk   system · page_1 · reply_1 · page_2 · … · page_T        (once)
     branch        └─ G replies       └─ G replies    └─ G replies    each sees the trunk up to its fork, and itself
 
-Token q may see token k iff k lies on the trunk at or before q's fork, or in q's own branch at or before q; positions
-are those of the unpacked prompt. A reply may fork once more: its continuation follows its first tokens in place of the
-rest (prompt, sampled rationale, then the sampled action or the logged one), and is packed right behind it.
-Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), at T pages instead of T·(T+1)/2·G.
+Token q may see token k iff k lies on the trunk at or before q's fork, or in q's own branch at or before q. Positions
+are those of the unpacked prompt. A reply may fork once more: a continuation replaces the tokens behind its first ones
+(prompt, sampled rationale, then the sampled action or the logged one), and is packed directly behind the reply.
+Log-probabilities and gradients equal those of unpacked rows (tested to 1e-5), for T pages instead of T·(T+1)/2·G.
 Several sessions are packed one after the other; they do not see each other.
 
-The unchanged model runs with one of the attentions of train/attention, passed to it as a keyword argument. Dropout of
-attention weights, which a configuration may ask for, is not applied.
+The model is unchanged; it receives one of the attentions of train/attention as a keyword argument. Dropout of attention
+weights is not applied, even if the model's configuration sets it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,14 +29,15 @@ class SessionTree:
     """A session's trunk and the replies that fork from it.
 
     Attributes:
-        trunk: Tokens (L,).
-        forks: For each step with replies, how many trunk tokens its prompt has; at least 1.
+        trunk: Tokens of the trunk, (L,).
+        forks: For each step with replies, the number of trunk tokens of its prompt, at least 1.
         replies: For each fork, the tokens of its replies; none is empty.
-        targets: The (start, end) of replies on the trunk itself that are targets too, in order: SFT on whole sessions.
-        continuations: For each fork and each of its replies, (n, tokens): what else could follow the reply's first n
-            tokens; None: nothing. Empty: no reply has one.
-        paths: For each fork, (n, n) of its n replies of one token each, which are the nodes of a trie: True where one
-            sees another. Without gradient. Empty: each reply sees itself.
+        targets: The (start, end) of replies on the trunk itself that are targets too, in order. SFT on whole sessions
+            uses them.
+        continuations: For each fork and each of its replies, (n, tokens): alternative tokens that follow the reply's
+            first n tokens; None if the reply has no continuation. Empty if no reply has one.
+        paths: For each fork whose n replies of one token each are the nodes of a trie, a matrix (n, n): True where the
+            node of a row sees the node of a column. Tries have no backward pass. Empty if each reply sees only itself.
     """
 
     trunk: Sequence[int]
@@ -54,17 +55,21 @@ class Attention(Protocol):
     """Replaces a model's own attention in one forward pass."""
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """(1, heads, L, d), (1, key-value heads, L, d) twice -> (1, heads, L, d)."""
+        """Computes the attention of a layer: (1, heads, L, d), (1, key-value heads, L, d) twice -> (1, heads, L, d)."""
 
 
 @dataclass(frozen=True)
 class PackedGroup:
-    """One step's replies in the packed sequence: tokens [start, end), fork at `visible` tokens of the trunk.
+    """The replies of one step in the packed sequence.
 
     Attributes:
-        paths: (end - start, end - start), True where a node of a trie sees another; None: replies see themselves.
-        targets: The slice of the pack's N reply tokens.
-        replies: The slice of its R replies.
+        start: Index of the first token.
+        end: Index behind the last token.
+        visible: Number of tokens of the trunk that the replies see.
+        paths: (end - start, end - start), True where a node of a trie sees another node. If None, each reply sees only
+            itself.
+        targets: The group's slice of the pack's N reply tokens.
+        replies: The group's slice of the pack's R replies.
     """
 
     start: int
@@ -77,7 +82,7 @@ class PackedGroup:
 
 @dataclass(frozen=True)
 class PackedSpan:
-    """One session in the packed sequence: its trunk [start, end), then its groups.
+    """One session in the packed sequence: its trunk, tokens [start, end), then its groups.
 
     Attributes:
         sources: The positions on the trunk that predict targets on the trunk itself, in order.
@@ -97,13 +102,14 @@ class PackedTrees:
 
     Attributes:
         input_ids, position_ids: (1, L).
-        predicted_from: (N,) for each reply token, the position whose hidden state predicts it.
-        targets: (N,) the reply tokens, reply after reply in the order of `pack`, each with its continuation behind it.
-        reply_lengths: R numbers that sum to N.
-        replaced: For each of R replies, which of its tokens its continuation does not see; what follows them is the
-            continuation. Empty at the reply's end: it has none.
-        row_tokens: Tokens of the same replies as rows, each behind its whole prompt; L over these is the share of the
-            work that remains, at the least.
+        predicted_from: (N,). For each reply token, the position of the hidden state that predicts it.
+        targets: (N,). The reply tokens, in the order of `pack`, each reply with its continuation behind it.
+        reply_lengths: The number of tokens of each of the R replies, with its continuation; they sum to N.
+        replaced: For each of the R replies, the range of its tokens that its continuation replaces; the continuation
+            begins where the range ends. An empty range at the end if the reply has no continuation.
+        spans: The sessions.
+        row_tokens: Number of tokens of the same replies as rows, each behind its whole prompt. L divided by this is the
+            least share of the work that remains.
     """
 
     input_ids: Tensor
@@ -117,14 +123,14 @@ class PackedTrees:
     _attentions: dict["TreeAttention", Attention] = field(default_factory=dict, repr=False, compare=False)
 
     def attended_by(self, attention: "TreeAttention") -> Attention:
-        """The attention prepared for this pack, built once for all passes over it."""
+        """Returns the attention prepared for this pack, which is built once for all passes over it."""
         if attention not in self._attentions:
             self._attentions[attention] = attention(self)
         return self._attentions[attention]
 
     @property
     def is_continuation(self) -> Tensor:
-        """(N,) whether a reply token belongs to a continuation."""
+        """A mask (N,), True for reply tokens that belong to a continuation."""
         lengths = [
             part
             for length, replaced in zip(self.reply_lengths, self.replaced, strict=True)
@@ -134,8 +140,11 @@ class PackedTrees:
         return kinds.repeat_interleave(torch.tensor(lengths, dtype=torch.long)).to(self.targets.device)
 
     def branches(self) -> Iterator[tuple[PackedSpan, PackedGroup, range, range]]:
-        """Each reply that forks from a trunk: its session, its step, its positions in the pack with its continuation's,
-        and those among them that the continuation does not see.
+        """Yields each reply that forks from a trunk.
+
+        Yields:
+            Its session, its step, its positions in the pack with those of its continuation, and those among them that
+            the continuation replaces.
         """
         for span in self.spans:
             for group in span.groups:
@@ -147,7 +156,7 @@ class PackedTrees:
                     start += length
 
     def to(self, device: torch.device | str) -> "PackedTrees":
-        """A copy on another device."""
+        """Returns a copy on another device."""
 
         def of_group(group: PackedGroup) -> PackedGroup:
             return group if group.paths is None else replace(group, paths=to_device(group.paths, device))
@@ -155,16 +164,16 @@ class PackedTrees:
         spans = tuple(replace(span, groups=tuple(map(of_group, span.groups))) for span in self.spans)
         names = ("input_ids", "position_ids", "predicted_from", "targets")
         tensors: dict[str, Any] = {name: to_device(getattr(self, name), device) for name in names}
-        # What was prepared for the old tensors must not serve the new ones.
+        # Attentions that were prepared for the old tensors must not be used with the new ones.
         return replace(self, **tensors, spans=spans, _attentions={})
 
 
 TreeAttention = Callable[[PackedTrees], Attention]
-"""A way to attend over session trees (train/attention). Its result must hold no reference to the pack: a cycle."""
+"""Builds the attention of a pack (train/attention). The result must not refer to the pack, which would be a cycle."""
 
 
 def pack(trees: Sequence[SessionTree]) -> PackedTrees:
-    """Packs session trees: the trunk, then fork after fork, each with its replies one after the other."""
+    """Packs session trees one after the other: the trunk, then for each fork its replies."""
     tokens: list[int] = []
     positions: list[int] = []
     predicted_from: list[int] = []
@@ -220,20 +229,20 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
 
 
 def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """A copy of a tensor of the host on a device, for which the host does not wait."""
+    """Copies a tensor from the host to a device, without waiting for the copy."""
     if torch.device(device).type == "cpu" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def enable_tree_attention(model: Any) -> None:
-    """Makes `model` attend by the `layout` of each pass; train.models says which models support it."""
+    """Makes `model` use the attention passed as `layout` in each pass; train.models checks which models support it."""
     AttentionInterface.register(IMPLEMENTATION, _tree_attention)
     model.set_attn_implementation(IMPLEMENTATION)
 
 
 def get_head_shape(config: Any) -> tuple[int, int, int]:
-    """Query heads, key-value heads and the width of a head, of a model's configuration."""
+    """Returns the numbers of query heads and key-value heads, and the width of a head, from a model's configuration."""
     config = config.get_text_config()
     heads: int = config.num_attention_heads
     width: int = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -241,7 +250,7 @@ def get_head_shape(config: Any) -> tuple[int, int, int]:
 
 
 def hidden_states(model: Any, input_ids: Tensor, position_ids: Tensor, attention: Attention) -> Tensor:
-    """The last hidden states (L, H) of a packed sequence under the given attention."""
+    """Computes the last hidden states (L, H) of a packed sequence with the given attention."""
     decoder = model.get_decoder()
     output = decoder(input_ids=input_ids, position_ids=position_ids, layout=attention, use_cache=False)
     states: Tensor = output.last_hidden_state

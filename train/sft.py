@@ -1,7 +1,7 @@
 """Supervised fine-tuning on whole sessions, with the loss on the replies only (Shop-R1, section 3, equation 2).
 
-Each session stays whole: one trunk, every reply in it a target, each under the context that it has at test time.
-Stages may begin with the first steps of the sessions, where copying is learned soonest, and end with all of them.
+A session stays whole: it is one trunk with every reply as a target, in the context that the reply has at test time.
+Early stages may train on the first steps of the sessions only, where copying is learned soonest, later ones on all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from train.tokens import SessionTokens
 
 
 class SftTrainer:
-    """Trains `policy` on the logged replies of `trunks`, each of the `ranks` on its share of every batch."""
+    """Trains `policy` on the logged replies of `trunks`; each of the `ranks` takes its share of every batch."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class SftTrainer:
         self._flops = FlopCounter(policy.model)
 
     def step(self, step: int) -> dict[str, float]:
-        """One optimizer step; returns its metrics. Depends on the weights and `step` only."""
+        """Takes one optimizer step, which depends on the weights and `step` only; returns its metrics."""
         batch = self._plan.batch(step, self._config.replies_at(step))
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
         reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
         metrics = {"loss": 0.0, "tokens": 0.0, "flops": 3.0 * self._flops.forward(packed_work(packs))}
-        losses = []  # on the device until the end: to read one there would wait for it
+        losses = []  # stay on the device until the end, because reading one waits for its computation
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:
                 log_probs = self._policy.log_probs(packed.to(self._policy.device))
@@ -60,7 +60,7 @@ class SftTrainer:
 
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:
-    """A batch as passes of at most `max_tokens` (at least one session each)."""
+    """Packs a batch for passes of at most `max_tokens` tokens, but at least one session each."""
 
     def cost(_: Sequence[SessionSteps], steps: SessionSteps) -> tuple[int]:
         replies = steps[1]
@@ -70,7 +70,7 @@ def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[Packed
 
 
 def _pack(sessions: Sequence[SessionSteps]) -> PackedTrees:
-    """Trunks whose own replies are the targets; where a target differs from what histories show, all are branches."""
+    """Packs trunks with their own replies as targets; if any target differs from the history, all are branches."""
     if all(reply.target is None for _, replies in sessions for reply in replies):
         return pack(
             [

@@ -1,6 +1,7 @@
-"""A time limit for Python code that came with a model: a chat template may loop for ever.
+"""A time limit for Python code that comes with a model, such as a chat template that loops for ever.
 
-It is a trace function, so it works in any thread and costs nothing outside. One long call into C is not interrupted.
+A trace function implements it, so it works in any thread and costs nothing outside. It cannot interrupt a long call
+into C.
 """
 
 import sys
@@ -15,10 +16,11 @@ from replay_sessions.foundation.errors import BadConfig
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Raises BadConfig where the body runs longer.
+    """Raises BadConfig if the body runs longer than the limit.
 
     Args:
-        what: Runs too long, in the message.
+        seconds: The limit.
+        what: The name of the code, for the message.
     """
     end = time.monotonic() + seconds
 

@@ -1,10 +1,10 @@
-"""A tiny Qwen2 model and its tokenizer, built from a store: training from scratch on two CPU cores.
+"""Builds a tiny Qwen2 model and its tokenizer from a store, for training from scratch on two CPU cores.
 
-The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so any text makes the round trip. Two kinds of whole
-tokens are added, from the training split:
+The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so that any text survives encoding and decoding. Two
+kinds of additional tokens come from the training split:
 
-    words      the words of goals and typed texts. One token wherever a word stands, in a page, a
-               query or an element's name, so that a tiny model can copy it.
+    words      the words of goals and typed texts. A word is one token in pages, queries and
+               elements' names alike, so that a tiny model can copy it.
     scaffolds  the frequent text between those words: markup, headings, the fixed parts of a reply.
 
 A page of the demo shop is then about 40 tokens. Such a model can learn to copy words of the prompt; it cannot look up
@@ -37,7 +37,7 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|im_end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-# The fixed parts of a reply: a token never reaches across the end of the rationale or of a field.
+# The fixed parts of a reply are tokens, so that no token crosses the end of the rationale or of a field.
 REPLY_PARTS = [
     '{"rationale": "',
     '", "action": {"type": "click", "name": "',
@@ -51,7 +51,7 @@ _DEFAULT_CONTEXT = ContextConfig()
 
 
 def build_model(tokenizer: Any, config: TinyModelConfig, seed: int) -> Any:
-    """A Qwen2ForCausalLM with fresh weights for `tokenizer`."""
+    """Builds a Qwen2ForCausalLM with random weights for `tokenizer`."""
     set_seed(seed)
     return Qwen2ForCausalLM(
         Qwen2Config(
@@ -77,7 +77,13 @@ def train_tokenizer(
     prompt: PromptConfig,
     context: ContextConfig = _DEFAULT_CONTEXT,
 ) -> Any:
-    """The tokenizer for a store's training sessions.
+    """Trains a tokenizer on a store's training sessions.
+
+    Args:
+        sessions: The training sessions.
+        config: The size of the tokenizer.
+        prompt: The form of prompts.
+        context: The part of a session that prompts show.
 
     Raises:
         BadConfig: There are no sessions.
@@ -111,7 +117,7 @@ def train_tokenizer(
 
 
 def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
-    """Words of goals and typed texts, most frequent first, ties in alphabetical order."""
+    """Returns the words of goals and typed texts, the most frequent first, ties in alphabetical order."""
     counts: Counter[str] = Counter()
     in_goals: Counter[str] = Counter()
     for session in sessions:
@@ -128,7 +134,7 @@ def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
 
 
 def _scaffolds(texts: list[list[str]], words: list[str], config: TinyTokenizerConfig) -> tuple[list[str], list[str]]:
-    """The frequent text between words and reply parts, and the rest, for BPE."""
+    """Returns the frequent segments of text between words and reply parts, and the other segments, which train BPE."""
     parts = sorted(["\n", *SPECIAL, *REPLY_PARTS, *words], key=lambda part: (-len(part), part))
     splitter = re.compile("|".join(map(re.escape, parts)))
     counts: Counter[str] = Counter()

@@ -1,9 +1,9 @@
-"""Trunks in files, each written once and mapped into memory as it is read, four bytes a token.
+"""Caches trunks in files, which are written once and memory-mapped for reading, with four bytes for each token.
 
-    tokens-KEY.uint32   all trunks end to end           trunks-KEY.json   what else is in them
+    tokens-KEY.uint32   the tokens of all trunks        trunks-KEY.json   all other fields of the trunks
 
-As Python lists the tokens of a large log would take nine times the memory, all of it at once. The JSON is written last:
-without it the tokens count as not written.
+As Python lists, the tokens of a large log would need nine times the memory, all of it at once. The JSON is written
+last; without it the tokens count as not written.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from train.tokens import SessionTokens
 
 
 class MappedTokens(Sequence[int]):
-    """A trunk's tokens in the file; a slice of them is a list."""
+    """The tokens of a trunk in the file; a slice of them is a list."""
 
     def __init__(self, array: npt.NDArray[np.uint32]) -> None:
         self._array = array
@@ -34,16 +34,16 @@ class MappedTokens(Sequence[int]):
 
 
 def cache_key(*parts: object) -> str:
-    """A hash of `parts`, which msgspec can encode."""
+    """Computes a hash of `parts`, which msgspec must be able to encode."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:32]
 
 
 def cached_trunks(folder: Path, key: str, build: Callable[[], Iterable[SessionTokens]]) -> list[SessionTokens]:
-    """The trunks that were written under `key`; else those of `build`, after writing them."""
+    """Returns the trunks that are cached under `key`; if there are none, writes those of `build` first."""
     tokens, index = folder / f"tokens-{key}.uint32", folder / f"trunks-{key}.json"
     if not index.exists():
         _write(tokens, index, build())
-    # Where a trunk's tokens begin and end in the file, and the trunk without them.
+    # For each trunk: the start and end of its tokens in the file, and the trunk without tokens.
     entries = msgspec.json.decode(index.read_bytes(), type=list[tuple[int, int, SessionTokens]])
     if not entries:
         return []

@@ -1,24 +1,25 @@
-"""Sessions as tokens: the chat template applied once, with the span of every prompt and reply.
+"""Turns sessions into tokens: applies the chat template once, and finds the span of every prompt and reply.
 
     system · page_1 · reply_1 · page_2 · … · page_T · reply_T      one list of tokens (a trunk)
     └───────── prompt of step 1 ────┘└reply┘                        every prompt is a prefix of it (shop_env.prompts)
 
-The text between messages comes from rendering the template with placeholders. Each message is tokenized with what the
-template writes before it behind its last special token, as the whole conversation would be, and replies alone, as they
-are sampled: a prompt's tokens never depend on what follows, and a single past page can be dropped.
+The text between messages comes from rendering the template with placeholders. A message is tokenized together with the
+template's text between the last special token and the message, as in the whole conversation. Replies are tokenized
+alone, as they are sampled. So the tokens of a prompt never depend on what follows, and single past pages can be
+dropped.
 
 Only the template writes special tokens. In pages, goals, personas and replies a text like `<|im_end|>` is split into
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
-Where a prompt is too long, as few as possible of the earliest pages are dropped, in blocks of `context.page_block`;
-actions and rationales stay (Customer-R1, section 4). A page given as changes (`context.pages`) refers to none of them.
-Where a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a window
-(shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`, so a
-step is trained on with the prompt that it is evaluated with.
+If a prompt is too long, as few as possible of the earliest pages are dropped, in blocks of `context.page_block`.
+Actions and rationales stay (Customer-R1, section 4). A page given as changes (`context.pages`) refers to no dropped
+page. If a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a window
+(shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`, so
+that a step has the same prompt in all of them.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
-scored, and training on it would teach `"name": ""`. Nor is one that the import inferred, unless asked for. Their pages
-and replies stay in the trunk as history of later steps, but are not among `replies`: no loss, no sampled replies.
+scored, and training on it would teach `"name": ""`. An action that the import inferred is one only on request. Their
+pages and replies stay in the trunk as history of later steps, but are not among `replies`: no loss, no sampled replies.
 """
 
 from collections import defaultdict
@@ -38,7 +39,7 @@ from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
 from train.time_limit import time_limit
 
-TEMPLATE_LIMIT_S = 10.0  # a conversation takes milliseconds
+TEMPLATE_LIMIT_S = 10.0  # rendering a conversation takes milliseconds
 
 LongPages = Literal["shorten", "skip"]
 _DEFAULT_CONTEXT = ContextConfig()
@@ -49,8 +50,8 @@ class ReplySpan:
     """A step's logged reply: its prompt is `tokens[:start]`, and the history shows it as `tokens[start:end]`.
 
     Attributes:
-        target: SFT's target where it differs from the history (which omits a rationale, or an empty one); None:
-            `tokens[start:end]`.
+        target: The target of SFT if it differs from the reply in the history, which may omit rationales. If None, the
+            target is `tokens[start:end]`.
     """
 
     step_index: int
@@ -62,11 +63,14 @@ class ReplySpan:
 
 @dataclass(frozen=True)
 class SessionTokens:
-    """A session, or the steps of it that see the same pages, as one list of tokens; `replies` are trained on.
+    """A session as one list of tokens, or those of its steps that see the same pages.
 
     Attributes:
-        pages_left_out: The number of the earliest pages that did not fit.
-        page_cut: Its only step sees a window of its own page.
+        session_id: The session.
+        tokens: The trunk.
+        replies: The replies that are trained on.
+        pages_left_out: The number of the earliest pages, which did not fit.
+        page_cut: Whether the trunk has a single step, which sees only a window of its own page.
     """
 
     session_id: str
@@ -77,7 +81,13 @@ class SessionTokens:
 
 
 class _Fit(NamedTuple):
-    """The pages of a prompt that fits: without the earliest `left_out`, and of its own the window `page`, or all."""
+    """The pages that fit into a prompt.
+
+    Attributes:
+        left_out: The number of the earliest pages, which are left out.
+        page: The window of the step's own page that is shown. If None, the whole page.
+        page_tokens: The tokens of the window.
+    """
 
     left_out: int
     page: str | None = None
@@ -88,9 +98,10 @@ class FittedPrompt(NamedTuple):
     """A prompt that fits.
 
     Attributes:
-        observation: What of the observation it shows.
-        pages_left_out: The number of earlier pages that it had to drop.
-        page_cut: It shows a window of the observation's own page.
+        tokens: The tokens of the prompt.
+        observation: The part of the observation that the prompt shows.
+        pages_left_out: The number of earlier pages that were dropped.
+        page_cut: Whether the prompt shows only a window of the observation's own page.
     """
 
     tokens: list[int]
@@ -107,7 +118,7 @@ def fit_prompt(
     long_pages: LongPages = "shorten",
     context: ContextConfig = _DEFAULT_CONTEXT,
 ) -> FittedPrompt | None:
-    """An observation's prompt with at most `max_tokens`; None: it does not fit."""
+    """Builds the prompt of an observation with at most `max_tokens` tokens; returns None if it does not fit."""
     conversation = _Conversation(tokenizer, observation, prompt, context)
     fit = conversation.fit(conversation.last, max_tokens, long_pages)
     if fit is None:
@@ -130,16 +141,23 @@ def tokenize_session(
     *,
     inferred: bool = False,
 ) -> list[SessionTokens]:
-    """A session as trunks: one where its longest prompt has at most `max_prompt_tokens`, else several.
+    """Turns a session into trunks: one if its longest prompt has at most `max_prompt_tokens`, else several.
 
-    Steps that drop the same pages share a trunk; one that sees a window of its page has a trunk of its own, because
-    later ones show nothing of that page. A step that does not fit is left out, as is one that is no target;
-    `sum(len(t.replies))` is the number of the others. In a context whose prompts are no prefixes of one another
-    (`latest_step`, budgets) each step is a trunk of its own.
+    Steps that drop the same pages share a trunk. A step that sees a window of its page has its own trunk, because later
+    steps show nothing of that page. Steps that do not fit or are no targets are left out; `sum(len(t.replies))` is the
+    number of the others. If the context's prompts are no prefixes of one another (`latest_step`, budgets), each step
+    has its own trunk.
 
     Args:
-        prompt: One that asks for no rationales teaches empty ones (Customer-R1, table 4, "without rationale").
-        inferred: Actions too that the log does not hold and the import inferred are targets.
+        tokenizer: The tokenizer of the model, with its chat template.
+        session: The session.
+        context: The part of the session that an observation shows.
+        prompt: The form of the prompt. A prompt without rationales teaches empty rationales (Customer-R1, table 4,
+            "without rationale").
+        max_prompt_tokens: The largest number of tokens of a prompt.
+        personas: The texts of the users' personas, as in `observe_session`.
+        long_pages: The treatment of steps with a page that is too long.
+        inferred: Whether actions that the import inferred are targets too.
     """
     observations = observe_session(session, context, personas)
     trunks: list[SessionTokens] = []
@@ -162,7 +180,7 @@ def tokenize_session(
 
 
 def is_target(step: Step, *, inferred: bool) -> bool:
-    """Returns whether a step is trained on where its page fits."""
+    """Returns whether a step is trained on, if its page fits."""
     return not unlogged_fields(step.action) and (inferred or not step.is_inferred)
 
 
@@ -178,12 +196,12 @@ def _reply(
 
 
 class _Conversation:
-    """An observation's messages as tokens, with and without each past page.
+    """The messages of an observation as tokens, with and without each past page.
 
-    Message 0 is the system's; step t's page is message 1 + 2t and its reply 2 + 2t, both counted from 0.
+    Message 0 is the system's. The page of step t is message 1 + 2t and its reply 2 + 2t, both counted from 0.
 
     Args:
-        reply: The reply to the observation; None: without one.
+        reply: The reply to the observation. If None, the conversation ends with the observation's page.
     """
 
     def __init__(
@@ -198,7 +216,7 @@ class _Conversation:
         self._tokenizer, self._form, self._block = tokenizer, context.pages, context.page_block
         self._raw_pages = [*(past["page"] for past in observation["history"]), observation["page"]]
         self._shown = SessionPages(self._raw_pages, self._form)
-        self._actions = [None, *(past["action"] for past in observation["history"])]  # the one before each step
+        self._actions = [None, *(past["action"] for past in observation["history"])]  # the action before each step
         self._messages = render_prompt(without_pages, prompt)
         if reply is not None:
             self._messages.append(Message(role="assistant", content=reply))
@@ -211,13 +229,14 @@ class _Conversation:
         self._pages = {(step, 0): tokens for step, tokens in enumerate(encoded)}  # by step, pages left out
         pairs = zip(self._between, self._pageless, strict=False)
         self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
-        self._sums: defaultdict[int, list[int]] = defaultdict(list)  # by pages left out: of the first shown, two, …
+        # By the number of pages left out, the tokens that the first page shown, the first two, … add.
+        self._sums: defaultdict[int, list[int]] = defaultdict(list)
 
     def _encode_messages(self, indices: Iterable[int], texts: Sequence[str]) -> list[list[int]]:
         return _encode(self._tokenizer, [self._beginnings[k] + text for k, text in zip(indices, texts, strict=True)])
 
     def _page(self, step: int, left_out: int) -> list[int]:
-        """The tokens of a step's page where the earliest `left_out` pages are not shown."""
+        """Returns the tokens of a step's page in a prompt without the earliest `left_out` pages."""
         key = step, left_out if self._form == "changes" else 0
         if key not in self._pages:
             (self._pages[key],) = self._encode_messages([1 + 2 * step], [self._page_text(step, left_out)])
@@ -227,8 +246,8 @@ class _Conversation:
         return self._shown.text(step, left_out) or self._messages[1 + 2 * step]["content"]
 
     def fit(self, step: int, max_tokens: int, long_pages: LongPages) -> _Fit | None:
-        """The pages that `step`'s prompt shows if it may have `max_tokens`; None: it does not fit at all."""
-        left_out = 0 if self._length(step, 0) <= max_tokens else step + 1  # mostly all fits
+        """Determines the pages that a step's prompt of at most `max_tokens` shows; returns None if it does not fit."""
+        left_out = 0 if self._length(step, 0) <= max_tokens else step + 1  # mostly all pages fit
         while left_out > 0 and self._length(step, left_out - 1) <= max_tokens:
             left_out -= 1
         if left_out <= step:
@@ -238,11 +257,11 @@ class _Conversation:
         return self._shortened(step, max_tokens - self._length(step, step) + len(self._page(step, step)))
 
     def _shortened(self, step: int, room: int) -> _Fit | None:
-        """The fit with a window of the step's page that has at most `room` tokens; None: there is none."""
+        """Fits a window of the step's page into `room` tokens; returns None if no window fits."""
         page, length = self._raw_pages[step], len(self._page(step, step))
         focus, aim = find_element(page, self._actions[step]), room - room // 50
         width = len(page) * aim // max(1, length)
-        is_calibrated = False  # by the window's own characters a token
+        is_calibrated = False  # True once `width` follows from the characters per token of a window
         while width > 0:
             start = window_start(focus, width, len(page))
             window = cut_window(page, start, start + width)
@@ -263,12 +282,12 @@ class _Conversation:
         return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) + sums[step - left_out]
 
     def prompt_length(self, step: int, fit: _Fit) -> int:
-        """The length of `prompt`."""
+        """Returns the number of tokens of `prompt`, without building it."""
         cut = 0 if fit.page is None else len(fit.page_tokens) - len(self._page(step, step))
         return self._length(step, fit.left_out) + cut
 
     def prompt(self, step: int, fit: _Fit) -> list[int]:
-        """The tokens of a step's prompt without the pages that do not fit."""
+        """Returns the tokens of a step's prompt, without the pages that do not fit."""
         tokens: list[int] = []
         for index in range(2 + 2 * step):
             is_shown = index % 2 == 1 and index // 2 >= fit.left_out
@@ -278,11 +297,11 @@ class _Conversation:
         return tokens + self._between[2 + 2 * step]
 
     def reply(self, step: int) -> list[int]:
-        """A step's reply as in the history, with the end-of-turn token of the template."""
+        """Returns the tokens of a step's reply as in the history, with the template's end-of-turn token."""
         return [*self._pageless[2 + 2 * step], self._between[3 + 2 * step][0]]
 
     def reply_text(self, step: int) -> str:
-        """The text of `reply`, without the end-of-turn token."""
+        """Returns the text of `reply`, without the end-of-turn token."""
         return self._messages[2 + 2 * step]["content"]
 
 
@@ -291,7 +310,7 @@ def _without_pages(history: History) -> History:
 
 
 def _encode(tokenizer: Any, texts: Iterable[str], *, special: bool = False) -> list[list[int]]:
-    """The tokens of texts, those of the template with its `special` tokens."""
+    """Encodes texts; special tokens are recognized if `special`, which is for texts of the template only."""
     options = {"add_special_tokens": False, "split_special_tokens": not special}
     ids: list[list[int]] = tokenizer(list(texts), **options)["input_ids"]
     return ids
@@ -299,7 +318,7 @@ def _encode(tokenizer: Any, texts: Iterable[str], *, special: bool = False) -> l
 
 @lru_cache(maxsize=256)
 def _template_tokens(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> tuple[list[list[int]], list[str]]:
-    """The tokens before each message and after the last one, and the texts that are tokenized with the messages."""
+    """Returns the tokens before each message and after the last one, and the text to be tokenized with each message."""
     between = _template_text(tokenizer, template, roles)
     names = tokenizer.convert_ids_to_tokens(sorted(_special_tokens(tokenizer)))
     beginnings = []
@@ -316,7 +335,7 @@ def _special_tokens(tokenizer: Any) -> set[int]:
 
 @lru_cache(maxsize=256)
 def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> list[str]:
-    """The template's text before each message, and after the last one.
+    """Renders the template; returns its text before each message, and after the last one.
 
     For a prompt (last role user) the last text ends with the generation prompt.
 
@@ -339,18 +358,18 @@ def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...])
 
 
 def reply_tokens(tokenizer: Any, replies: Sequence[str]) -> list[list[int]]:
-    """The tokens of replies as a policy would sample them, with the stop token."""
+    """Encodes replies as a policy would sample them, with the stop token."""
     stop = stop_token(tokenizer)
     return [[*ids, stop] for ids in _encode(tokenizer, replies)]
 
 
 def stop_token(tokenizer: Any) -> int:
-    """The token that ends a reply: the first of the chat template behind a reply, whatever else the tokenizer names.
+    """Returns the token that ends a reply: the first that the chat template writes behind a reply.
 
-    SFT teaches it, and sampling stops at it only.
+    SFT teaches this token, and sampling stops at it only, even if the tokenizer's eos_token is another one.
 
     Raises:
-        BadConfig: The template has no special token there.
+        BadConfig: There is no chat template, or it writes no special token behind a reply.
     """
     if not tokenizer.chat_template:
         raise BadConfig(
@@ -370,7 +389,10 @@ def stop_token(tokenizer: Any) -> int:
 
 
 def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:
-    """The texts of sampled replies, without the stop token; one with another special token cannot be parsed."""
+    """Decodes sampled replies, without the stop token.
+
+    The text of a reply with another special token gets a mark that makes it malformed (SPECIAL_MARK).
+    """
     special, stop = _special_tokens(tokenizer), stop_token(tokenizer)
     texts = []
     for reply in replies:
@@ -380,17 +402,19 @@ def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str
 
 
 def rationale_tokens(tokenizer: Any, reply: Sequence[int], span: tuple[int, int]) -> tuple[int, int]:
-    """The tokens of a reply's rationale: `reply[first:end]`.
+    """Returns (first, end) such that `reply[first:end]` are the tokens of a reply's rationale.
 
     Args:
-        span: Of the rationale in the reply's text, in characters (`shop_env.replies.Reply.rationale_span`).
+        tokenizer: The tokenizer that decodes the reply.
+        reply: The tokens of the reply.
+        span: The span of the rationale in the reply's text, in characters (`shop_env.replies.Reply.rationale_span`).
             A token that is only partly in it counts.
     """
     first = end = length = 0
     for index in range(len(reply)):
         if length >= span[1]:
             break
-        # Decoded from the start each time: a character may take several tokens.
+        # Decoded from the start each time, because a character may need several tokens.
         length = len(tokenizer.decode(reply[: index + 1], skip_special_tokens=True))
         end = index + 1
         if length <= span[0]:

@@ -1,1 +1,1 @@
-"""Our steps and our reward for trainers that go past one machine."""
+"""Adapters that give our steps and reward to other trainers, which scale beyond one machine."""

@@ -1,11 +1,11 @@
-"""Our steps for other trainers: rows of a parquet file, the order in which our batches take them, and their reward.
+"""Writes steps for other trainers: rows of a parquet file, and the order of our batches; scores their replies.
 
     steps ─► step_rows ─► train.parquet        one row for each ⟨context, next action⟩ pair, as chat messages
     plan  ─► write_order ─► train.order.json   the rows of our batches, one after the other (train/sampler.py)
 
-    reply ─► score_completion ─► what compute_score gives to verl, and the reward functions to TRL
+    reply ─► score_completion ─► compute_score for verl, and the reward functions for TRL
 
-The columns are verl's, whose launch line names the file; TRL's trainer reads the same file (train/adapters/trl.py).
+The columns are those of verl. TRL's trainer reads the same file (train/adapters/trl.py).
 """
 
 import json
@@ -54,7 +54,7 @@ _COLUMNS = pa.schema(
 
 
 class Scoring(Config):
-    """The scoring of replies to a row."""
+    """The options for scoring the replies to a row."""
 
     reward: RewardConfig
     extraction: Extraction = "strict"
@@ -74,13 +74,23 @@ def step_rows(
     long_pages: LongPages,
     extraction: Extraction,
 ) -> Iterator[dict[str, Any]]:
-    """The steps of `trunks`, trunk after trunk, as numbered rows.
+    """Yields the steps of `trunks`, trunk after trunk, as numbered rows.
 
-    A row has the prompt as chat messages (those of pages that do not fit say so), the logged action and, as JSON, how
-    its replies are scored.
+    A row has the prompt as chat messages (with a note in place of pages that do not fit), the logged action, and the
+    options for scoring its replies as JSON.
 
     Args:
-        extraction: How replies are read (shop_env.replies.extraction_of).
+        session_of: Returns the session of an id.
+        tokenizer: The tokenizer, which determines whether pages fit.
+        trunks: The steps, as the replies of trunks.
+        context: The part of the session that an observation shows.
+        prompt: The form of the prompt.
+        reward: The configuration of the reward.
+        split: The name of the split, for the rows.
+        max_prompt_tokens: The largest number of tokens of a prompt.
+        personas: The texts of the users' personas.
+        long_pages: The treatment of steps with a page that is too long.
+        extraction: The way to parse replies (shop_env.replies.extraction_of).
     """
     scoring = msgspec.json.encode(Scoring(reward=reward, extraction=extraction)).decode()
     indices = count()
@@ -107,7 +117,7 @@ def step_rows(
 
 
 def write_rows(path: Path, rows: Iterator[dict[str, Any]], number: int) -> None:
-    """Writes `number` rows as a parquet file, completely or not at all."""
+    """Writes `number` rows to a parquet file, completely or not at all."""
     with (
         replacing(path) as partial,
         progress_bar(f"writing {path.name}", number) as advance,
@@ -121,7 +131,17 @@ def write_rows(path: Path, rows: Iterator[dict[str, Any]], number: int) -> None:
 def score_completion(
     text: str, ground_truth: str, scoring: str, self_certainty: float | None = None
 ) -> tuple[RewardBreakdown, dict[str, float]]:
-    """The reward of a reply by the columns of its row, and metrics: the reward's terms, exact match, readability."""
+    """Scores a reply.
+
+    Args:
+        text: The reply.
+        ground_truth: The column of the row with the logged action, as JSON.
+        scoring: The column with the options for scoring (Scoring), as JSON.
+        self_certainty: s(r) of the reply. If None, it does not count.
+
+    Returns:
+        The reward, and metrics: the terms of the reward, `exact_match` and `readable`.
+    """
     logged = msgspec.json.decode(ground_truth, type=Action)
     config = msgspec.json.decode(scoring, type=Scoring)
     reply = parse_reply(text, config.extraction)
@@ -133,16 +153,18 @@ def score_completion(
 
 
 def order_file(rows: Path) -> Path:
-    """The file with the order in which the rows of another file are taken."""
+    """Returns the path of the file with the order of the rows of another file."""
     return rows.with_suffix(".order.json")
 
 
 def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int) -> None:
-    """Writes the row of each pair of our own batches, batch after batch.
+    """Writes the row numbers of our batches, batch after batch, to the order file of `rows`.
 
     Args:
-        rows: The file that holds the steps of `trunks`.
-        trunks: As train.grpo.trainer.scored_trunks gives them.
+        rows: The file with the steps of `trunks`.
+        trunks: The result of train.grpo.trainer.scored_trunks.
+        config: The configuration of GRPO.
+        seed: The seed of the run.
 
     Raises:
         BadConfig: Batches are made of whole sessions, which other trainers do not support.
@@ -155,9 +177,14 @@ def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig,
 
 
 def map_options(file: str, **ours: object) -> dict[str, Any]:
-    """The options of another trainer that a TOML file beside this module lists.
+    """Reads the options of another trainer from a TOML file beside this module.
 
-    Its table `fixed` has those that are the same for every run, `ours` those that are keys of our configuration.
+    Its table `fixed` has the options that are the same for every run, `ours` those that equal a key of our
+    configuration.
+
+    Args:
+        file: The name of the file.
+        ours: The tables of our configuration.
     """
     tables: dict[str, dict[str, Any]] = msgspec.toml.decode(Path(__file__).with_name(file).read_bytes())
     of_run = SimpleNamespace(**ours)
@@ -165,7 +192,7 @@ def map_options(file: str, **ours: object) -> dict[str, Any]:
 
 
 def steps_per_batch(config: GrpoConfig) -> int:
-    """The number of ⟨context, next action⟩ pairs in a batch.
+    """Returns the number of ⟨context, next action⟩ pairs in a batch.
 
     Raises:
         BadConfig: Batches are made of whole sessions.

@@ -1,17 +1,20 @@
-"""The same GRPO in TRL (1.16): our steps, order and reward, and self-certainty from TRL's own policy.
+"""Runs the same GRPO in TRL (1.16), with our steps, order and reward, and self-certainty from TRL's policy.
 
     train.parquet, train.order.json (train/adapters/steps.py) ─► planned_rows ─► TRL's dataset
     reply ─► action_reward, certainty_reward ─► shop_env.reward.score_reply
     GrpoConfig, trl.toml ─► trl_run ─► the arguments of trl.GRPOConfig
 
-TRL's reward functions see texts, never probabilities, so train/adapters/trl_trainer.py measures self-certainty by a
-pass of the policy over the sampled replies and hands it to them. Two functions, whose sum is the env's reward, keep
-apart what the text earns and what the rationale's self-certainty adds.
+TRL's reward functions see texts, not probabilities. Therefore train/adapters/trl_trainer.py measures self-certainty by
+a pass of the policy over the sampled replies, and passes it to them. Two functions return the reward of the text and
+that of the rationale's self-certainty; their sum is the env's reward.
 
-Differences: replies are rows behind their whole prompt, not branches of a tree, and one more pass over them measures
-self-certainty; groups whose action rewards are all equal get no advantage, but contribute their KL; a step that occurs
-twice in a batch is used twice; 1e-4 is added to deviations; the KL is estimated by k3 only; special tokens within a
-reply are dropped before it is parsed, and a page's text like `<|im_end|>` becomes one.
+Differences from our trainer:
+- Replies are rows behind their whole prompt, not branches of a tree; an additional pass measures self-certainty.
+- Groups with equal action rewards get no advantage, but contribute their KL.
+- A step that occurs twice in a batch is used twice.
+- 1e-4 is added to standard deviations.
+- The KL is estimated by k3 only.
+- Special tokens in a reply are dropped before it is parsed; text like `<|im_end|>` in a page becomes a special token.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +31,7 @@ from train.config import LoraConfig, ModelConfig, OptimizerConfig
 from train.grpo.config import VLLM_IMPORTANCE_CAP, GrpoConfig
 
 RUN_FILE = "trl.json"
-Completions = Sequence[Sequence[Mapping[str, str]]]  # each a list of one message, the assistant's
+Completions = Sequence[Sequence[Mapping[str, str]]]  # a reply is a list of one message, the assistant's
 
 
 class TrlRun(Record):
@@ -36,10 +39,11 @@ class TrlRun(Record):
 
     Attributes:
         model: The initial model.
-        rows: Replies in an optimizer step, over all processes: those of a batch of steps.
-        arguments: Of trl.GRPOConfig, except how the rows are distributed over processes and passes.
-        optimizer: Its learning-rate schedule replaces TRL's.
+        rows: Number of replies in an optimizer step over all processes, those of a batch of steps.
+        arguments: The arguments of trl.GRPOConfig, without those that distribute rows over processes and passes.
+        optimizer: The optimizer with our learning-rate schedule, which replaces TRL's.
         filter_zero_variance: As in GrpoConfig.
+        lora: The adapter to train. If None, the whole model is trained.
     """
 
     model: str
@@ -51,7 +55,7 @@ class TrlRun(Record):
 
 
 def planned_rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of a file in the order of our batches, with the columns that the reward functions take."""
+    """Reads the rows of a file in the order of our batches, with the columns for the reward functions."""
     rows = pq.read_table(file).to_pylist()
     order: list[int] = msgspec.json.decode(order_file(file).read_bytes())
     return [
@@ -71,10 +75,13 @@ def action_reward(
     log_metric: Callable[[str, float], None] | None = None,
     **_columns: Any,
 ) -> list[float]:
-    """The reward of the replies' texts; TRL logs each term of it, and the shares of exact and of readable replies.
+    """Computes the rewards of the replies' texts, as TRL calls it.
 
     Args:
-        ground_truth, scoring: The columns of those names.
+        completions: The replies.
+        ground_truth, scoring: The columns of these names.
+        log_metric: TRL's function that logs a metric: each term of the reward, and the shares of exact and readable
+            replies.
     """
     rewards = []
     for completion, logged, config in zip(completions, ground_truth, scoring, strict=True):
@@ -93,10 +100,12 @@ def certainty_reward(
     self_certainty: Sequence[float | None],
     **_columns: Any,
 ) -> list[float]:
-    """The reward of their rationales' self-certainty, α · s(r); 0 for a malformed reply.
+    """Computes the rewards of the rationales' self-certainty, α · s(r), as TRL calls it; 0 for a malformed reply.
 
     Args:
-        self_certainty: As train.adapters.trl_trainer measures it.
+        completions: The replies.
+        ground_truth, scoring: The columns of these names.
+        self_certainty: s(r) of each reply, as train.adapters.trl_trainer measures it.
     """
     columns = zip(ground_truth, scoring, self_certainty, strict=True)
     breakdowns = [
@@ -107,18 +116,24 @@ def certainty_reward(
 
 
 def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) -> TrlRun:
-    """The run's options, by TRL's names.
+    """Builds the run of a phase in TRL from our configuration.
+
+    Args:
+        grpo: The configuration of GRPO.
+        model: The configuration of the model.
+        folder: The folder of the run.
+        seed: The seed of the run.
 
     Raises:
-        BadConfig: An option that TRL does not support.
+        BadConfig: Batches are made of whole sessions, which TRL does not support.
     """
     cap = VLLM_IMPORTANCE_CAP if grpo.importance_sampling_cap is None else grpo.importance_sampling_cap
     arguments = map_options("trl.toml", grpo=grpo, model=model, seed=seed) | {
         "output_dir": str(folder / "checkpoints"),
         "bf16": model.computed_in == "bfloat16_autocast",
-        "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which take more memory
+        "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which need more memory
         "max_steps": grpo.steps * grpo.num_iterations,
-        "save_steps": 50 * grpo.num_iterations,  # TRL resumes with the first update on a batch
+        "save_steps": 50 * grpo.num_iterations,  # a multiple, because TRL resumes with the first update on a batch
         "vllm_importance_sampling_correction": True,
         "vllm_importance_sampling_mode": "token_truncate",
         "vllm_importance_sampling_clip_max": cap,

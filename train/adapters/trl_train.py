@@ -22,7 +22,7 @@ class TrlTraining(Record):
 
     Attributes:
         folder: The --out of `shop-r1 train … --for-trl PHASE`.
-        words: KEY=VALUE arguments of trl.GRPOConfig, over the folder's.
+        words: Arguments of trl.GRPOConfig, in place of the folder's.
     """
 
     folder: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]

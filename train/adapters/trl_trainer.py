@@ -33,9 +33,11 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     """TRL's trainer with self-certainty, with no advantage for equal groups, and with our learning rates.
 
     Args:
-        schedule: Whose learning rates it follows; None: TRL's own.
-        filter_zero_variance: Groups whose action rewards are all equal get no advantage: what differs in them is the
-            noise of self-certainty alone.
+        arguments: Positional arguments of GRPOTrainer.
+        schedule: The optimizer with our learning-rate schedule. If None, TRL's schedule is used.
+        filter_zero_variance: Whether groups with equal action rewards get no advantage, because they differ only by
+            the noise of self-certainty.
+        options: Keyword arguments of GRPOTrainer.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         super().__init__(*arguments, reward_funcs=[action_reward, certainty_reward], **options)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """Ours, where there is one."""
+        """Creates our learning-rate schedule if there is one, else TRL's."""
         if self._schedule is None:
             return super().create_scheduler(num_training_steps, optimizer)
         schedule = self._schedule
@@ -65,7 +67,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> Tensor:
-        """(all processes' replies, 2): the rewards of their text and of self-certainty."""
+        """Computes the rewards (replies of all processes, 2): those of the text and of self-certainty."""
         (definition,) = {msgspec.json.decode(each["scoring"], type=Scoring).reward.self_certainty for each in inputs}
         measured = self.self_certainties(prompts, completions, completion_ids_list, definition)
         inputs = [{**each, "self_certainty": certainty} for each, certainty in zip(inputs, measured, strict=True)]
@@ -81,16 +83,16 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     def self_certainties(
         self, prompts: list[Any], completions: Completions, replies: Sequence[Sequence[int]], definition: SelfCertainty
     ) -> list[float | None]:
-        """s(r) of each reply, by the policy itself at temperature 1; None for a malformed reply."""
+        """Measures s(r) of each reply by the policy at temperature 1; None for a malformed reply."""
         prompt_ids, _, _ = self._tokenize_prompts(prompts)
         was_training = self.model.training
-        self.model.eval()  # dropout is no part of a policy, and layers need not be computed twice
+        self.model.eval()  # without dropout and gradient checkpointing
         rows = zip(map(list, prompt_ids), completions, replies, strict=True)
         certainties: list[float | None] = []
         size = self.args.per_device_train_batch_size
 
         def cost(batch: Sequence[Any], row: Any) -> tuple[int]:
-            # Replies to another prompt fill the batch, so that they begin a new one.
+            # A reply to another prompt gets the cost of a full batch, so that it begins a new one.
             return (1 if not batch or batch[0][0] == row[0] else size,)
 
         for batch in split_batches(rows, cost, size):
@@ -104,7 +106,10 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     def _token_certainties(
         self, prompt: Sequence[int], replies: Sequence[Sequence[int]], definition: SelfCertainty
     ) -> list[Tensor]:
-        """For each reply (n,) the self-certainty that predicted each token; padding is on the right."""
+        """Computes for each reply (n,) the self-certainty of the distributions that predicted its tokens.
+
+        Rows are padded on the right.
+        """
         longest = max(map(len, replies))
         rows = [[*prompt, *reply, *[self._tokenizer.pad_token_id] * (longest - len(reply))] for reply in replies]
         with self.accelerator.autocast():
@@ -120,15 +125,16 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> ShopGRPOTrainer:
-    """The trainer of what was written into `folder`.
+    """Builds the trainer of the run that was written into `folder`.
 
     Args:
-        words: KEY=VALUE, over the arguments of trl.GRPOConfig.
-        options: Of the trainer.
+        folder: The folder with the run and its rows.
+        words: KEY=VALUE arguments of trl.GRPOConfig, which override those of the run.
+        options: Further arguments of the trainer.
 
     Raises:
-        CheckpointMismatch: Nothing was written there, or the model cannot be loaded.
-        BadConfig: A word that is none, or rows that do not divide evenly.
+        CheckpointMismatch: The folder has no run, or the model cannot be loaded.
+        BadConfig: A word is no argument, or the rows do not divide evenly.
     """
     file = folder / RUN_FILE
     if not file.exists():
@@ -157,7 +163,11 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
 
 
 def distribute_rows(run: TrlRun, words: Sequence[str], *, processes: int) -> dict[str, Any]:
-    """The arguments overridden by the words, with a batch's rows distributed over processes and passes."""
+    """Returns the arguments of a run, overridden by `words`, with a batch's rows distributed over processes and passes.
+
+    Raises:
+        BadConfig: A word is not KEY=VALUE, or the rows do not divide evenly.
+    """
     arguments = dict(run.arguments)
     for word in words:
         key, separator, value = word.partition("=")
@@ -177,7 +187,7 @@ def distribute_rows(run: TrlRun, words: Sequence[str], *, processes: int) -> dic
 
 
 def train_folder(folder: Path, words: Sequence[str]) -> None:
-    """Trains what was written into `folder`, from the last checkpoint if there is one; writes `model` into it."""
+    """Trains the run in `folder`, from its last checkpoint if there is one, and writes the model to `folder`/model."""
     trainer = make_trainer(folder, words)
     output = Path(trainer.args.output_dir)
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)) if output.exists() else None)

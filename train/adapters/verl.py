@@ -1,14 +1,17 @@
-"""The same GRPO in verl, whose Ray, FSDP2, Megatron and vLLM engines go past one machine.
+"""Runs the same GRPO in verl, which scales beyond one machine with Ray, FSDP2, Megatron and vLLM.
 
     train.parquet, train.order.json (train/adapters/steps.py) ─► verl's dataset (train/adapters/verl_dataset.py)
     reply ─► compute_score ─► shop_env.reward.score_reply ─► verl's reward manager
     GrpoConfig, verl.toml ─► overrides ─► the arguments of `python -m verl.trainer.main_ppo`
 
-verl takes one ⟨context, next action⟩ pair at a time, as the papers count; the order of the pairs is that of our batches
-(train/sampler.py). Differences: replies share the prompt of their own step alone (PrefixGrouper); groups whose
-rewards are all equal contribute their KL only; a step that occurs twice in a batch is used twice; special tokens within
-a reply are dropped before it is parsed, and a page's text like `<|im_end|>` becomes one; and nothing measures
-self-certainty, so the reward is the action's only.
+verl takes single ⟨context, next action⟩ pairs, as the papers do, in the order of our batches (train/sampler.py).
+
+Differences from our trainer:
+- Replies share only the prompt of their step (PrefixGrouper).
+- Groups with equal rewards contribute their KL only.
+- A step that occurs twice in a batch is used twice.
+- Special tokens in a reply are dropped before it is parsed; text like `<|im_end|>` in a page becomes a special token.
+- Self-certainty is not measured, so the reward is that of the action only.
 """
 
 from collections.abc import Mapping
@@ -24,16 +27,19 @@ from train.grpo.config import GrpoConfig
 def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any], **_options: Any
 ) -> dict[str, float]:
-    """Scores a reply; verl calls it.
+    """Scores a reply, as verl calls it.
 
     Args:
-        data_source: Ours; anything else is not scored.
+        data_source: SOURCE; rows with another value are not ours.
         solution_str: The reply.
         ground_truth: The logged action as JSON.
-        extra_info: With how it is scored, as JSON, under `scoring`.
+        extra_info: A mapping with the options for scoring, as JSON, under `scoring`.
 
     Returns:
         The reward as `score`, its terms, `exact_match` and `readable`.
+
+    Raises:
+        BadConfig: The row is not ours.
     """
     if data_source != SOURCE:
         raise BadConfig(f"data_source is {data_source!r}; this scores rows of {SOURCE!r} alone.")
@@ -42,7 +48,7 @@ def compute_score(
 
 
 def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) -> dict[str, Any]:
-    """The options of verl (0.9) that follow from ours.
+    """Builds the options of verl (0.9) from our configuration.
 
     Raises:
         BadConfig: Batches are made of whole sessions.

@@ -13,10 +13,10 @@ from train.adapters.steps import order_file
 
 
 class PlannedDataset(RLHFDataset):  # type: ignore[misc]
-    """Rows as often and in the order that the file beside them says; where there is none, as they lie."""
+    """A dataset with the rows, repetitions and order of the order file beside it; without one, in the file's order."""
 
     def maybe_filter_out_long_prompts(self, dataframe: Any = None) -> Any:
-        """Every prompt fits (train.adapters.steps.step_rows); verl calls this for the rows."""
+        """Selects the rows by the order file; filters none, because every prompt fits (steps.step_rows)."""
         files = [Path(file) for file in self.original_data_files]
         if len(files) != 1 or not order_file(files[0]).exists():
             return dataframe

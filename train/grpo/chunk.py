@@ -1,4 +1,4 @@
-"""The data of a loss: some groups as one forward pass went over them, and sums over a batch."""
+"""The data that a loss receives: the groups of one forward pass with their statistics, and the sizes of the batch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,13 @@ from train.session_tree import to_device
 
 
 class BatchSize(NamedTuple):
-    """The size of a batch, over all processes; a loss is divided by one of these, whatever its passes.
+    """The size of a batch over all processes; losses are divided by one of these numbers, not by those of a pass.
 
     Attributes:
-        sampled_tokens: Those of the `tokens` that were sampled and not logged.
+        groups: Number of groups.
+        replies: Number of replies.
+        tokens: Number of reply tokens.
+        sampled_tokens: Number of reply tokens that were sampled, not logged.
     """
 
     groups: int
@@ -30,7 +33,7 @@ class BatchSize(NamedTuple):
 
 
 def batch_size(batch: Sequence[MicroBatch], ranks: Ranks) -> BatchSize:
-    """Of the micro-batches of all processes."""
+    """Computes the size of a batch from the micro-batches of all processes."""
     groups = [group for micro_batch in batch for group in micro_batch.groups]
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     tokens = [(len(rollout.tokens), rollout.is_sampled) for rollout in rollouts]
@@ -40,17 +43,21 @@ def batch_size(batch: Sequence[MicroBatch], ranks: Ranks) -> BatchSize:
 
 @dataclass(frozen=True)
 class Chunk:
-    """P whole groups of G replies, R = P · G replies of N tokens in all, and what is known of each.
+    """P complete groups of G replies, so R = P · G replies with N tokens in all, and their statistics.
 
     Attributes:
-        log_probs: (N,) of the tokens under the policy, with the gradient, at the temperature of sampling.
+        rollouts: The R replies.
+        log_probs: Log-probabilities of the tokens under the policy at the temperature of sampling, (N,); carry the
+            gradient.
         before: The policy's statistics before any update on this batch, without gradient.
-        reference_log_probs: (N,) under the frozen policy that the phase began with; 0 without `has_reference`.
-        sampled_log_probs: (N,) as the engine drew them; 0 for a logged reply.
-        entropy: (N,) of the policy, in nats.
-        rewards: (P, G).
-        advantages: (P, G).
+        reference_log_probs: Log-probabilities under the frozen policy that the phase began with, (N,); 0 without
+            `has_reference`.
+        sampled_log_probs: Log-probabilities with which the engine drew the tokens, (N,); 0 for a logged reply.
+        entropy: Entropy of the policy at each token, in nats, (N,).
+        rewards: Total rewards, (P, G).
+        advantages: Advantages, (P, G).
         batch: The size of the batch that the chunk belongs to.
+        config: The configuration of GRPO.
     """
 
     rollouts: Sequence[Rollout]
@@ -66,32 +73,35 @@ class Chunk:
 
     @cached_property
     def token_weights(self) -> Tensor:
-        """(N,) such that a weighted sum over the batch is a mean over the tokens of each reply, then over replies."""
+        """Weights (N,) with which a sum over the batch is the mean over the tokens of each reply, then over replies."""
         weights = token_weights([len(rollout.tokens) for rollout in self.rollouts], self.batch.replies)
         return to_device(weights, self.log_probs.device)
 
     @cached_property
     def kl(self) -> Tensor:
-        """(N,) the estimate of KL(π ‖ π_ref)."""
+        """The estimate of KL(π ‖ π_ref) at each token, (N,)."""
         return kl_divergence(self.log_probs, self.reference_log_probs)
 
     @cached_property
     def importance(self) -> Tensor:
-        """(N,) how much likelier a token was under the policy than under its engine: 1 without a cap."""
+        """The importance weight of each token, (N,): its probability under the policy over that under the engine.
+
+        Weights are limited by the cap; they are 1 without a cap.
+        """
         return importance_weights(self.before.log_probs, self.sampled_log_probs, self.config.importance_sampling_cap)
 
     def by_token(self, values_P_G: Tensor) -> Tensor:
-        """(N,) the number of each token's reply, and 0 behind what decides the reward."""
+        """Spreads values of replies (P, G) to their tokens (N,); tokens behind those that decide the reward get 0."""
         return advantages_of_tokens(values_P_G.flatten(), self.rollouts)
 
     def by_reply(self, values_N: Tensor) -> Tensor:
-        """(P, G) the sum over the tokens of each reply."""
+        """Sums values of tokens (N,) over each reply: (P, G)."""
         parts = values_N.split([len(rollout.tokens) for rollout in self.rollouts])
         return torch.stack([part.sum() for part in parts]).view(self.rewards.shape)
 
 
 def advantages_of_tokens(advantages_R: Tensor, rollouts_R: Sequence[Rollout]) -> Tensor:
-    """(N,) the advantage of each sampled token: that of its reply, and 0 behind what decides the reward."""
+    """Spreads advantages of replies (R,) to their tokens (N,); tokens behind those that decide the reward get 0."""
     lengths = [(len(rollout.rewarded_tokens), len(rollout.tokens)) for rollout in rollouts_R]
     parts = torch.tensor([part for rewarded, length in lengths for part in (rewarded, length - rewarded)])
     values = torch.stack([advantages_R, torch.zeros_like(advantages_R)], dim=1).flatten()
@@ -99,7 +109,7 @@ def advantages_of_tokens(advantages_R: Tensor, rollouts_R: Sequence[Rollout]) ->
 
 
 class ChunkMetrics:
-    """Sums of loss, KL, entropy and importance over the chunks of a batch, on the device until all are there."""
+    """Sums of loss, KL, entropy and importance over the chunks of a batch; they stay on the device until the end."""
 
     def __init__(self, batch: BatchSize, *, has_reference: bool) -> None:
         names = ["loss", "entropy"] if batch.replies else []
@@ -109,7 +119,7 @@ class ChunkMetrics:
 
     @torch.no_grad()
     def add(self, chunk: Chunk, loss: Tensor) -> None:
-        """The next chunk."""
+        """Adds the values of the next chunk."""
         weights, tokens = chunk.token_weights, chunk.batch.sampled_tokens
         values = {"loss": loss, "entropy": (weights * chunk.entropy).sum(), "kl": (weights * chunk.kl).sum()}
         if tokens:
@@ -121,6 +131,6 @@ class ChunkMetrics:
         self._values.append(torch.stack([values[name].detach() for name in self._names]))
 
     def sums(self) -> Mapping[str, float]:
-        """By name; the same names in every process."""
+        """Returns the sums by name, with the same names in every process."""
         chunks = torch.stack(self._values).tolist() if self._values else [[0.0] * len(self._names)]
         return {name: sum(column) for name, column in zip(self._names, zip(*chunks, strict=True), strict=True)}

@@ -1,4 +1,4 @@
-"""The numbers of a phase of GRPO."""
+"""The configuration of a phase of GRPO."""
 
 from typing import Literal
 
@@ -13,28 +13,28 @@ VLLM_IMPORTANCE_CAP = 2.0
 
 
 class GrpoConfig(Config):
-    """The numbers of GRPO; keys and values have the names of trl.GRPOConfig where they mean the same arithmetic.
+    """The configuration of GRPO; keys and values have the names of trl.GRPOConfig where the arithmetic is the same.
 
     Attributes:
-        steps: Batches of rollouts. TRL's max_steps counts optimizer steps, which are `steps` · `num_iterations`.
-        num_iterations: Optimizer steps on each batch; from the second on, ratios and clipping act.
-        sessions_per_batch: Sessions in one batch, in one trunk or several, at most.
-        tokens_per_batch: Tokens in the longest trunks of those sessions, at most.
-        steps_per_batch: ⟨context, next action⟩ pairs in a batch (the papers: 64); None: whole sessions.
-        balance: Which pairs: `uniform`, or `balanced`, in which click and type_and_submit each come 10% more often than
-            terminate (Shop-R1, section 4.1). Rare actions come back: 500 steps of 64 draw each terminate of OPeRA's
-            train split some 60 times. Only with steps_per_batch.
-        num_generations: G, the replies sampled at every scored step of a session: a group.
-        temperature: Of sampling, and of the log-probabilities in the loss.
-        max_new_tokens: The longest reply that is sampled, in tokens.
+        steps: Number of batches of rollouts. Optimizer steps (TRL's max_steps) are `num_iterations` times as many.
+        num_iterations: Number of optimizer steps on each batch; ratios and clipping act from the second on.
+        sessions_per_batch: The most sessions in one batch, each in one trunk or several.
+        tokens_per_batch: The most tokens in the longest trunks of those sessions.
+        steps_per_batch: Number of ⟨context, next action⟩ pairs in a batch (the papers: 64). None takes whole sessions.
+        balance: The choice of pairs: `uniform`, or `balanced`, which draws click and type_and_submit each 10% more
+            often than terminate (Shop-R1, section 4.1). Rare actions are repeated: 500 steps of 64 draw each terminate
+            of OPeRA's train split some 60 times. Only with steps_per_batch.
+        num_generations: G, the number of replies sampled at every scored step of a session, which are a group.
+        temperature: The temperature of sampling, and of the log-probabilities in the loss.
+        max_new_tokens: The most tokens of a sampled reply.
         beta: Weight of the KL to the frozen policy that GRPO starts from.
         epsilon: ε of the clipped ratio.
         importance_sampling_cap: The largest weight of a token that is likelier under the policy than under the sampler,
-            where the two differ in their numerics (train/grpo/loss.py); None: 2 with vLLM, and with the policy's own
-            engine no weights, as in the papers.
-        scale_rewards: What a group's centred rewards are divided by: the standard deviation of the `group`, or `none`.
-        filter_zero_variance: Leave out groups whose action rewards are all equal.
-        max_batch_tokens: Tokens in one forward pass; a larger batch is cut into several.
+            if the two differ in their numerics (train/grpo/loss.py). None stands for 2 with vLLM, and for no weights
+            with the policy's own engine, as in the papers.
+        scale_rewards: The divisor of a group's centred rewards: the standard deviation of the `group`, or `none`.
+        filter_zero_variance: Leaves out groups in which all action rewards are equal.
+        max_batch_tokens: The most tokens in one forward pass; a larger batch is split into several passes.
     """
 
     optimizer: OptimizerConfig
@@ -71,11 +71,11 @@ class GrpoConfig(Config):
                 raise BadConfig(f"grpo.{key} is {value}; it must be at least 1.")
 
     def max_reply_tokens(self, reward: RewardConfig) -> int:
-        """The tokens of a reply in training: with the logged action behind it, where the reward is its likelihood."""
+        """Returns the most tokens of a reply in training, with its continuation if the reward is a likelihood."""
         return self.max_new_tokens * (2 if reward.kind == "log_likelihood" else 1)
 
     def sampling(self, end_token: int) -> SamplingConfig:
-        """The options by which the groups of a batch are sampled."""
+        """Returns the options with which the groups of a batch are sampled."""
         return SamplingConfig(
             temperature=self.temperature,
             max_new_tokens=self.max_new_tokens,

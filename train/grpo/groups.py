@@ -1,7 +1,7 @@
-"""A group: the replies sampled at one step of a session, scored; how groups become packed trees; the step's metrics.
+"""Groups of scored replies to a step of a session, their packing into micro-batches, and the metrics of a batch.
 
 Shape letters here and in the trainer: P groups (one per prompt), G replies in each, R = P · G replies, N reply tokens.
-The metrics are explained in train/metrics_file.py; replies of the log that an objective adds to a group are in none of
+The metrics are explained in train/metrics_file.py. Logged replies that an objective adds to a group are not part of
 them.
 """
 
@@ -29,10 +29,15 @@ from train.tokens import ReplySpan, SessionTokens, decode_replies
 
 @dataclass(frozen=True)
 class Rollout:
-    """One reply to a step: as it was drawn, or logged; parsed, and scored without self-certainty.
+    """One sampled or logged reply to a step, parsed, and scored without self-certainty.
 
     Attributes:
-        logged: The logged action as a continuation of the reply, whose likelihood is its reward; None: it has none.
+        step: The step.
+        sampled: The tokens of the reply.
+        reply: The parsed reply.
+        breakdown: The reward without self-certainty.
+        logged: The logged action as a continuation of the reply; its likelihood is the reward. None if the reward is
+            no likelihood, or if the reply cannot have this continuation.
     """
 
     step: ReplySpan
@@ -77,26 +82,27 @@ class Group:
 
     @property
     def exact(self) -> float:
+        """The share of sampled replies that match the logged action exactly."""
         hits = [isinstance(r.reply, Reply) and exact_match(r.reply.action, self.step.action) for r in self.sampled]
         return sum(hits) / len(hits)
 
     @property
     def is_informative(self) -> bool:
-        """True where rewards can differ: by their actions, or by the rationales that the logged action follows."""
+        """True if rewards can differ, because of the actions, or of the rationales before the logged action."""
         measured = [None if rollout.logged is None else rollout.rewarded_tokens for rollout in self.rollouts]
         return is_informative([rollout.action_reward for rollout in self.rollouts]) or is_informative(measured)
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Groups of one forward pass, packed."""
+    """The groups of one forward pass, packed."""
 
     groups: list[Group]
     packed: PackedTrees
 
     @property
     def rollouts(self) -> list[Rollout]:
-        """R rollouts, in the order of the packed replies."""
+        """The R rollouts, in the order of the packed replies."""
         return [rollout for group in self.groups for rollout in group.rollouts]
 
 
@@ -108,7 +114,16 @@ def score_group(
     reward: RewardConfig,
     extraction: Extraction = "strict",
 ) -> Group:
-    """Parses sampled replies and scores each by its action, or prepares what its likelihood is measured by."""
+    """Parses the replies to a step and scores their actions; for likelihood rewards, adds continuations instead.
+
+    Args:
+        trunk: The trunk of the session.
+        step: The step.
+        replies: The sampled or logged replies.
+        tokenizer: The tokenizer that decodes them.
+        reward: The configuration of the reward.
+        extraction: The way to parse replies (shop_env.replies.extraction_of).
+    """
     tokens = [each.tokens for each in replies]
     parsed = [parse_reply(text, extraction) for text in decode_replies(tokenizer, tokens)]
     if reward.kind == "log_likelihood":
@@ -121,9 +136,10 @@ def score_group(
 
 
 def deal_groups(own: Sequence[Group], ranks: Ranks) -> list[Group]:
-    """Deals the groups of all processes again, those of a session together: each process gets about as many tokens.
+    """Deals the groups of all processes anew, so that all have about the same number of tokens to pass.
 
-    Filtering leaves some processes with little to pass, for which the others would wait.
+    After filtering, some processes may have few groups left, so that they would wait for the others. The groups of a
+    trunk stay together.
     """
     sessions = [list(run) for groups in ranks.all_gather(own) for _, run in groupby(groups, lambda g: id(g.trunk))]
     costs = [
@@ -135,7 +151,7 @@ def deal_groups(own: Sequence[Group], ranks: Ranks) -> list[Group]:
 
 
 def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBatch]:
-    """Splits a batch, whose groups are ordered by session, into passes of at most `max_tokens` (at least one group)."""
+    """Splits groups, ordered by session, into micro-batches of at most `max_tokens` tokens, but at least one group."""
 
     def cost(batch: Sequence[Group], group: Group) -> tuple[int]:
         is_trunk_packed = bool(batch) and batch[-1].trunk is group.trunk
@@ -147,7 +163,7 @@ def micro_batches(groups: Sequence[Group], max_tokens: int) -> Iterator[MicroBat
 
 
 def _trees(groups: Sequence[Group]) -> list[SessionTree]:
-    """One tree for the groups of a session, up to the last group's fork."""
+    """Builds one tree for the groups of each trunk, up to the fork of the last group."""
     trees = []
     for _, run in groupby(groups, key=lambda group: id(group.trunk)):
         own = list(run)
@@ -159,7 +175,10 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
-    """Rewards, parse results and action types of the sampled replies of a batch; of none where nothing is sampled."""
+    """Computes the rewards, parse results and action types of a batch's sampled replies.
+
+    If nothing was sampled, only the metrics of logged actions are returned.
+    """
     logged = _action_shares("logged", [group.step.action for group in groups]) | {"groups": len(groups)}
     rollouts = [rollout for group in groups for rollout in group.sampled]
     if not rollouts:
@@ -184,13 +203,13 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def measured_metrics(name: str, values: Sequence[float | None]) -> dict[str, float]:
-    """Mean and standard deviation of s(r) or another number of the replies; empty where no reply has one."""
+    """Computes mean and standard deviation of s(r) or another number of the replies; empty if no reply has one."""
     measured = [value for value in values if value is not None]
     return _mean_and_deviation(name, measured) if measured else {}
 
 
 def sampled_work(groups: Sequence[Group]) -> Work:
-    """Of sampling: each trunk is read once up to its last fork, and then each reply token by token."""
+    """Computes the work of sampling: each trunk is prefilled once up to its last fork, then each reply is decoded."""
     prompts: dict[int, int] = {}
     total = Work()
     for group in groups:
@@ -202,7 +221,7 @@ def sampled_work(groups: Sequence[Group]) -> Work:
 
 
 def _action_shares(prefix: str, actions: Sequence[Action]) -> dict[str, float]:
-    """Shares of the types of action and of the most frequent action; empty without actions."""
+    """Computes the shares of each type of action and of the most frequent action; empty without actions."""
     if not actions:
         return {}
     shares = {

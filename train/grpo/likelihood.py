@@ -5,19 +5,20 @@
 
     reward = mean log-probability of the logged tokens under the policy that sampled, clipped to [-8, 0]
 
-The logged tokens are a continuation of the sampled ones in the session tree, so the pass that trains measures them. The
-log-probabilities are those of temperature 1, as in the likelihood columns of a leaderboard, before any update on the
-batch. The reward is a constant: it passes no gradient on. The rationale's tokens, and what comes before them in the
-reply, get the advantage. The sampled action does not decide the reward; its tokens have advantage 0 and keep their KL,
-and the logged ones are not trained on. Their likelihood is SFT's objective.
+The logged tokens are a continuation of the sampled ones in the session tree, so that the training pass measures them.
+Log-probabilities are at temperature 1, as in the likelihood columns of a leaderboard, and before any update on the
+batch. The reward is a constant, without gradient. The tokens of the rationale, and those before it in the reply, get
+the advantage. The sampled action does not decide the reward: its tokens have advantage 0 and keep their KL. The logged
+tokens are not trained on, because their likelihood is SFT's objective.
 
-The mean is over the tokens behind the rationale only: neither its length nor what it copies enters by itself. A reply
-that cannot be read or was cut off, or whose action comes before its rationale, earns the least, and all its tokens get
-the advantage. Where all replies to a step have one rationale, or none (logs without rationales), their rewards are
-equal and the group teaches nothing; a policy that writes none in its first batch is refused.
+The mean is over the tokens behind the rationale only, so that the rationale's length and the text that it copies do not
+count by themselves. Malformed and cut replies, and replies with the action before the rationale, earn the least, and
+all their tokens get the advantage. If all replies to a step have the same rationale, or none (logs without rationales),
+their rewards are equal, and the group is not informative. A policy that writes no rationale in its first batch is
+refused.
 
-A group's differences in reward are log-likelihoods, whose size means something: `grpo.scale_rewards = "none"` leaves
-them as they are.
+Differences of rewards in a group are differences of log-likelihoods, which have a meaningful size;
+`grpo.scale_rewards = "none"` keeps it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +38,18 @@ LEAST, MOST = -8.0, 0.0
 def logged_continuations(
     tokenizer: Any, replies: Sequence[Reply | MalformedReply], tokens_R: Sequence[Sequence[int]], logged: Action
 ) -> list[Continuation | None]:
-    """The logged action as a continuation of each reply to a step, behind its rationale; None: there is no place.
+    """Builds for each reply to a step the logged action as a continuation behind the reply's rationale.
 
-    Replies that begin alike share one: all but the first have a continuation without tokens.
+    Replies with the same tokens up to there share one continuation: only that of the first one has tokens.
 
     Args:
-        tokens_R: Of the replies.
+        tokenizer: The tokenizer.
+        replies: The parsed replies.
+        tokens_R: The tokens of the replies.
+        logged: The logged action.
+
+    Returns:
+        The continuations; None for replies that are malformed, or have the action before the rationale.
     """
     places: dict[tuple[int, ...], tuple[int, str] | None] = {}
     texts: dict[tuple[tuple[int, ...], str], str] = {}
@@ -62,7 +69,7 @@ def logged_continuations(
 def _place(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], logged: Action
 ) -> tuple[int, str] | None:
-    """The number of a reply's tokens that come before the logged action's, and the text of what follows them."""
+    """Returns the number of a reply's tokens before its continuation, and the text of the continuation, or None."""
     if isinstance(reply, MalformedReply):
         return None
     span = reply.rationale_span
@@ -71,14 +78,14 @@ def _place(
     if isinstance(parse_reply(text, "strict_input"), MalformedReply):  # the action came first
         return None
     _, shared = rationale_tokens(tokenizer, tokens, span)
-    # The rationale's last token may reach beyond its end, to where the two actions differ.
+    # The last token of the rationale may reach beyond its end, into text in which the two actions differ.
     while not text.startswith(before := tokenizer.decode(tokens[:shared], skip_special_tokens=True)):
         shared -= 1
     return shared, text[len(before) :]
 
 
 def likelihood_reward(log_probs: Tensor) -> float:
-    """The reward by the log-probabilities (n,) of the logged tokens; n is 0 where a reply has no such continuation.
+    """Computes the reward from the log-probabilities (n,) of the logged tokens; n is 0 without a continuation.
 
     >>> import torch
     >>> [likelihood_reward(torch.tensor(each)) for each in ([-1.0, -2.0], [-30.0], [1e-9], [])]
@@ -88,7 +95,11 @@ def likelihood_reward(log_probs: Tensor) -> float:
 
 
 def check_rationales(metrics: Mapping[str, float]) -> None:
-    """Refuses a likelihood behind rationales that are never written: it is the same for all replies to a step."""
+    """Checks that replies have rationales, because without them all replies to a step get the same likelihood.
+
+    Raises:
+        BadConfig: No reply of the first batch has a rationale.
+    """
     unreadable = metrics["malformed"] + metrics["cut"]
     if metrics["no_rationale"] > 0 and metrics["no_rationale"] + unreadable > 1 - 1e-6:
         raise BadConfig(

@@ -1,16 +1,16 @@
-"""One step on groups of replies, from sampling to the optimizer; an objective (train/objectives) says what the loss is.
+"""Takes a step on groups of replies, from sampling to the optimizer; an objective (train/objectives) adds the loss.
 
     sessions ─► sample ─► score ─► select ─► log-probs, reference ─► rewards ─► advantages ─► loss ─► backward ─► step
 
 Shape letters: P prompts (one scored step each), G replies in a group, R = P · G replies, N reply tokens.
 
-The reward is `shop_env.reward.score_reply` and nothing else; self-certainty comes from the policy's own forward pass
-over the sampled reply, averaged over the tokens of the rationale.
+The reward is that of `shop_env.reward.score_reply`. Self-certainty comes from the policy's own forward pass over the
+sampled reply, averaged over the tokens of the rationale.
 
-Departures from the papers: groups whose action rewards are all equal are skipped (`filter_zero_variance`), and steps
-share their session's trunk, which changes no number. With `num_iterations = 1` the policy that samples is the policy
-that is updated, so the ratio is 1 and clipping never acts. `importance_sampling_cap` corrects for an engine whose
-numerics differ.
+Departures from the papers: groups with equal action rewards are skipped (`filter_zero_variance`), and steps share their
+session's trunk, which changes no number. With `num_iterations = 1` the policy that samples is the policy that is
+updated, so that the ratio is 1 and clipping never acts. `importance_sampling_cap` corrects for an engine with other
+numerics.
 """
 
 from abc import ABC, abstractmethod
@@ -50,23 +50,29 @@ from train.session_tree import PackedTrees, to_device
 from train.tokens import ReplySpan, SessionTokens, rationale_tokens, stop_token
 
 T = TypeVar("T")
-FIRST_STEP = 1  # of those that are predicted: the papers skip the first action
+FIRST_STEP = 1  # the first step that is predicted: the papers skip the first action
 
 
 class GroupTrainer(ABC):
     """Trains `policy` on groups of replies to the steps of `trunks`; an objective is a subclass with a `loss`.
 
     Args:
+        policy: The policy to train.
         reference: The frozen policy that the phase began with; None without `has_reference`.
-        engine: What samples the replies; None: the policy itself.
-        extraction: What of a reply is read (shop_env.replies.extraction_of).
-        ranks: The processes that share each batch. Sums, means and deviations are over all of them; a process without
+        tokenizer: The tokenizer.
+        trunks: The training sessions.
+        config: The configuration of GRPO.
+        reward: The configuration of the reward.
+        seed: The seed of the run.
+        engine: The engine that samples replies. If None, the policy itself does.
+        extraction: The way to parse replies (shop_env.replies.extraction_of).
+        ranks: The processes that share each batch. Sums, means and deviations are over all of them. A process without
             a group to learn from takes part in every collective.
 
     Attributes:
         samples: Whether `grpo.num_generations` replies to each step are sampled.
-        has_reference: Whether the loss is held against the policy that the phase began with.
-        measured: What of a reply besides its text `rewards` measures: a metric of that name.
+        has_reference: Whether the loss uses the frozen policy that the phase began with.
+        measured: The name of the metric for the value that `rewards` measures by the policy.
     """
 
     samples: ClassVar[bool] = True
@@ -96,7 +102,7 @@ class GroupTrainer(ABC):
         self._flops = FlopCounter(policy.model)
 
     def replies(self, logged: SampledReply, sampled: Sequence[SampledReply]) -> Sequence[SampledReply]:
-        """The group of a step: as many replies at every step."""
+        """Returns the replies of a step's group; the number must be the same at every step."""
         return sampled
 
     def is_used(self, group: Group) -> bool:
@@ -104,10 +110,15 @@ class GroupTrainer(ABC):
         return not self.config.filter_zero_variance or group.is_informative
 
     def rewards(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> tuple[list[float], list[float | None]]:
-        """R total rewards, and s(r), the mean over the rationale's tokens; None for a malformed reply.
+        """Computes the rewards of R replies.
 
         Args:
-            stats: The policy's before any update on the batch, with continuations.
+            rollouts_R: The replies.
+            stats: The policy's statistics before any update on the batch, with those of continuations.
+
+        Returns:
+            The R total rewards, and s(r) of each reply, the mean self-certainty over the rationale's tokens; None for a
+            malformed reply.
         """
         by_reply = stats.self_certainty.cpu().split([rollout.packed_length for rollout in rollouts_R])
         certainty_R = [
@@ -121,15 +132,18 @@ class GroupTrainer(ABC):
         return [breakdown.total for breakdown in breakdowns], certainty_R
 
     def advantages(self, rewards_P_G: Tensor) -> Tensor:
-        """(P, G) from the total rewards of complete groups."""
+        """Computes advantages (P, G) from the total rewards (P, G) of complete groups; by default they are equal."""
         return rewards_P_G
 
     @abstractmethod
     def loss(self, chunk: Chunk) -> Tensor:
-        """The value to minimize: a sum over replies or tokens, divided by the `chunk.batch` that they are part of."""
+        """Computes the value to minimize: a sum over replies or tokens, divided by a number of `chunk.batch`."""
 
     def step(self, step: int) -> dict[str, float]:
-        """One batch of groups and the updates on it; returns its metrics. Depends on weights and `step` only."""
+        """Samples one batch of groups and takes the updates on it; returns its metrics.
+
+        The result depends on the weights and `step` only.
+        """
         config = self.config
         groups_P = self.groups(step)
         metrics = self.sampling_metrics(groups_P)
@@ -152,7 +166,7 @@ class GroupTrainer(ABC):
         return metrics
 
     def groups(self, step: int) -> list[Group]:
-        """The scored replies to each scored step of the batch's sessions."""
+        """Samples and scores the replies to each scored step of a batch."""
         steps_P = [(trunk, reply) for trunk, replies in self._plan.batch(step) for reply in replies]
         sampled_P = self._sample(step, steps_P) if self.samples else [[] for _ in steps_P]
         groups = []
@@ -164,13 +178,13 @@ class GroupTrainer(ABC):
         return groups
 
     def sampling_metrics(self, groups_P: Sequence[Group]) -> dict[str, float]:
-        """Of the replies that all processes sampled (groups.py)."""
-        # Without their trunks, groups are small enough to send to other processes.
+        """Computes the metrics of the replies that all processes sampled (groups.py)."""
+        # Trunks are removed, so that groups are small enough to send to other processes.
         own = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
         return rollout_metrics(self._gather(own))
 
     def _sample(self, step: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[list[SampledReply]]:
-        """G replies to each step."""
+        """Samples G replies to each step."""
         prompts_P = [trunk.tokens[: reply.start] for trunk, reply in steps_P]
         seed = self.rollout_seed(step, steps_P)
         with self.policy.summon_full_params() as policy:
@@ -178,13 +192,16 @@ class GroupTrainer(ABC):
             return self._engine.generate(prompts_P, self.config.sampling(stop_token(self.tokenizer)), seed=seed)
 
     def rollout_seed(self, step: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> int | list[int]:
-        """The seed of a batch; in several processes one of each prompt, whatever is sampled beside it and where."""
+        """Returns the seed of a batch; with several processes, a seed for each prompt.
+
+        The replies to a prompt then do not depend on the process or on the other prompts.
+        """
         seed = self._seed * 1_000_003 + step
         return seed if self.ranks.is_single else prompt_seeds(seed, steps_P)
 
     @torch.no_grad()
     def statistics(self, batch: Sequence[MicroBatch]) -> list[PolicyStats]:
-        """The statistics of the policy that sampled, by micro-batch, before any update."""
+        """Computes the statistics of the policy before any update, for each micro-batch."""
         with same_passes(self.ranks, len(batch), self.policy):
             return [self._stats(micro_batch.packed.to(self.policy.device)) for micro_batch in batch]
 
@@ -193,7 +210,12 @@ class GroupTrainer(ABC):
         return self.policy.stats(packed, temperature=temperature, definition=definition)
 
     def learn(self, batch: Sequence[MicroBatch], old: Sequence[PolicyStats] | None) -> dict[str, float]:
-        """Accumulates the gradient of the batch, chunk by chunk, and returns its metrics."""
+        """Accumulates the gradient of a batch, micro-batch by micro-batch, and returns its metrics.
+
+        Args:
+            batch: The micro-batches of this process.
+            old: The result of `statistics`. If None, those of this pass are used, because no update was made.
+        """
         size = batch_size(batch, self.ranks)
         metrics = ChunkMetrics(size, has_reference=self.has_reference)
         measured: list[float | None] = []
@@ -215,7 +237,7 @@ class GroupTrainer(ABC):
 
     @torch.no_grad()
     def _reference_log_probs(self, packed: PackedTrees) -> Tensor:
-        """(N,) with continuations; 0 without a reference."""
+        """Computes the log-probabilities (N,) under the reference, with continuations; 0 without a reference."""
         if self.reference is None:
             return torch.zeros(len(packed.targets), device=packed.targets.device)
         return self.reference.log_probs(packed, temperature=self.config.temperature)
@@ -229,7 +251,7 @@ class GroupTrainer(ABC):
         rewards_P_G: Tensor,
         size: BatchSize,
     ) -> Chunk:
-        """The chunk of a micro-batch that the loss sees: its replies, without their continuations."""
+        """Builds the chunk of a micro-batch, which holds its replies without their continuations."""
         device = self.policy.device
         own = to_device((~micro_batch.packed.is_continuation).nonzero().squeeze(1), device)
         sampled = chain.from_iterable(rollout.sampled.log_probs for rollout in micro_batch.rollouts)
@@ -247,12 +269,12 @@ class GroupTrainer(ABC):
         )
 
     def _gather(self, own: Sequence[T]) -> list[T]:
-        """The items of all ranks."""
+        """Returns the items of all ranks."""
         return list(chain(*self.ranks.all_gather(own)))
 
 
 def prompt_seeds(seed: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[int]:
-    """A seed of each prompt, of 31 bits, which any engine takes."""
+    """Derives a seed of 31 bits for each prompt, which any engine accepts."""
     keys = (f"{seed} {trunk.session_id} {reply.step_index}" for trunk, reply in steps_P)
     return [Random(key).getrandbits(31) for key in keys]
 
@@ -260,11 +282,17 @@ def prompt_seeds(seed: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) 
 def rationale_certainty(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], certainty_of_tokens: Tensor
 ) -> float | None:
-    """s(r) of a reply, the mean over the rationale's tokens (Shop-R1, section 3); None for a malformed reply.
+    """Computes s(r) of a reply, the mean self-certainty of the rationale's tokens (Shop-R1, section 3).
 
     Args:
-        tokens: Of the reply.
-        certainty_of_tokens: (n,) self-certainty of each, or of the first n; of a continuation behind them too.
+        tokenizer: The tokenizer.
+        reply: The parsed reply.
+        tokens: The tokens of the reply.
+        certainty_of_tokens: The self-certainty of each token, (n,). It may omit the last tokens, or go on with those of
+            a continuation.
+
+    Returns:
+        s(r), or None for a malformed reply.
     """
     if not isinstance(reply, Reply):
         return None
@@ -275,7 +303,7 @@ def rationale_certainty(
 
 
 def scored_trunks(trunks: Sequence[SessionTokens]) -> list[SessionTokens]:
-    """The trunks, each with only those of its steps that are predicted.
+    """Returns the trunks with only those steps that are predicted.
 
     Raises:
         BadConfig: No trunk has such a step.
@@ -290,7 +318,7 @@ def scored_trunks(trunks: Sequence[SessionTokens]) -> list[SessionTokens]:
 def grpo_plan(
     trunks: Sequence[SessionTokens], config: GrpoConfig, seed: int, ranks: Ranks = SINGLE_PROCESS
 ) -> SessionPlan | StepPlan:
-    """The scored steps of which sessions make each batch, or this rank's share of it.
+    """Builds the plan of batches of scored steps, or of this rank's share of them.
 
     Raises:
         BadConfig: No trunk has a scored step.

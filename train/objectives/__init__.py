@@ -1,7 +1,7 @@
-"""Objectives: each a small file that differs from GRPO's where its method does (docs/objectives.md lists them).
+"""Objectives of training on groups of replies (docs/objectives.md lists them).
 
-A phase names one by `method`: a name of OBJECTIVES, or your own as module:CLASS or FILE.py:CLASS. It is a subclass of
-train.grpo.trainer.GroupTrainer and reads the numbers of [grpo]. SFT on whole sessions is train/sft.py.
+A phase selects an objective by `method`: a name of OBJECTIVES, or your own as module:CLASS or FILE.py:CLASS. It is a
+subclass of train.grpo.trainer.GroupTrainer and reads the configuration [grpo]. SFT on whole sessions is train/sft.py.
 """
 
 from typing import Any
@@ -19,10 +19,14 @@ LIKELIHOOD = "train.objectives.likelihood:Likelihood"  # GRPO with the reward lo
 
 
 def load_objective(method: str, reward_kind: str = "") -> Any:
-    """The class that trains by a method.
+    """Loads the class of an objective.
+
+    Args:
+        method: The name of the objective, or its module:CLASS or FILE.py:CLASS.
+        reward_kind: The kind of reward of the phase.
 
     Raises:
-        BadConfig: Whatever is wrong with one's own, with its file and line.
+        BadConfig: The objective cannot be loaded; the message names the file and line of its error.
     """
     is_likelihood = method == "grpo" and reward_kind == "log_likelihood"
     target = LIKELIHOOD if is_likelihood else OBJECTIVES.get(method, method)

@@ -1,6 +1,6 @@
-"""DPO (2305.18290, equation 7) from the logged reply, preferred, against each sampled one that earns less.
+"""DPO (2305.18290, equation 7), which prefers the logged reply to each sampled reply with a lower reward.
 
-Its β is `grpo.beta`: the paper has 0.1 to 0.5.
+Its β is `grpo.beta`; the paper uses 0.1 to 0.5.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from train.rollouts.engine import SampledReply
 
 
 class Dpo(GroupTrainer):
-    """Raises the logged reply above what the policy itself writes, both relative to where it began."""
+    """Raises the likelihood of the logged reply above those of sampled ones, relative to the initial policy."""
 
     def replies(self, logged: SampledReply, sampled: Sequence[SampledReply]) -> Sequence[SampledReply]:
-        """The group of a step."""
+        """Returns the replies of a step's group: the logged one, then the sampled ones."""
         return [logged, *sampled]
 
     def loss(self, chunk: Chunk) -> Tensor:
-        """A mean over the sampled replies: 0 for one that earns as much as the logged one."""
+        """Computes the mean loss over the sampled replies; it is 0 for a reply that earns as much as the logged one."""
         margin = chunk.by_reply(chunk.log_probs - chunk.reference_log_probs)
         is_worse = chunk.rewards[:, 1:] < chunk.rewards[:, :1]
         losses = -logsigmoid(self.config.beta * (margin[:, :1] - margin[:, 1:]))

@@ -1,6 +1,6 @@
-"""GRPO by the likelihood of the logged action behind each sampled rationale, the reward `log_likelihood`.
+"""GRPO with the reward `log_likelihood`: the likelihood of the logged action behind each sampled rationale.
 
-train/grpo/likelihood.py says how it is measured.
+train/grpo/likelihood.py describes the measurement.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Likelihood(GrpoTrainer):
     measured = "log_likelihood"
 
     def groups(self, step: int) -> list[Group]:
-        """The scored replies to each scored step of the batch's sessions.
+        """Samples and scores the replies to each scored step of a batch.
 
         Raises:
             BadConfig: No reply of the first batch has a rationale.
@@ -29,7 +29,10 @@ class Likelihood(GrpoTrainer):
         return groups
 
     def rewards(self, rollouts_R: Sequence[Rollout], stats: PolicyStats) -> tuple[list[float], list[float | None]]:
-        """R likelihoods, which replies that begin alike share, as rewards and as what is measured."""
+        """Computes the R likelihoods, and returns them as rewards and as measured values.
+
+        Replies that share a continuation share its likelihood.
+        """
         by_reply = stats.own_log_probs.cpu().split([rollout.packed_length for rollout in rollouts_R])
         shared: dict[tuple[int, tuple[int, ...], str], float] = {}
         rewards = []

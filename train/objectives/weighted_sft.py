@@ -1,8 +1,8 @@
-"""SFT weighted by the probability of the logged reply: the exact gradient of the probability of matching it.
+"""SFT weighted by the probability of the logged reply, which is the exact gradient of the probability of matching it.
 
-A sampled reply is the logged one with probability p, and ∇p = p · ∇ log p. So this is the gradient that GRPO estimates
-from samples, where exact match is the reward and one reply matches (logs without rationales). Where replies have
-rationales, p is that of rationale and action together.
+A sampled reply equals the logged one with probability p, and ∇p = p · ∇ log p. So this is the gradient that GRPO
+estimates from samples if the reward is exact match and only one reply matches (logs without rationales). If replies
+have rationales, p is the probability of rationale and action together.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class WeightedSft(GroupTrainer):
     has_reference = False
 
     def replies(self, logged: SampledReply, sampled: Sequence[SampledReply]) -> Sequence[SampledReply]:
-        """The group of a step."""
+        """Returns the logged reply as the only one of a step's group."""
         return [logged]
 
     def is_used(self, group: Group) -> bool:
@@ -30,5 +30,5 @@ class WeightedSft(GroupTrainer):
         return True
 
     def loss(self, chunk: Chunk) -> Tensor:
-        """A mean over replies: minus the probability of each."""
+        """Computes minus the mean probability of the replies."""
         return -chunk.by_reply(chunk.log_probs).exp().sum() / chunk.batch.replies
