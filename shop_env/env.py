@@ -266,9 +266,9 @@ class RegisteredReplayEnv(ReplayEnv):
     _spec: EnvSpec | None = None
 
     def __init__(self, store: str = "demo", **options: Any) -> None:
-        known = inspect.signature(ReplayEnv).parameters
-        if unknown := sorted(options.keys() - known.keys()):
-            raise BadConfig(f"ShopR1-v0 has no option {unknown[0]!r}. {did_you_mean(unknown[0], known)}")
+        parameters = inspect.signature(ReplayEnv).parameters
+        if unknown := sorted(options.keys() - parameters.keys()):
+            raise BadConfig(f"ShopR1-v0 has no option {unknown[0]!r}. {did_you_mean(unknown[0], parameters)}")
         if not isinstance(store, str):
             raise BadConfig(
                 f"store is {store!r}; gymnasium.make takes a path as str, which a spec can save as JSON: give "

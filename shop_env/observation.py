@@ -114,8 +114,8 @@ def shuffle_personas(personas: Mapping[str, str], seed: int) -> dict[str, str]:
         rng.shuffle(group)
     users = [user for group in groups for user in group]
     # Users with equal texts are adjacent, so rotating by the size of the largest group gives everyone another text.
-    turn = max((len(group) for group in groups), default=0) % max(len(users), 1)
-    return {user: personas[users[(index + turn) % len(users)]] for index, user in enumerate(users)}
+    shift = max((len(group) for group in groups), default=0) % max(len(users), 1)
+    return {user: personas[users[(index + shift) % len(users)]] for index, user in enumerate(users)}
 
 
 def persona_of(session: Session, context: ContextConfig, foreign: Mapping[str, str] | None) -> str:

@@ -66,11 +66,11 @@ def cut_window(page: str, start: int, end: int) -> str:
     '<!-- 12 characters left out -->one</a> <!-- 19 characters left out -->'
     """
     borders = chain.from_iterable(match.span() for match in _TAG_OR_LINE_END.finditer(page))
-    places = [0, *borders, len(page)]
-    first, last = bisect_left(places, start), bisect_right(places, end) - 1
+    offsets = [0, *borders, len(page)]
+    first, last = bisect_left(offsets, start), bisect_right(offsets, end) - 1
     if first >= last:
         return ""
-    start, end = places[first], places[last]
+    start, end = offsets[first], offsets[last]
     before = _left_out(start) if start > 0 else ""
     after = _left_out(len(page) - end) if end < len(page) else ""
     return before + page[start:end] + after

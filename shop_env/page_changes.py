@@ -27,40 +27,38 @@ class SessionPages:
     def __init__(self, pages: Sequence[str], form: PageForm) -> None:
         self._form, self._pages = form, [self.escape(page, form) for page in pages]
         self._tags: list[list[str]] = []
-        self._places: dict[
-            tuple[str, ...], list[tuple[int, int]]
-        ] = {}  # (page, tag) where each RUN of tags begins, in order
+        self._positions: dict[tuple[str, ...], list[tuple[int, int]]] = {}  # (page, tag) of each run of RUN tags
         for number, page in enumerate(self._pages if form == "changes" else ()):
             self._tags.append(_TAG.findall(page))
-            for place, run in enumerate(_runs(self._tags[-1])):
-                self._places.setdefault(run, []).append((number, place))
+            for position, run in enumerate(_runs(self._tags[-1])):
+                self._positions.setdefault(run, []).append((number, position))
 
     def text(self, number: int, first: int = 0) -> str:
         """Returns the text of page `number` in a prompt that begins with page `first`, both counted from 0."""
         if self._form == "full" or number == first:
             return self._pages[number]
-        tags, parts, place = self._tags[number], list[str](), 0
-        while place < len(tags):
-            page, start, length = self._longest(number, place, first)
-            repeated = "".join(tags[place : place + length])
+        tags, parts, position = self._tags[number], list[str](), 0
+        while position < len(tags):
+            page, start, length = self._longest(number, position, first)
+            repeated = "".join(tags[position : position + length])
             reference = f"<!-- tags {start + 1}-{start + length} of page {page + 1} -->"
             is_shorter = len(reference) < len(repeated)
-            parts.append(reference if is_shorter else tags[place])
-            place += length if is_shorter else 1
+            parts.append(reference if is_shorter else tags[position])
+            position += length if is_shorter else 1
         return "".join(parts)
 
-    def _longest(self, number: int, place: int, first: int) -> tuple[int, int, int]:
+    def _longest(self, number: int, position: int, first: int) -> tuple[int, int, int]:
         """Finds the longest sequence of tags on an earlier page that the page repeats from a tag on.
 
         Returns:
             The page, the sequence's first tag there, and its length in tags; length 0 means no repetition.
         """
         tags, longest = self._tags[number], (0, 0, 0)
-        places = self._places.get(tuple(tags[place : place + RUN]), [])
-        end = bisect_left(places, (number, 0))
-        for page, start in reversed(places[max(0, end - MAX_CANDIDATES) : end]):
+        positions = self._positions.get(tuple(tags[position : position + RUN]), [])
+        end = bisect_left(positions, (number, 0))
+        for page, start in reversed(positions[max(0, end - MAX_CANDIDATES) : end]):
             if page >= first:
-                length = _common_length(tags, place, self._tags[page], start)
+                length = _common_length(tags, position, self._tags[page], start)
                 longest = max(longest, (page, start, length), key=lambda stretch: stretch[2])
         return longest
 
@@ -70,11 +68,11 @@ class SessionPages:
         return re.sub("<!-- (-*)tags ", r"<!-- -\1tags ", page) if form == "changes" else page
 
 
-def _common_length(tags: Sequence[str], place: int, others: Sequence[str], start: int) -> int:
+def _common_length(tags: Sequence[str], position: int, others: Sequence[str], start: int) -> int:
     """Returns how many tags two pages share from these tags on."""
-    most = min(len(tags) - place, len(others) - start)
-    return next((length for length in range(most) if tags[place + length] != others[start + length]), most)
+    longest = min(len(tags) - position, len(others) - start)
+    return next((length for length in range(longest) if tags[position + length] != others[start + length]), longest)
 
 
 def _runs(tags: Sequence[str]) -> list[tuple[str, ...]]:
-    return [tuple(tags[place : place + RUN]) for place in range(len(tags) - RUN + 1)]
+    return [tuple(tags[position : position + RUN]) for position in range(len(tags) - RUN + 1)]

@@ -81,13 +81,13 @@ def render_prompt(
     Args:
         pages: The form of pages, `ContextConfig.pages`.
     """
-    shown = SessionPages([*(past["page"] for past in observation["history"]), observation["page"]], pages)
+    page_texts = SessionPages([*(past["page"] for past in observation["history"]), observation["page"]], pages)
     left_out = "" if config.style == "compact" else PAGE_LEFT_OUT
     messages: list[Message] = [{"role": "system", "content": _system_text(observation, config)}]
     for number, past in enumerate(observation["history"]):
-        messages.append({"role": "user", "content": shown.text(number) or left_out})
+        messages.append({"role": "user", "content": page_texts.text(number) or left_out})
         messages.append({"role": "assistant", "content": past_reply(past["rationale"], past["action"], config)})
-    messages.append({"role": "user", "content": shown.text(len(observation["history"]))})
+    messages.append({"role": "user", "content": page_texts.text(len(observation["history"]))})
     return messages
 
 

@@ -36,8 +36,8 @@ def render_ansi(view: StepView) -> str:
     lines = [_title(view), *(f"{label}: {text}" for label, text in people if text)]
     lines += [f"did: {past['action']}" for past in observation["history"]]
     if view.answered is not None:
-        reply, reward, most = view.answered
-        lines += [f"reply: {reply}", f"reward: {reward:g}{'' if most is None else f' of {most:g}'}"]
+        reply, reward, best_reward = view.answered
+        lines += [f"reply: {reply}", f"reward: {reward:g}{'' if best_reward is None else f' of {best_reward:g}'}"]
     lines += ["", *_page_lines(observation["page"])]
     return _CONTROL.sub("", "\n".join(lines)) + "\n"
 

@@ -105,7 +105,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         observation, reward, terminated, truncated, info = self.env.step(reply)
         if "logged_action" in info:
             logged = reply_action(read_action(info["logged_action"]))
-            numbers = (number for number, own in enumerate(offered) if reply_action(own) == logged)
+            numbers = (number for number, candidate in enumerate(offered) if reply_action(candidate) == logged)
             info["logged_candidate"] = next(numbers, -1)
         return self._look(observation), reward, terminated, truncated, info
 

@@ -34,10 +34,10 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
         pages, and metrics with equal weights of steps and exact texts.
     """
     choices = metric_preset(config.metrics)
-    shown = shoppers_context(store, config.context, first_action=config.first_action)
-    if shown is None or choices.weighting or choices.text != "exact":
+    policy_context = shoppers_context(store, config.context, first_action=config.first_action)
+    if policy_context is None or choices.weighting or choices.text != "exact":
         return []
-    context, knowing = shown
+    context, ending = policy_context
     is_known = (context.goal, context.persona) == ("shown", "matched") and context.budget is None
     if not is_known and not (context.persona in ("matched", "none") and context.grows_by_appending):
         return []
@@ -51,14 +51,14 @@ def ceiling_rows(store: SessionStore, config: EvaluationConfig, *, temperature: 
         entropies.append(-sum(probability * math.log(probability) for probability in policy.values() if probability))
         sampled.append(sum(probability * shares[action] for action, probability in policy.items()))
         types.append(sum(probability for action, probability in policy.items() if type(action) is type(best)))
-    of_best = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
+    best_row = {"exact_accuracy": Estimate(fmean(greedy)), "type_accuracy": Estimate(fmean(types))}
     if config.likelihood:
-        of_best |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
-    of_sampled = {"exact_accuracy": Estimate(fmean(sampled))}
+        best_row |= {"nll": Estimate(fmean(entropies)), "top1_accuracy": Estimate(fmean(greedy))}
+    sampled_row = {"exact_accuracy": Estimate(fmean(sampled))}
     sessions = len({session_id for session_id, _ in keys})
     return [
         ResultRow(label=label, figures=figures, steps=len(greedy), sessions=sessions, known=True)
-        for label, figures in ((f"ceiling{knowing}", of_best), (f"ceiling at T = {temperature:g}{knowing}", of_sampled))
+        for label, figures in ((f"ceiling{ending}", best_row), (f"ceiling at T = {temperature:g}{ending}", sampled_row))
     ]
 
 

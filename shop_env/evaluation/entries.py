@@ -138,10 +138,10 @@ def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, 
             named = checked_distribution(dict(lines[record.key].probabilities or ()))
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
             right.append(record.logged_rank == 1)
-    whole, top1 = calibration_of(shares, [0] * len(shares)), top1_calibration(shares, right)
-    if whole is None or top1 is None:
+    overall, top1 = calibration_of(shares, [0] * len(shares)), top1_calibration(shares, right)
+    if overall is None or top1 is None:
         return {}
-    figures = {"calibration_error": whole.error, "top1_calibration_error": top1.error, "brier": whole.brier}
+    figures = {"calibration_error": overall.error, "top1_calibration_error": top1.error, "brier": overall.brier}
     return {name: Estimate(value) for name, value in figures.items()}
 
 

@@ -146,18 +146,18 @@ def run_missing(
         # A batch that was stopped in the middle is run again completely: its replies are then, to the last bit, those
         # of a run without a stop.
         missing = [batch if left else left for batch, left in zip(batches, missing, strict=True)]
-    wanted = {key for batch in missing for key in batch}
-    with progress_bar(progress, len(wanted)) as advance:
+    keys_to_run = {key for batch in missing for key in batch}
+    with progress_bar(progress, len(keys_to_run)) as advance:
         for step, answer in generate(
             built,
-            read_steps([key for key in keys if key in wanted]),
+            read_steps([key for key in keys if key in keys_to_run]),
             filter(None, missing),
             seed=seed,
             probabilities=likelihood,
         ):
             steps.add(step, answer)
             advance(1)
-    return len(wanted)
+    return len(keys_to_run)
 
 
 def build_records(

@@ -153,8 +153,8 @@ def sorted_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
     def rank(row: ResultRow) -> tuple[bool, float, float, str]:
         by = ("exact_accuracy" if row.ranked else ERRORS_AS_MISSES, "type_accuracy")
-        exact, of_type = (row.figures.get(name, Estimate(-1.0)).value for name in by)
-        return (not row.ranked, -exact, -of_type, row.label)
+        exact, type_accuracy = (row.figures.get(name, Estimate(-1.0)).value for name in by)
+        return (not row.ranked, -exact, -type_accuracy, row.label)
 
     return sorted(rows, key=rank)
 
@@ -172,8 +172,8 @@ def results_table(
         notes: Further lines below the table.
         sample: The sessions of the evaluation; its warnings and its share of inferred actions are shown.
     """
-    own = {name: None for row in rows for name in row.figures if ":" in name}
-    names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*own]
+    custom = {name: None for row in rows for name in row.figures if ":" in name}
+    names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*custom]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
     inferred = {Column("inferred", "percent"): sample.inferred} if sample and sample.inferred else {}
     return Table(
@@ -236,8 +236,8 @@ def interval_notes(figures: Mapping[str, Mapping[str, Estimate | None]]) -> list
     """
 
     def without(metric: str) -> list[str]:
-        found = ((label, own.get(metric)) for label, own in figures.items())
-        return [label for label, estimate in found if estimate is not None and estimate.low is None]
+        estimates = ((label, by_metric.get(metric)) for label, by_metric in figures.items())
+        return [label for label, estimate in estimates if estimate is not None and estimate.low is None]
 
     notes = []
     if exact := without("exact_accuracy"):

@@ -63,8 +63,8 @@ def sessions_at(store: SessionStore, split: AnySplit, keys: Collection[StepKey])
     for session_id, index in keys:
         indices.setdefault(session_id, []).append(index)
     for session in store.sessions(split) if indices else ():
-        if own := indices.pop(session.session_id, None):
-            yield session, own
+        if session_indices := indices.pop(session.session_id, None):
+            yield session, session_indices
             if not indices:
                 return
 
@@ -149,14 +149,14 @@ class EvaluationConfig(Config):
         """
         chosen = draw_sessions(store.session_ids(self.split), self.sessions, self.seed)
         if session_ids is not None:
-            wanted = set(session_ids)
-            chosen = [session_id for session_id in chosen if session_id in wanted]
+            allowed = set(session_ids)
+            chosen = [session_id for session_id in chosen if session_id in allowed]
         if not chosen:
             raise BadConfig(f"Split '{self.split}' of store '{store.path}' holds no session to evaluate")
         keys = [
-            (one, index)
-            for one in chosen
-            for index in scored_indices(store, one, first_action=self.first_action, inferred=self.inferred)
+            (session_id, index)
+            for session_id in chosen
+            for index in scored_indices(store, session_id, first_action=self.first_action, inferred=self.inferred)
         ]
         if not keys:
             raise BadConfig(

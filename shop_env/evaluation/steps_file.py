@@ -153,9 +153,9 @@ def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool,
             if path.is_file():
                 path.replace(path.with_name(f"{path.name}.before"))
         header, lines, complete = Header(identity=identity, run=run), {}, False
-    kept = [line for line in lines.values() if line.is_too_long or not (retry_errors and line.error is not None)]
-    if not complete or len(kept) < len(lines):
-        replace_file(path, msgspec.json.Encoder().encode_lines([header, *kept]))
+    kept_lines = [line for line in lines.values() if line.is_too_long or not (retry_errors and line.error is not None)]
+    if not complete or len(kept_lines) < len(lines):
+        replace_file(path, msgspec.json.Encoder().encode_lines([header, *kept_lines]))
 
 
 def read_lines(path: Path) -> dict[StepKey, StepLine]:
@@ -176,14 +176,14 @@ def _read(path: Path) -> tuple[Header | None, dict[StepKey, StepLine], bool]:
         content = read_regular(path)
     except FileNotFoundError:
         return None, {}, False
-    first, _, rest = content.partition(b"\n")
+    header_text, _, lines_text = content.partition(b"\n")
     try:
-        header = msgspec.json.decode(first, type=Header)
+        header = msgspec.json.decode(header_text, type=Header)
     except UNREADABLE:
         return None, {}, False
     decoder = msgspec.json.Decoder(StepLine)
     lines, complete = dict[StepKey, StepLine](), content.endswith(b"\n")
-    for text in rest.splitlines():
+    for text in lines_text.splitlines():
         try:
             line = decoder.decode(text)
         except UNREADABLE as error:

@@ -71,18 +71,18 @@ def find_metric(name: str, choices: MetricChoices) -> Metric:
 
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """Returns every metric by name, computed according to `choices`."""
-    own = {name: partial(StepTable.numbers, value=load_measure("metrics", name)) for name in choices.own}
-    of_actions = exact_match_metrics() | type_metrics(choices)
+    user_metrics = {name: partial(StepTable.numbers, value=load_measure("metrics", name)) for name in choices.own}
+    action_metrics = exact_match_metrics() | type_metrics(choices)
     return {
-        **of_actions,
-        **{f"{name}_shop_r1_mix": in_mix(of_actions[name], SHOP_R1_MIX) for name in IN_SHOP_R1_MIX},
+        **action_metrics,
+        **{f"{name}_shop_r1_mix": in_mix(action_metrics[name], SHOP_R1_MIX) for name in IN_SHOP_R1_MIX},
         **click_type_metrics(),
         **likelihood_metrics(),
         **stopping_metrics(),
         **long_page_metrics(),
         "mean_reward": share(lambda table: table.reward, UNBOUNDED),
         "rationale_similarity": share(_rationale_similarity),
-        **{name: share(values, UNBOUNDED) for name, values in own.items()},
+        **{name: share(values, UNBOUNDED) for name, values in user_metrics.items()},
     }
 
 

@@ -49,7 +49,7 @@ def calibration_of(
     if not len(probabilities):
         return None
     forecasts = np.concatenate(probabilities)
-    came_true = np.concatenate([np.arange(len(own)) == at for own, at in zip(probabilities, taken, strict=True)])
+    came_true = np.concatenate([np.arange(len(row)) == at for row, at in zip(probabilities, taken, strict=True)])
     codes = np.clip(np.searchsorted(edges, forecasts, side="right") - 1, 0, len(edges) - 2)
     gaps = np.bincount(codes, weights=came_true - forecasts)  # n_b (y_b - p_b) of each bin
     return Calibration(
@@ -68,5 +68,5 @@ def top1_calibration(probabilities: Sequence[Floats], right: Sequence[bool]) -> 
     Returns:
         The calibration; None without a step.
     """
-    likeliest = [own.max(keepdims=True) for own in probabilities]
+    likeliest = [row.max(keepdims=True) for row in probabilities]
     return calibration_of(likeliest, [0 if hit else None for hit in right], TENTHS)

@@ -113,8 +113,8 @@ def metric_preset(preset: str | MetricChoices) -> MetricChoices:
     parts = preset.split(",")
     changed = dict(part.split("=", 1) for part in parts if "=" in part)
     own = [part for part in parts if ":" in part and "=" not in part]
-    name, *more = [part for part in parts if ":" not in part and "=" not in part] or ["shop_r1"]
-    if more or name not in METRIC_PRESETS:
+    name, *other_names = [part for part in parts if ":" not in part and "=" not in part] or ["shop_r1"]
+    if other_names or name not in METRIC_PRESETS:
         hint = did_you_mean(name, METRIC_PRESETS)
         raise BadConfig(f"Unknown metrics preset {preset!r}. {hint} Or give FILE.py:FUNCTION, behind a comma.")
     fields = msgspec.structs.asdict(METRIC_PRESETS[name]) | changed | {"own": own}

@@ -115,16 +115,16 @@ def paired_test(
     """
     answered = answered_by_all({"first": records_a, "second": records_b})
     a, b = (StepTable(side, preset) for side in answered.values())
-    of = find_metric(metric, a.choices)
+    definition = find_metric(metric, a.choices)
     codes, count = _clusters(a, cluster)
-    rows_a, rows_b = of.rows(a), of.rows(b)
+    rows_a, rows_b = definition.rows(a), definition.rows(b)
     sums_a, sums_b = (cluster_sums(rows, codes, count) for rows in (rows_a, rows_b))
-    difference = of.total(sums_a) - of.total(sums_b)
+    difference = definition.total(sums_a) - definition.total(sums_b)
     if np.isnan(difference):
         return None
-    error = difference_error(of, sums_a, sums_b)
-    counted = (of.counted(rows_a) > 0) | (of.counted(rows_b) > 0)
-    interval = cut_at_bounds(estimate(difference, error), of.difference_bounds)
+    error = difference_error(definition, sums_a, sums_b)
+    counted = (definition.counted(rows_a) > 0) | (definition.counted(rows_b) > 0)
+    interval = cut_at_bounds(estimate(difference, error), definition.difference_bounds)
     return PairedTest(
         difference=difference,
         low=interval.low,
@@ -132,7 +132,7 @@ def paired_test(
         p_value=p_value(difference, error),
         standard_error=error.standard_error if error else None,
         degrees_of_freedom=error.degrees_of_freedom if error else None,
-        clusters=int(np.sum(of.counted(sums_a) + of.counted(sums_b) > 0)),
+        clusters=int(np.sum(definition.counted(sums_a) + definition.counted(sums_b) > 0)),
         steps=int(np.sum(counted)),
         smallest_difference=smallest_difference(error) if error and interval.low is not None else None,
     )
@@ -193,14 +193,14 @@ def answered_by_all(records: Mapping[str, Sequence[StepRecord]]) -> dict[str, li
     Raises:
         BadConfig: The records are not of the same steps.
     """
-    by_key = {label: {record.key: record for record in own} for label, own in records.items()}
-    first, keys = next((label, own.keys()) for label, own in by_key.items())
-    for label, own in by_key.items():
-        if unpaired := sorted(keys ^ own.keys()):
+    by_key = {label: {record.key: record for record in agent_records} for label, agent_records in records.items()}
+    first, keys = next((label, by_step.keys()) for label, by_step in by_key.items())
+    for label, by_step in by_key.items():
+        if unpaired := sorted(keys ^ by_step.keys()):
             raise BadConfig(
                 f"'{first}' and '{label}' were not evaluated on the same steps: {len(unpaired)} steps have only one of "
                 f"them, for example step {unpaired[0][1]} of session {unpaired[0][0]!r}. They are not of one run: run "
                 "both on the same store and split, or give another --out."
             )
-    common = [key for key in keys if all(own[key].error is None for own in by_key.values())]
-    return {label: [own[key] for key in common] for label, own in by_key.items()}
+    common = [key for key in keys if all(by_step[key].error is None for by_step in by_key.values())]
+    return {label: [by_step[key] for key in common] for label, by_step in by_key.items()}

@@ -55,13 +55,13 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
     seeds, mean = len(values), float(np.mean(values))
     fewest = min(error.clusters for error in errors)
     low = high = p_value = equal_within = None
-    of_seeds = math.sqrt(float(np.var(values, ddof=1)) / seeds)
-    of_users = math.sqrt(_mean_square(errors)) if same_users else 0.0
+    seed_error = math.sqrt(float(np.var(values, ddof=1)) / seeds)
+    user_error = math.sqrt(_mean_square(errors)) if same_users else 0.0
     freedom = min(error.degrees_of_freedom for error in errors)
 
     def margin(level: float) -> float:
         quantiles = (float(stdtrit(degrees, 1 - level / 2)) for degrees in (seeds - 1, freedom))
-        return math.hypot(*(t * error for t, error in zip(quantiles, (of_seeds, of_users), strict=True)))
+        return math.hypot(*(t * error for t, error in zip(quantiles, (seed_error, user_error), strict=True)))
 
     if (fewest if same_users else sum(error.clusters for error in errors)) >= MIN_CLUSTERS:
         reach = margin(0.05)

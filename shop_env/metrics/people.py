@@ -117,10 +117,10 @@ def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
     rows = np.zeros((len(numbers), count + count**2))
     last: dict[int, int] = {}
     for kind, session in zip(kinds.tolist(), sessions.tolist(), strict=True):
-        own = rows[numbers[session]]
-        own[kind] += 1
+        row = rows[numbers[session]]
+        row[kind] += 1
         if session in last:
-            own[count + last[session] * count + kind] += 1
+            row[count + last[session] * count + kind] += 1
         last[session] = kind
     return rows
 
@@ -165,17 +165,17 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     answered, logged = table.predicted_fine, table.logged_fine
     users, _ = table.clusters("user")
     sessions, _ = table.clusters("session")
-    ours, theirs = (variance_components(rows, rows, users) for rows in map(_one_hot, (answered, logged)))
-    icc, logged_icc = (None if parts is None else _known(parts.correlation) for parts in (ours, theirs))
-    varied, people_s = (entropy_within(kinds, users) for kinds in (answered, logged))
+    agent, people = (variance_components(rows, rows, users) for rows in map(_one_hot, (answered, logged)))
+    icc, logged_icc = (None if parts is None else _nan_to_none(parts.correlation) for parts in (agent, people))
+    entropy, logged_entropy = (entropy_within(kinds, users) for kinds in (answered, logged))
     vectors = [session_vectors(kinds, sessions, KINDS) for kinds in (logged, answered)]
     return PeopleFigures(
         user_icc=icc,
         logged_user_icc=logged_icc,
         user_icc_ratio=None if icc is None or logged_icc is None or logged_icc < PEOPLE_DIFFER else icc / logged_icc,
         user_agreement=user_agreement(_one_hot(answered), _one_hot(logged), users),
-        entropy_ratio=varied / people_s if people_s > 0 else None,
-        coverage=_known(coverage(vectors[0], vectors[1])),
+        entropy_ratio=entropy / logged_entropy if logged_entropy > 0 else None,
+        coverage=_nan_to_none(coverage(vectors[0], vectors[1])),
     )
 
 
@@ -189,7 +189,7 @@ def session_traces(records: Sequence[StepRecord]) -> tuple[list[ActionTrace], li
     answered: list[ActionTrace] = []
     for indices in sessions.values():
         steps = [table.records[index].step_index for index in indices]
-        breaks = [at for at in range(1, len(steps)) if steps[at] != steps[at - 1] + 1]
+        breaks = [position for position in range(1, len(steps)) if steps[position] != steps[position - 1] + 1]
         for traces, codes in ((logged, table.logged_fine), (answered, table.predicted_fine)):
             traces.append(trace_of([KIND_NAMES[codes[index]] for index in indices], breaks=breaks))
     return logged, answered
@@ -199,5 +199,5 @@ def _one_hot(kinds: Codes) -> Floats:
     return np.eye(KINDS)[kinds]
 
 
-def _known(value: float) -> float | None:
+def _nan_to_none(value: float) -> float | None:
     return None if np.isnan(value) else value

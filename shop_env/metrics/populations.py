@@ -61,7 +61,7 @@ def population_fidelity(logged: Sequence[ActionTrace], simulated: Sequence[Actio
     from scipy.stats import wasserstein_distance  # noqa: PLC0415 - takes a second to load
 
     rate, logged_rate = (sum(trace.bought for trace in side) / len(side) for side in (simulated, logged))
-    kinds, pairs = ([_count(side, what) for side in (logged, simulated)] for what in ("kinds", "pairs"))
+    kinds, pairs = ([_count(side, field) for side in (logged, simulated)] for field in ("kinds", "pairs"))
     return Fidelity(
         visits=len(simulated),
         action_mix_divergence=js_divergence(*kinds),
@@ -104,5 +104,5 @@ def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -
     return float(jensenshannon(p, q, base=2) ** 2)
 
 
-def _count(traces: Iterable[ActionTrace], what: str) -> Mapping[object, float]:
-    return Counter(item for trace in traces for item in getattr(trace, what))
+def _count(traces: Iterable[ActionTrace], field: str) -> Mapping[object, float]:
+    return Counter(item for trace in traces for item in getattr(trace, field))

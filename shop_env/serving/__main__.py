@@ -58,10 +58,10 @@ class TaskFile(TaskOptions):
 
 
 def _run(words: Sequence[str]) -> int:
-    name, rest = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
+    name, arguments = choose("command", COMMANDS, words, program=PROGRAM, text=__doc__)
     if name == "tasks":
-        return _write_tasks(parse_options(TaskFile, rest, program=f"{PROGRAM} tasks"))
-    options = parse_options(ServerOptions, rest, program=f"{PROGRAM} openenv")
+        return _write_tasks(parse_options(TaskFile, arguments, program=f"{PROGRAM} tasks"))
+    options = parse_options(ServerOptions, arguments, program=f"{PROGRAM} openenv")
     with requires_extra("openenv"):
         from shop_env.serving.openenv.server import serve  # noqa: PLC0415 - an extra that may be missing
     served: int = serve(options)

@@ -31,7 +31,7 @@ from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 
 SPLIT_CHOICES: tuple[str, ...] = ("train", "validation", "test", "all")
 
-_KEPT_CHARACTERS = 256_000_000
+_CACHED_CHARACTERS = 256_000_000
 
 
 class TaskKey(Config):
@@ -133,7 +133,7 @@ class StepTasks:
         self._choice = {"first_action": first_action, "inferred": inferred}
         self._personas = persona_texts(self.store, self.context)
         self._keys: dict[str, list[tuple[str, int]]] = {}
-        self._episodes = EpisodeCache(_KEPT_CHARACTERS)
+        self._episodes = EpisodeCache(_CACHED_CHARACTERS)
         self._lock = Lock()  # neither stores nor caches are thread-safe
 
     def count(self, split: str) -> int:
