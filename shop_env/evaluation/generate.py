@@ -63,9 +63,7 @@ class AgentSpec(Config):
 
     @property
     def is_checkpoint(self) -> bool:
-        return os.path.isfile(
-            os.path.join(self.target, CHECKPOINT_MARKER)
-        )  # isfile is False also for texts that are no valid path
+        return os.path.isfile(os.path.join(self.target, CHECKPOINT_MARKER))  # False too for an invalid path
 
     def within(self, folder: Path) -> "AgentSpec":
         """Returns the spec with the target in `folder` if that is a checkpoint, else the spec itself."""

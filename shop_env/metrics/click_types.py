@@ -25,11 +25,7 @@ from shop_env.metrics.metric import Metric, equal, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import ACTION_TYPES, FINE_TYPES, StepTable
 
-KIND_METRICS = (
-    "fine_type_accuracy",
-    "click_type_f1_weighted",
-    "outcome_f1_weighted",
-)  # they use kinds derived from names
+KIND_METRICS = ("fine_type_accuracy", "click_type_f1_weighted", "outcome_f1_weighted")  # use kinds derived from names
 OUTCOMES = ("purchase", "terminate")
 _NEITHER = len(OUTCOMES)
 

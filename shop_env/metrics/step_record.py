@@ -15,9 +15,7 @@ from shop_env.replies import Extraction, MalformedReply, parse_reply
 from shop_env.reward.matching import unlogged_fields
 from shop_env.reward.score import RewardConfig, best_breakdown, score_reply
 
-TOO_LONG = (
-    "prompt_too_long"  # the problem of a step without a reply, because the prompt is too long for the agent's model
-)
+TOO_LONG = "prompt_too_long"  # the problem of a step without a reply: its prompt is too long for the agent's model
 
 
 class StepRecord(Config, omit_defaults=True, gc=False):
