@@ -2,8 +2,8 @@
 
     python -m tests.words
 
-README, the pages of docs and the packages' error messages use none of the words in REPLACED, and no docstring begins
-with one of OPENINGS.
+README, the pages of docs and the packages' error messages use none of the words in REPLACED. The docstring of a
+function that is no property begins with a verb in the third person, or with an example.
 """
 
 import ast
@@ -50,7 +50,7 @@ ALLOWED = {
 }
 
 
-OPENINGS = ("What", "Who", "Whose", "Whether", "How")
+VERB = re.compile(r"[A-Z][a-z-]+s\b|>>>|$")  # "Returns"
 
 
 def read_by_users() -> Iterator[tuple[str, str]]:
@@ -77,19 +77,20 @@ def replaced_words(text: str) -> list[str]:
 
 
 def docstring_openings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yields the line and the first word of each docstring of a function or class that begins with one of OPENINGS."""
+    """Yields the line and the first word of each docstring of a function that does not say what the function does."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            first = (ast.get_docstring(node) or "").partition(" ")[0]
-            if first in OPENINGS:
-                yield node.lineno, first
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            is_property = any("property" in ast.dump(each) for each in node.decorator_list)
+            docstring = ast.get_docstring(node) or ""
+            if not is_property and not VERB.match(docstring):
+                yield node.lineno, docstring.partition(" ")[0]
 
 
 def main() -> int:
     """Prints each finding; returns 1 if there are any."""
     findings = [f"{name}: {', '.join(words)}" for name, text in read_by_users() if (words := replaced_words(text))]
     findings += [
-        f"{name}:{line}: a docstring begins with {first!r}"
+        f"{name}:{line}: a docstring begins with {first!r}, not with a verb such as 'Returns'"
         for name, tree in parsed_modules()
         for line, first in docstring_openings(tree)
     ]
