@@ -83,7 +83,7 @@ def trace_of(kinds: Sequence[str], *, breaks: Collection[int] = ()) -> ActionTra
     """
     length = kinds.index("terminate") + 1 if "terminate" in kinds else len(kinds)
     pairs = tuple(pair for index, pair in enumerate(pairwise(kinds), start=1) if index not in breaks)
-    return ActionTrace(tuple(kinds), pairs, length, bought=kinds[length - 1] == "purchase")
+    return ActionTrace(tuple(kinds), pairs, length, bought="purchase" in kinds[length - 1 : length])
 
 
 def js_divergence(left: Mapping[object, float], right: Mapping[object, float]) -> float:
