@@ -36,7 +36,7 @@ class CurvesOptions(Record):
 
     Attributes:
         runs: Folders of runs, each with a metrics.jsonl.
-        out: The PNG file to write; None: curves.png in the first run's folder.
+        out: The PNG file to write. If None, curves.png in the first run's folder.
     """
 
     runs: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
@@ -83,8 +83,8 @@ def draw_curves(runs: Mapping[str, Sequence[Row]]) -> Any:
     for (line, column), axis in np.ndenumerate(axes):
         metric, phase = metrics[column], phases[line]
         for index, rows in enumerate(runs.values()):
-            own = [row for row in rows if row.phase == phase]
-            _draw(axis, own, metric, f"C{index}")
+            phase_rows = [row for row in rows if row.phase == phase]
+            _draw(axis, phase_rows, metric, f"C{index}")
         axis.set(xlabel="step", ylabel=DRAWN[metric], title=phase if column == 0 else "")
         axis.set_visible(axis.has_data())
     for index, name in enumerate(runs):

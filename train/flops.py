@@ -52,8 +52,8 @@ def packed_work(packs: Iterable[PackedTrees]) -> Work:
     total = Work()
     for packed in packs:
         pairs = sum(causal_pairs(span.end - span.start) for span in packed.spans)
-        for _, group, own, unseen in packed.branches():  # a continuation does not see what it replaces
-            pairs += len(own) * group.visible + causal_pairs(len(own)) - len(unseen) * (own.stop - unseen.stop)
+        for _, group, branch, unseen in packed.branches():  # a continuation does not see what it replaces
+            pairs += len(branch) * group.visible + causal_pairs(len(branch)) - len(unseen) * (branch.stop - unseen.stop)
         total += Work(packed.input_ids.numel(), len(packed.targets), pairs)
     return total
 

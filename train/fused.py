@@ -76,17 +76,17 @@ def _replace(model: Any, compile_part: Compile) -> list[Callable[[], None]]:
         module.__class__ = type(plain.__name__, (plain,), {"forward": forward})
         undo.append(partial(setattr, module, "__class__", plain))
     library = sys.modules[type(model.get_decoder().layers[0].self_attn).__module__]
-    own = getattr(library, "apply_rotary_pos_emb", None)
-    if own is not None and not hasattr(own, "is_fused"):
+    original = getattr(library, "apply_rotary_pos_emb", None)
+    if original is not None and not hasattr(original, "is_fused"):
 
         def apply(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, *others: Any, **options: Any) -> Any:
             if not query.is_cuda or others or options or cos.shape[-1] != query.shape[-1]:
-                return own(query, key, cos, sin, *others, **options)
+                return original(query, key, cos, sin, *others, **options)
             return rotate_both(query, key, cos, sin, attention_dtype(query))
 
         apply.is_fused = True  # type: ignore[attr-defined]
         library.apply_rotary_pos_emb = apply  # type: ignore[attr-defined]
-        undo.append(lambda: setattr(library, "apply_rotary_pos_emb", own))
+        undo.append(lambda: setattr(library, "apply_rotary_pos_emb", original))
     return undo
 
 

@@ -80,9 +80,9 @@ def copy_adapter(model: Any) -> str:
     with torch.random.fork_rng(devices=[]):
         model.add_adapter(name, model.peft_config[TRAINED])
     parameters = dict(model.named_parameters())
-    for own, parameter in parameters.items():
-        if f".{TRAINED}." in own:
-            parameters[own.replace(f".{TRAINED}.", f".{name}.")].data.copy_(parameter.data)
+    for weight_name, parameter in parameters.items():
+        if f".{TRAINED}." in weight_name:
+            parameters[weight_name.replace(f".{TRAINED}.", f".{name}.")].data.copy_(parameter.data)
     model.set_adapter(TRAINED)
     return name
 

@@ -36,9 +36,9 @@ class Passes(NamedTuple):
     def __str__(self) -> str:
         if not self.gradient_checkpointing:
             return "all kept"
-        kept = ["attention"] * self.keeps_attention
-        kept += [f"products of {self.product_layers} layers"] * (self.product_layers > 0)
-        return f"checkpointing, {' and '.join(kept) or 'nothing'} kept"
+        parts = ["attention"] * self.keeps_attention
+        parts += [f"products of {self.product_layers} layers"] * (self.product_layers > 0)
+        return f"checkpointing, {' and '.join(parts) or 'nothing'} kept"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def estimate_memory(
     """
     config = model.config.get_text_config()
     layers, hidden = int(config.num_hidden_layers), int(config.hidden_size)
-    kept: float
+    activations: float
     rounded = EXACT if autocast is None else autocast.itemsize
     parameters = list(model.parameters())
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
@@ -127,10 +127,10 @@ def estimate_memory(
         attention = passes.keeps_attention * heads * (width * rounded + EXACT)
         # All products of a layer except the last, which its backward pass does not need.
         products = rounded * ((heads + 2 * kv_heads) * width + 2 * inner + hidden)
-        kept = shape.tokens * (layers * (hidden * EXACT + attention) + passes.product_layers * products)
+        activations = shape.tokens * (layers * (hidden * EXACT + attention) + passes.product_layers * products)
         backward += layer
     else:
-        kept = layers * layer
+        activations = layers * layer
     head_gradients = EXACT * int(config.vocab_size) * hidden if is_whole else 0
     logits = LOGITS_COPIES * min(shape.targets * config.vocab_size * EXACT, LOGITS_BYTES)
     casts: float = 0 if autocast is None else (trained - exact) * rounded
@@ -139,7 +139,7 @@ def estimate_memory(
         gathered, casts = exact * EXACT + 2 * EXACT * (trained - exact) / layers, casts / layers
     return Memory(
         held=held,
-        passes=kept + max(logits, backward) + head_gradients + casts + gathered,
+        passes=activations + max(logits, backward) + head_gradients + casts + gathered,
         prefill=layer + casts + (trained * EXACT if shards > 1 else 0),
     )
 

@@ -108,13 +108,13 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
                 stop.at_once = False
                 _save_if_best(phase, progress, exact, log)
             is_due = phase.ranks.is_main and clock.is_due()
-            stop_wanted, save_wanted = phase.ranks.any(stop.wanted, is_due)  # so that all ranks do the same
-            if stop_wanted or save_wanted or progress.unvalidated is not None:
+            is_stop_requested, is_save_due = phase.ranks.any(stop.is_requested, is_due)  # so that all ranks do the same
+            if is_stop_requested or is_save_due or progress.unvalidated is not None:
                 log.flush()  # first, so that no state counts a step that the log does not have
                 with clock.saving():
                     _save(phase, phase.trainer, folder, progress)
-                (stop_wanted,) = phase.ranks.any(stop.wanted)
-            if stop_wanted:
+                (is_stop_requested,) = phase.ranks.any(stop.is_requested)
+            if is_stop_requested:
                 raise Stopped
     log.flush()
     if progress.best_step is None:
@@ -206,16 +206,16 @@ class _Stop:
     With several ranks a second signal is ignored, because a launcher repeats signals that the terminal already sent.
 
     Attributes:
-        wanted: Whether a signal was received.
+        is_requested: Whether a signal was received.
         at_once: Whether the first signal stops immediately too, because nothing has to be saved.
     """
 
     def __init__(self, ranks: Ranks) -> None:
-        self.wanted = False
+        self.is_requested = False
         self._ranks = ranks
         self.at_once = False
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        if self.at_once or (self.wanted and self._ranks.is_single):
+        if self.at_once or (self.is_requested and self._ranks.is_single):
             raise Stopped
-        self.wanted = True
+        self.is_requested = True

@@ -124,9 +124,9 @@ def _chunk_stats(
         return (log_probs,)
     with torch.no_grad():
         entropy = -(scaled.exp() * scaled).sum(dim=-1)
-        own = scaled if temperature == 1.0 else torch.log_softmax(logits, dim=-1)
-        certainty = self_certainty(own, definition)
-        own_log_probs = own.gather(1, targets[:, None]).squeeze(1)
+        unscaled = scaled if temperature == 1.0 else torch.log_softmax(logits, dim=-1)
+        certainty = self_certainty(unscaled, definition)
+        own_log_probs = unscaled.gather(1, targets[:, None]).squeeze(1)
     return log_probs, entropy, certainty, own_log_probs
 
 
@@ -165,7 +165,7 @@ class Policy(nn.Module):
         adapter: The name of the frozen LoRA adapter of this policy. If None, the model is used as it is.
         gradient_checkpointing: Whether the backward pass computes layers again instead of keeping their activations.
             It acts in training mode only.
-        product_layers: With gradient checkpointing, the number of layers whose matrix products are kept all the same.
+        product_layers: The number of layers in which gradient checkpointing keeps matrix products all the same.
         keeps_attention: Whether gradient checkpointing keeps the results of attention.
         attention: Builds the attention of passes over a whole pack (train/attention/choice.py).
     """
@@ -346,9 +346,9 @@ class _KeptProducts:
 
 def _hold_frozen(model: Any, dtype: torch.dtype, *, with_head: bool) -> None:
     """Casts the frozen matrices that are used only in products of this dtype, so not the token embedding."""
-    kept = [model.get_input_embeddings().weight, *([] if with_head else [model.get_output_embeddings().weight])]
+    uncast = [model.get_input_embeddings().weight, *([] if with_head else [model.get_output_embeddings().weight])]
     for module in model.modules():
-        if not isinstance(module, nn.Linear) or module.weight.requires_grad or any(module.weight is w for w in kept):
+        if not isinstance(module, nn.Linear) or module.weight.requires_grad or any(module.weight is w for w in uncast):
             continue
         for name, parameter in list(module.named_parameters(recurse=False)):
             setattr(module, name, nn.Parameter(parameter.to(dtype), requires_grad=False))

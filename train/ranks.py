@@ -111,9 +111,9 @@ class Ranks:
             return work()
         key = f"broadcast {next(self._calls)}"
         if self.is_main:
-            own = work()
-            self.store.set(key, json.dumps(own))
-            return own
+            computed = work()
+            self.store.set(key, json.dumps(computed))
+            return computed
         _wait_for(self.store, [key])
         result: T = json.loads(self.store.get(key))
         return result

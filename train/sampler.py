@@ -41,8 +41,8 @@ def split_batches(
     batch: list[T] = []
     totals: Sequence[int] = [0] * len(limits)
     for item in items:
-        sums = [total + own for total, own in zip(totals, cost(batch, item), strict=True)]
-        if batch and any(own > limit for own, limit in zip(sums, limits, strict=True)):
+        sums = [total + added for total, added in zip(totals, cost(batch, item), strict=True)]
+        if batch and any(total > limit for total, limit in zip(sums, limits, strict=True)):
             yield batch
             batch = []
             sums = [*cost(batch, item)]
@@ -63,13 +63,13 @@ def deal(costs: Sequence[int], number: int, processes: int) -> list[int]:
         number: The rank of the process.
         processes: The number of processes.
     """
-    loads, own = [0] * processes, []
+    loads, indices = [0] * processes, []
     for index in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
         least = loads.index(min(loads))
         loads[least] += costs[index]
         if least == number:
-            own.append(index)
-    return sorted(own)
+            indices.append(index)
+    return sorted(indices)
 
 
 def own_share(batch: Sequence[SessionSteps], share: Share) -> list[SessionSteps]:
@@ -180,7 +180,7 @@ class StepPlan:
         by_type: dict[str, list[tuple[int, int]]] = {name: [] for name in BALANCED}
         for index, position in pairs:
             by_type[reply_action(self._trunks[index].replies[position].action)["type"]].append((index, position))
-        if missing := [name for name, own in by_type.items() if not own]:
+        if missing := [name for name, pairs_of_type in by_type.items() if not pairs_of_type]:
             raise BadConfig(
                 f"balance = 'balanced', but no training step is a {' or a '.join(missing)}; take balance = 'uniform'."
             )

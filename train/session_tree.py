@@ -197,24 +197,24 @@ def pack(trees: Sequence[SessionTree]) -> PackedTrees:
         groups = []
         continuations = tree.continuations or [[None] * len(replies) for replies in tree.replies]
         paths: Sequence[Tensor | None] = tree.paths or [None] * len(tree.forks)
-        for fork, replies, others, own in zip(tree.forks, tree.replies, continuations, paths, strict=True):
+        for fork, replies, others, group_paths in zip(tree.forks, tree.replies, continuations, paths, strict=True):
             first, first_target, first_reply = len(tokens), len(targets), len(lengths)
             for reply, other in zip(replies, others, strict=True):
-                own_start = len(tokens)
+                reply_start = len(tokens)
                 shared, continuation = other or (len(reply), ())
                 lengths.append(len(reply) + len(continuation))
                 replaced.append(range(shared, len(reply)))
                 for before, branch in ((0, reply), (shared, continuation)):
                     if branch:
                         # The last token of the prompt predicts the first one of every reply.
-                        source = own_start + before - 1 if before else start + fork - 1
+                        source = reply_start + before - 1 if before else start + fork - 1
                         predicted_from += [source, *range(len(tokens), len(tokens) + len(branch) - 1)]
                         targets += branch
                         tokens += branch
                         positions += range(fork + before, fork + before + len(branch))
                         row_tokens += fork + before + len(branch)
             slices = slice(first_target, len(targets)), slice(first_reply, len(lengths))
-            groups.append(PackedGroup(first, len(tokens), fork, own, *slices))
+            groups.append(PackedGroup(first, len(tokens), fork, group_paths, *slices))
         spans.append(PackedSpan(start, end, tuple(groups), sources, first_of_span))
     return PackedTrees(
         input_ids=torch.tensor([tokens]),

@@ -93,7 +93,7 @@ def train_tokenizer(
         raise BadConfig("no training sessions to build a tokenizer from: is the store's train split empty?")
     words = _words(sessions, config)
     texts = [list(_texts(session, prompt, context)) for session in sessions]
-    scaffolds, rest = _scaffolds(texts, words, config)
+    scaffolds, bpe_texts = _scaffolds(texts, words, config)
     bpe = Tokenizer(models.BPE(byte_fallback=False))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -104,7 +104,7 @@ def train_tokenizer(
     bpe.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=config.bpe_size, initial_alphabet=alphabet, show_progress=False)
-    bpe.train_from_iterator(rest, trainer)
+    bpe.train_from_iterator(bpe_texts, trainer)
     bpe.add_special_tokens(SPECIAL)
     bpe.add_tokens([AddedToken(text, normalized=False) for text in dict.fromkeys([*REPLY_PARTS, *scaffolds, *words])])
     return PreTrainedTokenizerFast(
@@ -144,8 +144,8 @@ def _scaffolds(texts: list[list[str]], words: list[str], config: TinyTokenizerCo
     frequent.sort(key=lambda segment: (-counts[segment] * len(segment), segment))
     scaffolds = frequent[: config.max_scaffolds]
     others = sorted(counts.keys() - set(scaffolds))
-    rest = [segment for segment in others for _ in range(min(counts[segment], 50))]
-    return scaffolds, rest or [" "]
+    bpe_texts = [segment for segment in others for _ in range(min(counts[segment], 50))]
+    return scaffolds, bpe_texts or [" "]
 
 
 def _texts(session: Session, prompt: PromptConfig, context: ContextConfig) -> Iterator[str]:

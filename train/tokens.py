@@ -123,9 +123,9 @@ def fit_prompt(
     fit = conversation.fit(conversation.last, max_tokens, long_pages)
     if fit is None:
         return None
-    dropped, kept = observation["history"][: fit.left_out], observation["history"][fit.left_out :]
+    dropped, remaining = observation["history"][: fit.left_out], observation["history"][fit.left_out :]
     page = observation["page"] if fit.page is None else fit.page
-    seen: Observation = {**observation, "page": page, "history": (*_without_pages(dropped), *kept)}
+    seen: Observation = {**observation, "page": page, "history": (*_without_pages(dropped), *remaining)}
     left_out = sum(bool(past["page"]) for past in dropped)
     return FittedPrompt(conversation.prompt(conversation.last, fit), seen, left_out, fit.page is not None)
 
@@ -224,8 +224,8 @@ class _Conversation:
         self._between, self._beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
         self._pageless = self._encode_messages(range(len(roles)), [each["content"] for each in self._messages])
         self.last = len(observation["history"])  # the observation's own step
-        whole = [self._page_text(step, 0) for step in range(self.last + 1)]
-        encoded = self._encode_messages(range(1, 2 + 2 * self.last, 2), whole)
+        page_texts = [self._page_text(step, 0) for step in range(self.last + 1)]
+        encoded = self._encode_messages(range(1, 2 + 2 * self.last, 2), page_texts)
         self._pages = {(step, 0): tokens for step, tokens in enumerate(encoded)}  # by step, pages left out
         pairs = zip(self._between, self._pageless, strict=False)
         self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
@@ -276,8 +276,8 @@ class _Conversation:
 
     def _length(self, step: int, left_out: int) -> int:
         sums = self._sums[left_out]
-        for shown in range(left_out + len(sums), step + 1):
-            page = len(self._page(shown, left_out)) - len(self._pageless[1 + 2 * shown])
+        for page_step in range(left_out + len(sums), step + 1):
+            page = len(self._page(page_step, left_out)) - len(self._pageless[1 + 2 * page_step])
             sums.append((sums[-1] if sums else 0) + page)
         return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) + sums[step - left_out]
 

@@ -120,8 +120,8 @@ def get_available_bytes(model: Any, reserved: float) -> float:
     if model.device.type != "cuda":
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     _, size = torch.cuda.mem_get_info(model.device)
-    own: int = sum(parameter.nbytes for parameter in model.parameters())
-    return get_free_bytes(model.device) + own - reserved * size
+    model_bytes: int = sum(parameter.nbytes for parameter in model.parameters())
+    return get_free_bytes(model.device) + model_bytes - reserved * size
 
 
 def find_fault(kernel: Kernel, shape: Shape) -> str | None:
@@ -139,8 +139,8 @@ def find_fault(kernel: Kernel, shape: Shape) -> str | None:
     expected = torch.softmax(scores, dim=-1) @ values
     gradients = torch.autograd.grad(expected, exact, gradient.float())
     names = ("results", "log-sums", *["gradients"] * 3)
-    wanted = [expected, scores.logsumexp(dim=-1), *gradients]
-    return find_difference(compute, wanted, names, shape.dtype, TOLERANCES)
+    references = [expected, scores.logsumexp(dim=-1), *gradients]
+    return find_difference(compute, references, names, shape.dtype, TOLERANCES)
 
 
 def find_joined_fault(shape: Shape, trees: Sequence[SessionTree] = TREES) -> str | None:

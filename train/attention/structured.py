@@ -63,7 +63,7 @@ class _Range(NamedTuple):
         """Returns the range of a pack's tokens: (1, heads, L, …) -> (1, heads, n, …)."""
         return tokens[:, :, self.start : self.end]
 
-    def take_own(self, tokens: Tensor) -> Tensor:
+    def take_originals(self, tokens: Tensor) -> Tensor:
         """Returns the same as `take`, because a range holds no copied tokens."""
         return self.take(tokens)
 
@@ -85,23 +85,23 @@ class _Batch:
     Attributes:
         longest: Tokens of the longest branch.
         positions: The position in the pack of each token of the batch, (branches * longest,).
-        own: The indices into `positions` that are neither padding nor copies; None if all are.
+        originals: The indices into `positions` that are neither padding nor copies; None if all are.
     """
 
     longest: int
     positions: Tensor
-    own: Tensor | None
+    originals: Tensor | None
 
     def take(self, tokens: Tensor) -> Tensor:
         """Gathers the batch from a pack's tokens: (1, heads, L, …) -> (branches, heads, longest, …)."""
         return self._batch(tokens[0].transpose(0, 1).index_select(0, self.positions))
 
-    def take_own(self, tokens: Tensor) -> Tensor:
+    def take_originals(self, tokens: Tensor) -> Tensor:
         """Gathers the batch with zeros for padding and copies, so that no token's gradient counts several times."""
-        if self.own is None:
+        if self.originals is None:
             return self.take(tokens)
-        own = tokens[0].transpose(0, 1).index_select(0, self.positions[self.own])
-        return self._batch(own.new_zeros(len(self.positions), *own.shape[1:]).index_copy_(0, self.own, own))
+        rows = tokens[0].transpose(0, 1).index_select(0, self.positions[self.originals])
+        return self._batch(rows.new_zeros(len(self.positions), *rows.shape[1:]).index_copy_(0, self.originals, rows))
 
     def _batch(self, rows: Tensor) -> Tensor:
         batch: Tensor = rows.unflatten(0, (-1, self.longest))
@@ -110,8 +110,8 @@ class _Batch:
     def put(self, values: Tensor, tokens: Tensor) -> None:
         """Writes the values of a batch to their positions in the pack, except padding and copies."""
         rows, positions = values.transpose(1, 2).flatten(0, 1), self.positions
-        if self.own is not None:
-            rows, positions = rows.index_select(0, self.own), positions[self.own]
+        if self.originals is not None:
+            rows, positions = rows.index_select(0, self.originals), positions[self.originals]
         tokens[0].transpose(0, 1).index_copy_(0, positions, rows.to(tokens.dtype))
 
     def add(self, values: Tensor, tokens: Tensor) -> None:
@@ -152,7 +152,7 @@ class Structured:
 
     def __init__(self, packed: PackedTrees, trunk_kernel: Kernel = FLASH, *, joins: bool = False) -> None:
         branches = _branches(packed)
-        short = [_Range(own[0], own[-1] + 1) for own, copies in branches if joins and not copies]
+        short = [_Range(tokens[0], tokens[-1] + 1) for tokens, copies in branches if joins and not copies]
         batches = _batches([branch for branch in branches if not joins or branch[1]], packed.input_ids.device)
         self.parts = [_Part(batch, batch, FLASH) for batch in batches]
         for span in packed.spans:
@@ -168,8 +168,8 @@ class Structured:
                     self.parts.append(_Part(nodes, nodes, trie))
         chunks, are_disjoint = _chunks(packed, LONG_JOINED if joins else LONG)
         device = packed.input_ids.device if joins else None
-        self.parts += _meet([(own, own) for own in sorted(short)], device)
-        self.parts += _meet(chunks, device if are_disjoint else None, is_merged=True)
+        self.parts += _build_parts([(tokens, tokens) for tokens in sorted(short)], device)
+        self.parts += _build_parts(chunks, device if are_disjoint else None, is_merged=True)
 
     def attend(
         self,
@@ -242,15 +242,15 @@ class _Tree(torch.autograd.Function):
         gradient = gradients[0].transpose(1, 2).contiguous().transpose(1, 2)
         sums = [_accumulator(each).zero_() for each in inputs]
         for queries, keys, kernel, _ in ctx.parts:
-            places = (queries, keys, keys)
+            sides = (queries, keys, keys)
             partials = kernel.backward(
-                queries.take_own(gradient),
-                tuple(each.take(tensor) for each, tensor in zip(places, inputs, strict=True)),
+                queries.take_originals(gradient),
+                tuple(each.take(tensor) for each, tensor in zip(sides, inputs, strict=True)),
                 (queries.take(output), queries.take(log_sums)),
                 scale=ctx.scale,
             )
-            for each, own, total in zip(places, partials, sums, strict=True):
-                each.add(own, total)
+            for each, partial_gradient, total in zip(sides, partials, sums, strict=True):
+                each.add(partial_gradient, total)
         return *(total.to(each.dtype) for total, each in zip(sums, inputs, strict=True)), None, None, None
 
 
@@ -263,8 +263,8 @@ def _forward(parts: Sequence[_Part], inputs: Three, scale: float) -> Two:
         result = kernel.forward(queries.take(query), keys.take(key), keys.take(value), scale=scale)
         if is_merged:
             result = merge_parts(queries.take(totals[0]), queries.take(totals[1]), *result)
-        for own, total in zip(result, totals, strict=True):
-            queries.put(own, total)
+        for part_result, total in zip(result, totals, strict=True):
+            queries.put(part_result, total)
     return merged.to(query.dtype), totals[1]
 
 
@@ -314,7 +314,7 @@ def _chunks(packed: PackedTrees, long: int) -> tuple[list[tuple[_Range, _Range]]
     return steps, True
 
 
-def _meet(
+def _build_parts(
     pairs: Sequence[tuple[_Range, _Range]], joined_on: torch.device | None, *, is_merged: bool = False
 ) -> list[_Part]:
     """Builds a part for each pair of queries and keys.
@@ -325,14 +325,14 @@ def _meet(
         is_merged: Whether the queries have attended to other keys in earlier parts. If not, attention is causal.
     """
     parts = []
-    for some in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
-        if joined_on is None or len(some) == 1:
-            parts.append(_Part(*some[0], _ALL_KEYS if is_merged else FLASH, is_merged))
+    for batch in split_batches(pairs, lambda _, pair: (pair[1].end - pair[1].start,), JOINED_KEYS if joined_on else 0):
+        if joined_on is None or len(batch) == 1:
+            parts.append(_Part(*batch[0], _ALL_KEYS if is_merged else FLASH, is_merged))
             continue
-        lengths = [[tokens.end - tokens.start for tokens in ranges] for ranges in zip(*some, strict=True)]
-        ends = [torch.tensor([*accumulate(own, initial=0)], dtype=torch.int32) for own in lengths]
+        lengths = [[tokens.end - tokens.start for tokens in ranges] for ranges in zip(*batch, strict=True)]
+        ends = [torch.tensor([*accumulate(counts, initial=0)], dtype=torch.int32) for counts in lengths]
         sequences = Sequences(lengths, [to_device(each, joined_on) for each in ends], is_causal=not is_merged)
-        queries, keys = (_join(ranges, joined_on) for ranges in zip(*some, strict=True))
+        queries, keys = (_join(ranges, joined_on) for ranges in zip(*batch, strict=True))
         parts.append(_Part(queries, keys, sequences, is_merged))
     return parts
 
@@ -341,7 +341,7 @@ def _join(ranges: Sequence[_Range], device: torch.device) -> _Range | _Batch:
     """Joins the tokens of several ranges: to one range if they are contiguous, else to a batch of one branch."""
     if all(before.end == after.start for before, after in pairwise(ranges)):
         return _Range(ranges[0].start, ranges[-1].end)
-    positions = torch.cat([torch.arange(own.start, own.end) for own in ranges])
+    positions = torch.cat([torch.arange(tokens.start, tokens.end) for tokens in ranges])
     return _Batch(len(positions), to_device(positions, device), None)
 
 
@@ -376,9 +376,9 @@ def _batches(branches: Sequence[_Branch], device: torch.device) -> Iterator[_Bat
         # Built as lists: the indices of a mask have no known size on tensors without data (train/memory.py).
         longest = len(batch[0][0])
         positions: list[int] = []
-        own: list[int] = []
+        originals: list[int] = []
         for tokens, copies in batch:
-            own += range(len(positions) + copies, len(positions) + len(tokens))
+            originals += range(len(positions) + copies, len(positions) + len(tokens))
             positions += [*tokens, *[tokens[-1]] * (longest - len(tokens))]
-        indices = None if len(own) == len(positions) else to_device(torch.tensor(own), device)
+        indices = None if len(originals) == len(positions) else to_device(torch.tensor(originals), device)
         yield _Batch(longest, to_device(torch.tensor(positions), device), indices)

@@ -28,11 +28,11 @@ def find_difference(
         tolerances: The largest accepted difference, relative to the largest expected value, by dtype.
     """
     try:
-        found = compute()
+        results = compute()
     except Exception as error:  # compilers and drivers raise many types; the caller then uses other code
         return f"{type(error).__name__}: {first_line(error)}"
-    for name, own, wanted in zip(names, found, expected, strict=True):
-        difference = ((own.float() - wanted.float()).abs().max() / wanted.float().abs().max()).item()
+    for name, result, reference in zip(names, results, expected, strict=True):
+        difference = ((result.float() - reference.float()).abs().max() / reference.float().abs().max()).item()
         if not difference < tolerances[dtype]:
             return f"its {name} differ from those of plain code by {difference:.1e} of the largest"
     return None

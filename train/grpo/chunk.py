@@ -37,8 +37,8 @@ def batch_size(batch: Sequence[MicroBatch], ranks: Ranks) -> BatchSize:
     groups = [group for micro_batch in batch for group in micro_batch.groups]
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     tokens = [(len(rollout.tokens), rollout.is_sampled) for rollout in rollouts]
-    own = (len(groups), len(rollouts), sum(n for n, _ in tokens), sum(n for n, is_sampled in tokens if is_sampled))
-    return BatchSize(*map(ranks.all_reduce_sum, own))
+    counts = (len(groups), len(rollouts), sum(n for n, _ in tokens), sum(n for n, is_sampled in tokens if is_sampled))
+    return BatchSize(*map(ranks.all_reduce_sum, counts))
 
 
 @dataclass(frozen=True)

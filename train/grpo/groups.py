@@ -166,11 +166,11 @@ def _trees(groups: Sequence[Group]) -> list[SessionTree]:
     """Builds one tree for the groups of each trunk, up to the fork of the last group."""
     trees = []
     for _, run in groupby(groups, key=lambda group: id(group.trunk)):
-        own = list(run)
-        forks = [group.step.start for group in own]
-        replies = [[rollout.tokens for rollout in group.rollouts] for group in own]
-        logged = [[rollout.logged for rollout in group.rollouts] for group in own]
-        trees.append(SessionTree(own[-1].trunk.tokens[: forks[-1]], forks, replies, continuations=logged))
+        trunk_groups = list(run)
+        forks = [group.step.start for group in trunk_groups]
+        replies = [[rollout.tokens for rollout in group.rollouts] for group in trunk_groups]
+        logged = [[rollout.logged for rollout in group.rollouts] for group in trunk_groups]
+        trees.append(SessionTree(trunk_groups[-1].trunk.tokens[: forks[-1]], forks, replies, continuations=logged))
     return trees
 
 

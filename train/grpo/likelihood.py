@@ -51,22 +51,22 @@ def logged_continuations(
     Returns:
         The continuations; None for replies that are malformed, or have the action before the rationale.
     """
-    places: dict[tuple[int, ...], tuple[int, str] | None] = {}
+    continuations: dict[tuple[int, ...], tuple[int, str] | None] = {}
     texts: dict[tuple[tuple[int, ...], str], str] = {}
     keys_R = []
     for reply, sampled in zip(replies, map(tuple, tokens_R), strict=True):
-        if sampled not in places:  # equal replies are common
-            places[sampled] = _place(tokenizer, reply, sampled, logged)
-        place, key = places[sampled], None
-        if place is not None and isinstance(reply, Reply):
-            key = sampled[: place[0]], reply.rationale
-            texts.setdefault(key, place[1])
+        if sampled not in continuations:  # equal replies are common
+            continuations[sampled] = _find_continuation(tokenizer, reply, sampled, logged)
+        continuation, key = continuations[sampled], None
+        if continuation is not None and isinstance(reply, Reply):
+            key = sampled[: continuation[0]], reply.rationale
+            texts.setdefault(key, continuation[1])
         keys_R.append(key)
     tokens = dict(zip(texts, reply_tokens(tokenizer, [*texts.values()]) if texts else [], strict=True))
     return [(len(key[0]), tokens.pop(key, [])) if key else None for key in keys_R]
 
 
-def _place(
+def _find_continuation(
     tokenizer: Any, reply: Reply | MalformedReply, tokens: Sequence[int], logged: Action
 ) -> tuple[int, str] | None:
     """Returns the number of a reply's tokens before its continuation, and the text of the continuation, or None."""

@@ -180,8 +180,8 @@ class GroupTrainer(ABC):
     def sampling_metrics(self, groups_P: Sequence[Group]) -> dict[str, float]:
         """Computes the metrics of the replies that all processes sampled (groups.py)."""
         # Trunks are removed, so that groups are small enough to send to other processes.
-        own = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
-        return rollout_metrics(self._gather(own))
+        small_groups = [replace(group, trunk=replace(group.trunk, tokens=(), replies=[])) for group in groups_P]
+        return rollout_metrics(self._gather(small_groups))
 
     def _sample(self, step: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[list[SampledReply]]:
         """Samples G replies to each step."""
@@ -253,24 +253,24 @@ class GroupTrainer(ABC):
     ) -> Chunk:
         """Builds the chunk of a micro-batch, which holds its replies without their continuations."""
         device = self.policy.device
-        own = to_device((~micro_batch.packed.is_continuation).nonzero().squeeze(1), device)
+        indices = to_device((~micro_batch.packed.is_continuation).nonzero().squeeze(1), device)
         sampled = chain.from_iterable(rollout.sampled.log_probs for rollout in micro_batch.rollouts)
         return Chunk(
             rollouts=micro_batch.rollouts,
-            log_probs=now.log_probs[own],
-            before=before.of(own),
-            reference_log_probs=reference[own],
+            log_probs=now.log_probs[indices],
+            before=before.of(indices),
+            reference_log_probs=reference[indices],
             sampled_log_probs=to_device(torch.tensor(list(sampled)), device),
-            entropy=now.entropy[own],
+            entropy=now.entropy[indices],
             rewards=to_device(rewards_P_G, device),
             advantages=to_device(self.advantages(rewards_P_G), device),
             batch=size,
             config=self.config,
         )
 
-    def _gather(self, own: Sequence[T]) -> list[T]:
+    def _gather(self, items: Sequence[T]) -> list[T]:
         """Returns the items of all ranks."""
-        return list(chain(*self.ranks.all_gather(own)))
+        return list(chain(*self.ranks.all_gather(items)))
 
 
 def prompt_seeds(seed: int, steps_P: Sequence[tuple[SessionTokens, ReplySpan]]) -> list[int]:

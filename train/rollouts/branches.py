@@ -45,8 +45,8 @@ class TrunkCache:
         """Stores the keys and values of a pass, and computes its attention (train.session_tree.Attention)."""
         if layer == len(self.layers):
             self.layers.append(value.new_empty(2, value.shape[1], self._tokens, value.shape[3]))
-        for kept, new in zip(self.layers[layer], (key, value), strict=True):
-            kept[:, self._first : self._first + new.shape[2]] = new[0]
+        for cached, new in zip(self.layers[layer], (key, value), strict=True):
+            cached[:, self._first : self._first + new.shape[2]] = new[0]
         return self._attention.attend(layer, query, key, value, scale)
 
     def read(self, layers: Layers, forks: Sequence[Sequence[int]]) -> Iterator[Tensor]:
@@ -106,7 +106,7 @@ class Branches:
         _, self._kv_heads, _, width = cache[0].shape
         self._device, self._dtype = cache[0].device, cache[0].dtype
         shape = (2, len(visible), self._kv_heads, max_new_tokens, width)
-        self._own = [kept.new_empty(shape) for kept in cache]
+        self._reply_cache = [layer.new_empty(shape) for layer in cache]
         self.length, self.count = 0, torch.zeros(1, dtype=torch.long, device=self._device)
         self._prepare()
 
@@ -118,8 +118,8 @@ class Branches:
             indices: The same indices on the device.
         """
         self.visible = [self.visible[row] for row in rows]
-        for own in self._own:
-            own[:, : len(rows), :, : self.length] = own[:, indices, :, : self.length]
+        for buffer in self._reply_cache:
+            buffer[:, : len(rows), :, : self.length] = buffer[:, indices, :, : self.length]
         self._prepare()
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
@@ -130,8 +130,8 @@ class Branches:
 
     def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """Caches the new keys and values, and attends: (R, H, 1, d), (R, K, 1, d) twice -> (R, H, 1, d)."""
-        own = self._own[layer][:, : len(query)]
-        own_keys, own_values = own[:, :, :, : self.length + 1]
+        buffer = self._reply_cache[layer][:, : len(query)]
+        own_keys, own_values = buffer[:, :, :, : self.length + 1]
         own_keys[:, :, -1:], own_values[:, :, -1:] = key, value
         grouped = query.reshape(len(query), self._kv_heads, -1, query.shape[3])  # (R, K, queries each, d)
         parts = self._attend_to_trunks(layer, grouped.transpose(0, 1)[None], scale)
@@ -190,9 +190,9 @@ class KernelBranches(Branches):
         from train.rollouts import kernels  # noqa: PLC0415 - triton: builds of torch for the CPU lack it
 
         query, key, value = (each.squeeze(2).contiguous() for each in (query, key, value))  # the kernels assume this
-        table, own = (self._table, self._parts, self._most), self._own[layer]
+        table, buffer = (self._table, self._parts, self._most), self._reply_cache[layer]
         of_trunk = kernels.attend_to_trunks(query, self._cache[layer], *table, scale)
-        return kernels.attend_to_own(query, key, value, own, self.count, of_trunk, scale).unsqueeze(2)
+        return kernels.attend_to_own(query, key, value, buffer, self.count, of_trunk, scale).unsqueeze(2)
 
     def _prepare(self) -> None:
         from train.rollouts import kernels  # noqa: PLC0415 - as above

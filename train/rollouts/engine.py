@@ -104,7 +104,7 @@ class LocalEngine:
     ) -> list[list[SampledReply]]:
         """Samples with uniform numbers for each prompt, from the prompt's seed or from the one seed and its index."""
         seeds = [(seed, number) for number in range(len(prompts))] if isinstance(seed, int) else seed
-        sources = [np.random.default_rng(own) for own in seeds]
+        sources = [np.random.default_rng(prompt_seed) for prompt_seed in seeds]
         uniforms = draw_uniforms(sources, config.num_generations, config.max_new_tokens)
         return generate(self._policy, prompts, config, uniforms=uniforms)
 
@@ -205,8 +205,8 @@ def _generate_batch(
     logits = torch.cat(list(cache.read(layers, forks))).repeat_interleave(config.num_generations, dim=0)
     visible = [
         Visible(start, fork)
-        for start, own in zip(cache.starts, forks, strict=True)
-        for fork in own
+        for start, trunk_forks in zip(cache.starts, forks, strict=True)
+        for fork in trunk_forks
         for _ in range(config.num_generations)
     ]
     heads, _, _ = get_head_shape(policy.model.config)

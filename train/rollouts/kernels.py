@@ -159,7 +159,7 @@ def attend_to_own(
 
 
 def _pad(queries: int) -> int:
-    """Returns the number of rows of a matrix product for so many queries: a power of two of at least 16."""
+    """Returns the number of rows of a matrix product for `queries`: a power of two of at least 16."""
     return max(16, 1 << (queries - 1).bit_length())
 
 
@@ -171,5 +171,5 @@ def count_parts(lengths: Sequence[int], kv_heads: int) -> int:
         kv_heads: Number of key-value heads.
     """
     processors = torch.cuda.get_device_properties().multi_processor_count if torch.cuda.is_available() else 1
-    wanted = _WAVES * processors // (len(lengths) * kv_heads)
-    return max(1, min(wanted, max(lengths) // _LEAST_PART))
+    parts = _WAVES * processors // (len(lengths) * kv_heads)
+    return max(1, min(parts, max(lengths) // _LEAST_PART))

@@ -232,14 +232,14 @@ def _join(modules: Sequence[Any], dtype: torch.dtype) -> _Product:
 
     The second costs no memory.
     """
-    found = [_find_weight(module) for module in modules]
-    sizes = [len(weight) for weight, _ in found]
-    pairs = zip(found, modules, strict=True)
+    weights = [_find_weight(module) for module in modules]
+    sizes = [len(weight) for weight, _ in weights]
+    pairs = zip(weights, modules, strict=True)
     if all(weight is module.weight and weight.dtype == dtype for (weight, _), module in pairs):
-        return _Product(found, sizes)
-    biases = [bias for _, bias in found if bias is not None]
+        return _Product(weights, sizes)
+    biases = [bias for _, bias in weights if bias is not None]
     bias = torch.cat(biases).to(dtype) if biases else None
-    return _Product([(torch.cat([weight.to(dtype) for weight, _ in found]), bias)], sizes)
+    return _Product([(torch.cat([weight.to(dtype) for weight, _ in weights]), bias)], sizes)
 
 
 def _find_weight(module: Any) -> tuple[Tensor, Tensor | None]:

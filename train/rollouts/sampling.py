@@ -37,16 +37,16 @@ def draw_tokens(logits: Tensor, temperature: float, uniforms: Tensor) -> tuple[T
         return logits.argmax(dim=-1), logits.new_zeros(len(logits))
     weights = torch.softmax(logits if temperature == 1 else logits / temperature, dim=-1)
     vocabulary = weights.shape[1]
-    whole = vocabulary - vocabulary % PART
-    sums = weights[:, :whole].unflatten(1, (-1, PART)).sum(dim=-1, dtype=torch.float64)
-    if whole < vocabulary:
-        sums = torch.cat([sums, weights[:, whole:].sum(dim=-1, keepdim=True, dtype=torch.float64)], dim=1)
+    in_full_parts = vocabulary - vocabulary % PART
+    sums = weights[:, :in_full_parts].unflatten(1, (-1, PART)).sum(dim=-1, dtype=torch.float64)
+    if in_full_parts < vocabulary:
+        sums = torch.cat([sums, weights[:, in_full_parts:].sum(dim=-1, keepdim=True, dtype=torch.float64)], dim=1)
     cumulative = sums.cumsum(dim=1)
-    wanted = uniforms.double()[:, None] * cumulative[:, -1:]
-    part = torch.searchsorted(cumulative, wanted, right=True).clamp(max=sums.shape[1] - 1)
+    thresholds = uniforms.double()[:, None] * cumulative[:, -1:]
+    part = torch.searchsorted(cumulative, thresholds, right=True).clamp(max=sums.shape[1] - 1)
     before = F.pad(cumulative, (1, 0)).gather(1, part)
     columns = part * PART + torch.arange(PART, device=logits.device)
     inside = weights.gather(1, columns.clamp(max=vocabulary - 1)).double()
-    passed = torch.searchsorted(inside.cumsum(dim=1) + before, wanted, right=True)
+    passed = torch.searchsorted(inside.cumsum(dim=1) + before, thresholds, right=True)
     tokens = (part * PART + passed.clamp(max=PART - 1)).clamp(max=vocabulary - 1)
     return tokens.squeeze(1), weights.gather(1, tokens).squeeze(1).log()

@@ -125,11 +125,11 @@ class VllmEngine:
                 max_tokens=config.max_new_tokens,
                 ignore_eos=True,  # only the chat template's stop token ends a reply
                 stop_token_ids=[config.end_token],
-                seed=own if self._seeds_requests else None,
+                seed=prompt_seed if self._seeds_requests else None,
                 logprobs=0,  # of the sampled token only
                 detokenize=False,
             )
-            for own in seed
+            for prompt_seed in seed
         ]
         inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         options = {"lora_request": self._adapter, "use_tqdm": False}
