@@ -205,7 +205,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     source: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="SOURCE|NAME")]]
     words: tuple[str, ...] = ("a" * 60, "b" * 60)
-    seed: int = 0
+    seed: Annotated[int, tyro.conf.arg(name="draw.seed")] = 0
     keep: bool = True
     more: dict[str, int] = {}
     table: Table = Table()
@@ -222,7 +222,7 @@ def test_short_help_has_a_line_for_each_own_flag(capsys: pytest.CaptureFixture[s
         "",
         "  SOURCE|NAME        What is read (required)",
         "  --words            Which words count",
-        "  --seed             The seed (default: 0)",
+        "  --draw.seed        The seed (default: 0)",
         "  --no-keep          Keep the rest",
         "  --more             What else",
         "  --recipe           How it is read (default: plain)",
@@ -235,7 +235,7 @@ def test_help_all_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         parse_options(Options, ["--help-all"], program="much")
     text = capsys.readouterr().out
-    for flag in ("--words", "--seed", "--no-keep", "--recipe", "--table.depth", "b" * 30):
+    for flag in ("--words", "--draw.seed", "--no-keep", "--recipe", "--table.depth", "b" * 30):
         assert flag in text
 
 
