@@ -30,6 +30,7 @@ from replay_sessions.foundation.errors import BadConfig, MissingExtra
 from replay_sessions.foundation.plugins import check_trusted
 from replay_sessions.foundation.records import Record
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.results_file import LOG_FILE
 from shop_env.prompts import read_instructions
 from shop_env.reward.score import REWARD_PRESETS
 from train.model_paths import check_model
@@ -174,9 +175,9 @@ def _with_folder(options: RunOptions, config: TrainConfig) -> tuple[RunOptions, 
     folder = options.out or folder
     if has_begun(folder) and options.extend:
         return options, folder, extend_config(_read_trusted(folder, options.trust), config, folder)
-    if has_begun(folder) and not (options.dry_run or options.show_prompt):
+    if (has_begun(folder) or (folder / LOG_FILE).exists()) and not (options.dry_run or options.show_prompt):
         raise BadConfig(
-            f"'{folder}' already holds a run. Go on with it by --resume {folder}, or give another folder by --out."
+            f"'{folder}' already holds a run or leaderboard. Give another --out, or resume a run by --resume {folder}."
         )
     return options, folder, config
 

@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import shop_env  # noqa: F401 - registers ShopR1-v0
 from agents.sb3.config import Sb3Config
 from agents.sb3.policy import CandidatePolicy, MaskableCandidatePolicy
-from agents.sb3.saved import save_policy
+from agents.sb3.saved import POLICY_FILE, save_policy
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
@@ -36,7 +36,9 @@ POLICIES: dict[str, Any] = {
 def train(config: Sb3Config) -> None:
     """Trains a policy and writes it to `config.out`."""
     torch.set_num_threads(1)  # more threads are slower for such a small network
-    algorithm, arguments = _algorithm(config.algorithm), config.algorithm_arguments()
+    out, algorithm, arguments = Path(config.out), _algorithm(config.algorithm), config.algorithm_arguments()
+    if (out / POLICY_FILE).exists():
+        raise BadConfig(f"'{out}' already holds a policy: give another --out")
     store = SessionStore.open(config.store)
     envs = DummyVecEnv([lambda: make_env(config)] * config.envs)
     policy = POLICIES.get(config.algorithm, "MultiInputPolicy")
@@ -44,7 +46,6 @@ def train(config: Sb3Config) -> None:
         model = algorithm(policy, envs, seed=config.seed, device="cpu", **arguments)
     except (TypeError, AssertionError, ValueError) as error:
         raise BadConfig(f"{config.algorithm} does not take {arguments}: {error}") from error
-    out = Path(config.out)
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     model.learn(config.timesteps, callback=_Progress(out / "metrics.jsonl"))

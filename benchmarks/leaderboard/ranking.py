@@ -16,6 +16,7 @@ import tyro
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
+from agents.llm_grpo.run_folder import has_begun
 from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, parse_spec
 from replay_sessions.foundation.config_errors import convert_fields, keyword_signature
 from replay_sessions.foundation.errors import BadConfig
@@ -108,6 +109,8 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
     store = SessionStore.open(config.store)
     store.check_content()
     evaluation, folder = config.evaluation, config.folder
+    if has_begun(folder):
+        raise BadConfig(f"'{folder}' holds a training run, whose results.json would be lost: give another --out")
     specs = agent_specs(config.agents, no_page=config.no_page)
     for spec in specs:
         if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):

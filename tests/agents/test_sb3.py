@@ -82,7 +82,8 @@ def test_training_is_repeatable(demo_store: SessionStore, tmp_path: Path) -> Non
     weights = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         call = ["--store", str(demo_store.path), "--timesteps", "256", "--envs", "4", "--out", str(tmp_path / name)]
-        assert main([*call, "--seed", seed, "--arguments", '{"n_steps": 64, "batch_size": 64}']) == 0
+        call += ["--seed", seed, "--arguments", '{"n_steps": 64, "batch_size": 64}']
+        assert [main(call), main(call)] == [0, 2]  # a policy is not overwritten
         weights.append((tmp_path / name / WEIGHTS_FILE).read_bytes())
     assert weights[0] == weights[1] != weights[2]
 

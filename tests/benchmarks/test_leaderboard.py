@@ -317,8 +317,9 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
     assert {json.loads(line)["reply"] for line in lines} == {f"a,b c{long}"}
 
 
-def test_flags_that_do_not_fit_are_met_with_exit_code_two(tmp_path: Path) -> None:
-    for flags in ("--sessions 0", "--context.scope half", "--splt test"):
+def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    for flags in ("--sessions 0", "--context.scope half", "--splt test", f"--out {tmp_path}"):
         assert run_main("--agents", "random", "--out", tmp_path / "out", *flags.split()) == 2
 
 

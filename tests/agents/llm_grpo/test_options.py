@@ -46,13 +46,16 @@ def test_numbers_of_a_reward_are_flags_and_a_reward_without_them_keeps_its_name(
     assert changed.phases["shop_r1"].get_reward(changed.reward_config).format == 2.0
 
 
-def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder(tmp_path: Path) -> None:
+def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder_a_leaderboard_does(tmp_path: Path) -> None:
     for name, text in (("run.json", "{}"), ("metrics.jsonl", ""), (".training.lock", "")):
         (tmp_path / name).write_text(text)
     call = ["--preset", "trial", "--out", str(tmp_path)]
     assert prepare(call)[1] == tmp_path
     (tmp_path / "metrics.jsonl").write_text('{"phase": "sft", "step": 1}\n')
     with pytest.raises(BadConfig, match="already holds a run"):
+        prepare(call)
+    (tmp_path / "run.json").rename(tmp_path / "results.json")
+    with pytest.raises(BadConfig, match="or leaderboard"):
         prepare(call)
 
 
