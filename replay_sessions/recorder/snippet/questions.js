@@ -4,6 +4,7 @@
 // the box closes it, because an answer is about the last action.
 (() => {
   const { settings, agreed, consent, note, isRecording } = window.ShopR1;
+  if (!settings) return; // in a frame
   const WHY = "shop_r1.why"; // a key in sessionStorage while the question about an action is open
 
   const make = (tag, style, more = {}) => {

@@ -9,8 +9,13 @@
 // repetition. While a page of a tab is open, the tab's id is not in sessionStorage, because a duplicated tab would copy
 // it.
 window.ShopR1 = (() => {
-  const settings = document.currentScript.dataset;
-  const collector = new URL("batches", document.currentScript.src).href;
+  const { dataset: settings, src } = document.currentScript;
+  for (let page = window; page.frameElement; ) { // a page with the snippet also records its frames of the same origin
+    page = page.parent;
+    if (Array.from(page.document.scripts).some((script) => script.src === src))
+      return { consent: (isGiven) => page.ShopR1.consent(isGiven), purchase: () => page.ShopR1.purchase() };
+  }
+  const collector = new URL("batches", src).href;
   const named = new Set((settings.named || "").split(/[\s,]+/).filter(Boolean));
   const [IDLE_MS, FLUSH_MS, MOST_CHARACTERS, BEACON_BYTES] = [30 * 60_000, 1_000, 200_000, 60_000];
   const REFUSED = [400, 409, 413]; // permanently
@@ -19,7 +24,7 @@ window.ShopR1 = (() => {
   const KINDS = "color date datetime-local email file hidden month number password range search select tel text textarea time url week";
   const MASKED = Object.fromEntries(KINDS.split(" ").map((kind) => [kind, true]));
   const unkept = new Map(); // batches that do not fit into localStorage
-  let stop = null, session, tab, pending = [], length = 0, timer = 0, isSending = false, hurry = () => {};
+  let stop = null, session, tab, pending = [], length = 0, timer = 0, isSending = false, hurry = () => {}, boughtAt;
 
   const drawn = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const read = (storage, name) => JSON.parse(storage.getItem(name) || "null");
@@ -51,6 +56,7 @@ window.ShopR1 = (() => {
     length += pending.at(-1).length;
     if (event.type === 2 || length > MOST_CHARACTERS) flush(); // a page is sent at once, because all later events need it
     else timer ||= setTimeout(flush, FLUSH_MS);
+    if (event.data.source === 0) lookForPurchase(); // the page has changed
   }
 
   function flush() {
@@ -116,10 +122,11 @@ window.ShopR1 = (() => {
       sampling: { mousemove: false, scroll: 500 },
     });
     const persona = localStorage.getItem("shop_r1.persona");
+    if (settings.user) note("shop_r1.session", { user_id: settings.user }); // the session may have begun before the login
     if (isNew && settings.goal) note("shop_r1.session", { goal: settings.goal });
     if (isNew && persona) note("shop_r1.persona", { text: persona });
     if (!document.hidden) note("shop_r1.view", {});
-    if (settings.purchase && document.querySelector(settings.purchase)) purchase();
+    lookForPurchase();
     send();
   }
 
@@ -152,10 +159,26 @@ window.ShopR1 = (() => {
   const filled = () => JSON.stringify(Array.from(document.querySelectorAll("input, textarea, select"), (field) => [field.value, field.checked]));
   const atFirst = filled();
 
+  /** Notes a purchase if its element is displayed: it may be hidden on every page, or appear without a new document. */
+  function lookForPurchase() {
+    if (!settings.purchase || boughtAt === location.href) return;
+    if (!Array.from(document.querySelectorAll(settings.purchase)).some((element) => element.checkVisibility?.() ?? true)) return;
+    boughtAt = location.href;
+    purchase();
+  }
+
   /** Notes that the last click of this tab was a purchase; the next page begins another session. */
   function purchase() {
     note("shop_r1.purchase", {});
     if (stop && isNewest()) touch({ over: location.href });
+  }
+
+  /** Stops recording in this tab, and deletes data that was not sent. */
+  function halt() {
+    stop?.();
+    [stop, pending] = [null, []];
+    unkept.clear();
+    sessionStorage.removeItem("shop_r1.tab");
   }
 
   /**
@@ -165,10 +188,7 @@ window.ShopR1 = (() => {
   function consent(isGiven) {
     const user = settings.user || localStorage.getItem("shop_r1.user");
     if (!isGiven) {
-      stop?.();
-      [stop, pending] = [null, []];
-      unkept.clear();
-      sessionStorage.removeItem("shop_r1.tab");
+      halt();
       Object.keys(localStorage).filter((name) => name.startsWith("shop_r1.")).forEach((name) => localStorage.removeItem(name));
     }
     localStorage.setItem("shop_r1.consent", isGiven ? "yes" : "no");
@@ -189,10 +209,16 @@ window.ShopR1 = (() => {
   });
   addEventListener("pageshow", (event) => {
     if (!event.persisted || !stop) return; // a page from the back/forward cache needs a new snapshot
+    if (agreed() !== "yes") return halt();
     open();
     rrwebRecord.record.takeFullSnapshot();
     note("shop_r1.view", {});
   });
+  addEventListener("storage", ({ key, newValue }) => key === "shop_r1.consent" && newValue === "no" && halt()); // by another tab
+  addEventListener("auxclick", ({ button, target }) => { // rrweb records no click of the middle button, which opens a tab
+    const id = stop && button === 1 && target.closest?.("a[href]") ? rrwebRecord.record.mirror.getId(target) : 0;
+    if (id > 0) emit({ type: 3, timestamp: Date.now(), data: { source: 2, type: 2, id } });
+  }, true);
   addEventListener("visibilitychange", () => (document.hidden ? stop && flush() : note("shop_r1.view", {})));
   addEventListener("load", () => setTimeout(() => stop && filled() !== atFirst && rrwebRecord.record.takeFullSnapshot()));
   addEventListener("online", () => hurry());

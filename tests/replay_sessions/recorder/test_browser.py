@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -238,11 +238,17 @@ def test_a_refusal_is_shown_in_the_console_and_half_an_emoji_is_none(study: Stud
     assert 'refused some events, which are lost (400): {"error": "that is no batch of events' in refusal
 
 
-def test_a_withdrawal_returns_the_id_by_which_what_was_sent_is_found(study: Study) -> None:
+def test_a_withdrawal_stops_all_tabs_and_returns_the_id_of_what_was_sent(study: Study) -> None:
     page = study.open()
     study.wait_until_sent()
-    user = page.evaluate("ShopR1.consent(false)")
-    assert user in json.dumps(study.lines())
+    (other := study.context.new_page()).goto(study.address)
+    assert page.evaluate("ShopR1.consent(false)") in json.dumps(study.lines())
+    other.wait_for_function("() => !ShopR1.isRecording()")
+    page.evaluate("ShopR1.consent(true)")
+    page.wait_for_function("() => ShopR1.isRecording()")
+    page.evaluate("localStorage['shop_r1.consent'] = 'no'")  # while the page was in the cache of the back button
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    assert not page.evaluate("ShopR1.isRecording()")
 
 
 def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Path) -> None:
@@ -285,31 +291,42 @@ def test_what_the_browser_cannot_keep_alive_is_sent_all_the_same(study: Study) -
     assert any("x" * 6_000 in json.dumps(line) for line in study.lines())
 
 
-@pytest.mark.parametrize("way", ["a copy of the tab", "a link to a new tab"])
-def test_a_tab_that_is_opened_from_another_has_an_id_of_its_own(study: Study, way: str) -> None:
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_tab_opened_as_a_copy_or_by_the_middle_button_has_an_id_of_its_own(
+    study: Study, tmp_path: Path, is_copy: bool
+) -> None:
     page = study.open()
     study.wait_until_sent()
-    copies: dict[str, Callable[[], object]] = {
-        "a copy of the tab": lambda: page.evaluate("() => void window.open(location.href)"),  # with its sessionStorage
-        "a link to a new tab": lambda: page.click("a", modifiers=["Control"]),
-    }
     with study.context.expect_page() as opened:
-        copies[way]()
+        if is_copy:  # with its sessionStorage
+            page.evaluate("() => void window.open(location.href)")
+        else:
+            page.click("a", button="middle")
     opened.value.wait_for_function("() => window.ShopR1?.isRecording()")
     type_into(opened.value, "note", "there")
     type_into(page, "note", "here")
     study.wait_until_sent()
-    sessions = {file.stem for file in study.recordings.glob("*.jsonl")}
-    windows = {line["window_id"] for line in study.lines()}
-    assert (len(sessions), len(windows)) == (1, 2)
+    assert len({line["window_id"] for line in study.lines()}) == 2
+    (session,) = study.store(tmp_path).sessions()
+    assert len(session.steps) == 3 - is_copy
+
+
+def test_a_frame_of_the_shop_with_the_snippet_is_recorded_once(study: Study, tmp_path: Path) -> None:
+    study.page = lambda path, plain=study.page: plain(path) + "<iframe src='/in'></iframe>" * (path == "/")  # type: ignore[method-assign,misc]
+    study.open().frame_locator("iframe").locator("a").click()
+    study.wait_until_sent()
+    (session,) = study.store(tmp_path).sessions()
+    assert len(session.steps) == 1
 
 
 def test_a_purchase_ends_the_session_and_the_next_page_begins_another(study: Study, tmp_path: Path) -> None:
-    study.saying = 'data-consent="given" data-purchase="[href=\'/15\']"'  # of what was found
+    study.saying = 'data-consent="given" data-purchase="#done"'
+    study.page = lambda path, plain=study.page: plain(path) + "<p id='done' hidden>Thank you"  # type: ignore[method-assign,misc]
     page = study.open()
     type_into(page, "q", "kettle")
     page.keyboard.press("Enter")
     page.wait_for_url("**/found*")
+    page.evaluate("done.hidden = false")
     study.wait_until_sent()
     study.open("/")
     study.wait_until_sent()

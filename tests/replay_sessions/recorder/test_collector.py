@@ -23,23 +23,12 @@ from tests.replay_sessions.recorder.conftest import SHOP, Collect, Collecting, b
 
 pytestmark = pytest.mark.long
 
-CLICKED = ("red_kettle", "cart", "red_kettle")
 EVENT = {"type": 5, "timestamp": 1_700_000_000_000, "data": {"tag": "a"}}
 
 
 def store_of(folder: Path) -> SessionStore:
     assert main(["import", "rrweb", str(folder / "recordings"), "--workers", "1", "--out", str(folder / "store")]) == 0
     return SessionStore.open(folder / "store")
-
-
-def test_what_is_posted_is_a_file_that_the_importer_reads(collecting: Collecting, tmp_path: Path) -> None:
-    for posted in batches_of_a_visit(4):
-        assert collecting.post(posted) == (200, {"new": True})
-    (session,) = store_of(tmp_path).sessions()
-    assert (session.session_id, session.user_id) == ("s1", "u1")
-    assert [step.action for step in session.steps] == [
-        Click(name=name) for name in ("red_kettle", "cart", "red_kettle")
-    ]
 
 
 def test_a_batch_that_comes_again_is_acknowledged_and_not_written_again(collect: Collect, tmp_path: Path) -> None:
@@ -153,10 +142,8 @@ WRONG = [
     b"[]",
     b"\xff\xfe",
     b"[" * 500_000,
-    json.dumps(batch([EVENT])).encode()[:-2],
     json.dumps(batch([EVENT])).encode().replace(b'"tag"', b'"\xff"'),
     batch([]),
-    batch("events"),
     batch([1]),
     batch([{"type": 3}]),
     batch([{**EVENT, "timestamp": -1}]),
@@ -258,7 +245,6 @@ def test_only_who_has_the_token_may_post(collect: Collect, tmp_path: Path) -> No
     assert collecting.post(posted, path="/batches")[0] == 404
     for token in ("wrong", collecting.token[:-1], collecting.token.upper(), "%00", "%ff"):
         assert collecting.post(posted, path=f"/{token}/batches")[0] == 403, token
-    assert collecting.post(posted, path="/")[0] == 404
     assert collecting.post(posted)[0] == 200
     collecting.kill()
     assert collect().token == collecting.token  # so that pages need not change
