@@ -10,6 +10,7 @@ sessions are a user's. Results made from a store (reports, boards, checkpoints)
 are not searched.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.recorder.batches import get_file_name, read_ids
 from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import pluralize
 from replay_sessions.store.audit.repair import open_alone, rewrite_store
 from replay_sessions.store.manifest import MANIFEST_FILE
@@ -54,12 +56,21 @@ def _erase(options: Erase) -> int:
     ids = {options.id}
     count = 0
     customers = read_customers(options.customers) if options.customers else Customers(())
-    for folder in sorted(options.folders, key=_is_store):  # recordings first: stores need the session ids from them
-        erased = _erase_from_store(folder, ids, customers) if _is_store(folder) else _erase_recordings(folder, ids)
-        print(f"{folder}: {pluralize(erased, 'session')} erased")
-        count += erased
-        for left in find_unfinished(folder):
-            print(f"{left}: not searched; delete it, unless an import is at work: a killed one left its sessions there")
+    folders = sorted(dict.fromkeys(options.folders), key=_is_store)  # recordings tell the session ids that stores need
+    for folder in folders:
+        if not folder.is_dir() and not find_unfinished(folder):
+            raise BadConfig(f"there is no folder '{folder}': nothing was erased")
+    with ExitStack() as locks:  # of all stores, before anything is erased
+        stores = {folder: locks.enter_context(open_alone(folder)) for folder in filter(_is_store, folders)}
+        for folder in folders:
+            if folder in stores:
+                erased = _erase_from_store(stores[folder], ids, customers)
+            else:
+                erased = _erase_recordings(folder, ids)
+            print(f"{folder}: {pluralize(erased, 'session')} erased")
+            count += erased
+            for left in find_unfinished(folder):
+                print(f"{left}: not searched; delete it unless an import is at work: a killed one left sessions there")
     if not count:
         raise BadConfig(
             f"no session is of {options.id!r}, nor is it one's id: `show STORE` lists the sessions of a store"
@@ -75,14 +86,16 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
     """Deletes the files of matching sessions, and adds their session ids to `ids`."""
     count = 0
     for path in (*folder.rglob("*.jsonl"), *folder.rglob("*.jsonl.gz")):
+        sessions, users = set[str](), set[str]()
         try:
             with open_unpacked(path) as file:
-                names = read_ids(file.readline())
+                for session_id, user_id in read_ids(file):
+                    sessions.add(session_id)
+                    users.add(user_id)
         except UNREADABLE as error:
-            print(f"{path}: not searched, because it cannot be read ({error})")
-            continue
-        if not ids.isdisjoint(names):
-            ids.add(names[0])
+            print(f"{path}: searched only as far as it can be read ({error})")
+        if ids & (sessions | users):
+            ids |= sessions - {""}
             with writing(path):
                 path.unlink()
                 sync_folder(path.parent)
@@ -90,20 +103,19 @@ def _erase_recordings(folder: Path, ids: set[str]) -> int:
     return count
 
 
-def _erase_from_store(folder: Path, ids: set[str], customers: Customers) -> int:
-    with open_alone(folder) as store:
-        mine = [row for row in store.index() if ids & {row.user_id, row.session_id, without_number(row.session_id)}]
-        erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
-        ids |= erased.keys()
-        users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}
-        removers = [OwnValues(customers.by_user[user], None) for user in users]
+def _erase_from_store(store: SessionStore, ids: set[str], customers: Customers) -> int:
+    mine = [row for row in store.index() if ids & {row.user_id, row.session_id, without_number(row.session_id)}]
+    erased = dict.fromkeys((row.session_id for row in mine), "erased on request")
+    ids |= erased.keys()
+    users = {user for user in (*ids, *(row.user_id for row in mine)) if user in customers.by_user}
+    removers = [OwnValues(customers.by_user[user], None) for user in users]
 
-        def change(session: Session) -> Session:
-            for remover in removers:
-                session = without_private_data(session, remover)
-            return session
+    def change(session: Session) -> Session:
+        for remover in removers:
+            session = without_private_data(session, remover)
+        return session
 
-        rewrite_store(store, erased, forgotten=ids | set(map(get_file_name, ids)), change=change)
+    rewrite_store(store, erased, forgotten=ids | set(map(get_file_name, ids)), change=change)
     return len(mine)
 
 

@@ -8,6 +8,8 @@ are checked. Ids may have any form: an id that is no valid file name, or not a l
 """
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Annotated
 
@@ -16,6 +18,7 @@ from msgspec import Meta, Raw
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.importers.rrweb.events import replace_lone_surrogates
+from replay_sessions.importers.rrweb.timeline import SESSION
 
 _FILE_NAME = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")  # also valid if a file system ignores case
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -72,7 +75,7 @@ def read_batch(body: bytes) -> Batch:
     data = bytes(msgspec.json.format(posted.events, indent=-1))  # on one line
     key = _fitting(posted.window_id, _LABEL), posted.number
     ids = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
-    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": "shop_r1.session", "payload": ids}}
+    event = {"type": 5, "timestamp": events[0].timestamp, "data": {"tag": SESSION, "payload": ids}}
     batch_id = {"window_id": key[0], "number": posted.number}
     return Batch(
         file_name=get_file_name(posted.session_id),
@@ -96,13 +99,15 @@ def _fitting(value: str, pattern: re.Pattern[str]) -> str:
     return value if pattern.fullmatch(value) else blake2b(value.encode(), digest_size=16).hexdigest()
 
 
-def read_ids(line: bytes) -> tuple[str, str]:
-    """Returns the ids of session and user from the first line of a session's file, or ("", "") if it has none."""
-    try:
-        payload = msgspec.json.decode(line)["data"][0]["data"]["payload"]
-        return str(payload["session_id"]), str(payload["user_id"])
-    except (ValueError, LookupError, TypeError):
-        return "", ""
+def read_ids(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """Yields the ids of session and user in a session's file, "" for a missing one; a user who logs in has two ids."""
+    for line in lines:
+        if SESSION.encode() in line:
+            with suppress(ValueError, LookupError, TypeError, AttributeError):
+                for event in msgspec.json.decode(line)["data"]:
+                    if event["data"].get("tag") == SESSION:
+                        ids = event["data"]["payload"]
+                        yield str(ids.get("session_id", "")), str(ids.get("user_id", ""))
 
 
 def compute_digest(data: bytes) -> bytes:

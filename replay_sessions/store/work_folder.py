@@ -11,12 +11,13 @@ An existing folder is replaced by two renames. After a kill between them, the ol
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Self
 
 from replay_sessions.foundation.durable_files import check_name, sync_folder, sync_tree, writing
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.store.manifest import MANIFEST_FILE
 
 
@@ -80,6 +81,15 @@ class WorkFolder:
                     os.rename(self._former, self.target)
                 raise
             sync_folder(self.target.parent)
+
+
+def rewriting(target: Path) -> AbstractContextManager[None]:
+    """Locks out other processes that would rewrite a folder; raises BadConfig if one does.
+
+    The lock is beside the folder, because that is replaced.
+    """
+    target = target.resolve()
+    return working_alone_in(target.parent, f".{target.name}.lock")
 
 
 def find_unfinished(target: Path) -> list[Path]:

@@ -6,6 +6,7 @@ Memory is bounded by the parts in flight, not by the source. An import that is s
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import assert_never
 
@@ -20,6 +21,7 @@ from replay_sessions.importers.running.grounding import Grounding
 from replay_sessions.schema import Session
 from replay_sessions.store.manifest import Rejected
 from replay_sessions.store.splits import SplitPlan
+from replay_sessions.store.work_folder import rewriting
 from replay_sessions.store.writer import StoreWriter
 
 
@@ -43,11 +45,15 @@ def run_import(
         on_progress: Function that is called with the amount read since the last call, in units of `Importer.size`.
 
     Raises:
+        BadConfig: Another process rewrites the store that is to be replaced.
         ImportFailed: The source is damaged, no session could be read, or a process was killed.
         WriteFailed: The system refused.
     """
     options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
-    with StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer:
+    with (
+        rewriting(Path(out)) if overwrite else nullcontext(),  # else `erase` would not reach what is read meanwhile
+        StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer,
+    ):
         count, reason, grounding = 0, "the source is empty", Grounding()
         items = keep_contact_lines(_read_items(importer, workers, engine, on_progress), writer.options)
         for item in removal.apply(items) if removal else items:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import track
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.audit.findings import AuditReport
+from replay_sessions.store.work_folder import rewriting
 
 # These faults are repaired by leaving sessions out. Shifted pages are not; they need a new import.
 _REASONS = {
@@ -27,8 +27,7 @@ def open_alone(path: Path) -> Iterator[SessionStore]:
     Raises:
         BadConfig: Another process is rewriting the store.
     """
-    path = path.resolve()
-    with working_alone_in(path.parent, f".{path.name}.lock"):  # beside the store, because its folder is replaced
+    with rewriting(path):
         yield SessionStore.open(path)
 
 

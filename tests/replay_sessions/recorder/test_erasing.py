@@ -10,6 +10,7 @@ import pytest
 
 from replay_sessions import SessionStore, StoreWriter
 from replay_sessions.__main__ import main
+from replay_sessions.store.work_folder import rewriting
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 from tests.replay_sessions.store.audit.test_audit import walk
 
@@ -42,6 +43,10 @@ def test_a_users_sessions_are_erased_from_recordings_and_store(
 ) -> None:
     before = held(folders)
     assert all(name in before for name in ("u1", "ORD-1", "ORD-5"))
+    with rewriting(Path(folders[0])):  # an import that replaces the store would bring them back
+        again = ["import", "rrweb", folders[1], "--overwrite", "--out", folders[0]]
+        assert main(["erase", "u1", *folders]) == main(again) == 2
+    assert held(folders) == before
     assert main(["erase", "u1", *folders]) == 0
     assert re.findall(r"(\d) sessions erased", capsys.readouterr().out) == ["3", "2"]
     after = held(folders)
@@ -91,10 +96,13 @@ def test_an_id_is_matched_as_it_stands_and_without_the_number_of_an_import(
 def test_packed_recordings_are_searched_and_damaged_ones_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    packed = gzip.compress(b'{"data": [{"data": {"payload": {"session_id": "s3", "user_id": "u1"}}}]}')
+    head = b'{"data": [{"data": {"tag": "shop_r1.session", "payload": {"session_id": "s3", "user_id": "u1"}}}]}\n'
+    packed = gzip.compress(head + head.replace(b"u1", b"c17"))  # who has logged in since
     (mine := tmp_path / "s3.jsonl.gz").write_bytes(packed)
     (damaged := tmp_path / "s4.jsonl.gz").write_bytes(packed[:20])
-    assert main(["erase", "u1", str(tmp_path)]) == 0
+    assert main(["erase", "c17", str(tmp_path), str(tmp_path / "gone")]) == 2
+    assert mine.exists()
+    assert main(["erase", "c17", str(tmp_path)]) == 0
     assert not mine.exists()
     assert str(damaged) in capsys.readouterr().out
     assert main(["erase", "", str(tmp_path)]) == 2
