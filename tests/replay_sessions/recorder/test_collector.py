@@ -179,16 +179,6 @@ def test_what_is_no_batch_is_400(collecting: Collecting, tmp_path: Path) -> None
     assert [path.name for path in (tmp_path / "recordings").iterdir()] == [".lock"]
 
 
-def test_a_file_that_is_moved_away_is_begun_again(collecting: Collecting, tmp_path: Path) -> None:
-    first, second = batches_of_a_visit(2)
-    collecting.post(first)
-    (tmp_path / "recordings" / "s1.jsonl").rename(tmp_path / "s1.jsonl")
-    assert collecting.post(second) == (200, {"new": True})
-    head, line = (tmp_path / "recordings" / "s1.jsonl").read_bytes().splitlines()
-    assert b"shop_r1.session" in head
-    assert json.loads(line)["number"] == 1
-
-
 def test_no_id_leads_out_of_the_folder(collecting: Collecting, tmp_path: Path) -> None:
     outside = [path for path in tmp_path.rglob("*") if path.parent.name != "recordings"]
     for number, trick in enumerate(TRICKS):
