@@ -12,6 +12,7 @@ The help begins with the docstring of the command's module. A module's `main` is
 Exit codes: 0 success, 1 a check found faults, 2 the call or its input was wrong, 130 stopped by Ctrl-C or SIGTERM.
 """
 
+import codecs
 import contextlib
 import io
 import os
@@ -90,6 +91,8 @@ def run_command(body: Callable[[], int | None]) -> int:
     A ShopR1Error or an error of the operating system (a closed folder, a full disk) prints one line and returns 2.
     Ctrl-C, or the SIGTERM that a batch system sends before it kills, prints one line and returns 130.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="in_ascii")  # a terminal or pipe that is not UTF-8
     try:
         with handling(signal.default_int_handler, [signal.SIGTERM]):
             code = body() or 0
@@ -113,6 +116,16 @@ def run_command(body: Callable[[], int | None]) -> int:
             return 2
         _drop_output()
         return 2
+
+
+def _write_in_ascii(error: UnicodeError) -> tuple[bytes, int]:
+    """Handles what an encoding cannot write: a minus becomes a hyphen, another character is escaped as on stderr."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].replace("−", "-").replace("–", "-")
+    return text.encode("ascii", "backslashreplace"), error.end
+
+
+codecs.register_error("in_ascii", _write_in_ascii)
 
 
 def _describe_refusal(error: OSError) -> str:

@@ -160,12 +160,14 @@ def test_a_store_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.Captu
     assert run(*words, "--overwrite") == 0
 
 
-def test_the_commands_in_processes_of_their_own(tmp_path: Path) -> None:
-    made = run_python("-m", "replay_sessions", "generate", "--sessions", "4", "--out", tmp_path / "store")
-    assert (made.returncode, made.stderr) == (0, "")
-    [shard] = (tmp_path / "store" / "shards").iterdir()
+def test_the_commands_in_processes_of_their_own_without_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    store = tmp_path / "größe −3"
+    made = run_python("-m", "replay_sessions", "generate", "--sessions", "4", "--out", store)
+    assert (made.returncode, made.stderr, r"gr\xf6\xdfe -3" in made.stdout) == (0, "", True)
+    [shard] = (store / "shards").iterdir()
     shard.write_bytes(shard.read_bytes()[:100])
-    damaged = run_python("-m", "replay_sessions", "show", tmp_path / "store")
+    damaged = run_python("-m", "replay_sessions", "show", store)
     assert damaged.returncode == 2
     assert damaged.stderr.count("\n") == 1
     assert f"{shard.name}' has 100 bytes where" in damaged.stderr
