@@ -79,13 +79,22 @@ def test_the_forge_s_workflow_calls_the_project_s_own_scripts() -> None:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    """Whether a name there exists is checked when the site is built."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = set(re.findall(r"\w+", pages))
     packages = [file for package in OUR_PACKAGES for file in (ROOT / package).rglob("__init__.py")]
     public = {name for file in packages for name in exported(file)}
     assert len(public) > 50
     assert sorted(public - named) == []
+
+
+@pytest.mark.parametrize("page", PAGES[-6:], ids=lambda page: page.name)
+def test_every_name_of_the_reference_is_defined_in_its_module(page: Path) -> None:
+    for module, members in re.findall(r"::: (\S+)\s+options:\s+\{? ?members: \[([^]]+)\]", page.read_text("utf-8")):
+        path = ROOT.joinpath(*module.split("."))
+        files = [*path.glob("*.py"), path.with_suffix(".py")]
+        source = "".join(file.read_text("utf-8") for file in files if file.exists())
+        for name in re.findall(r"\w+", members):
+            assert re.search(rf"^(?:class |def )?{name}\b", source, re.MULTILINE), f"{module}.{name}"
 
 
 def exported(file: Path) -> list[str]:
