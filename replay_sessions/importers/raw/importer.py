@@ -19,7 +19,7 @@ from pathlib import Path
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.foundation.help_text import format_choices
-from replay_sessions.foundation.times import in_time_order, iso_time
+from replay_sessions.foundation.times import in_time_order, iso_time, seconds
 from replay_sessions.importers.importer import Imported, Importer, Part, changed_options
 from replay_sessions.importers.logged_pages import CACHED_PAGES, Pages, RawPage, Unresolved, read_saved_page
 from replay_sessions.importers.raw.action_table import COLUMNS, REQUIRED_COLUMNS, read_actions
@@ -97,6 +97,12 @@ class RawImporter(Importer):
         check_name(self._actions)
         self._table = read_actions(self._actions, frozenset(filter(None, options.ignore_columns.split(","))))
         self.size = len(self._table)
+        times = self._table.values("timestamp") if "timestamp" in self._table.columns else []
+        if unread := [time for time in times if time and seconds(time) is None]:
+            self.warnings.append(
+                f"{len(unread):,} timestamps cannot be read, such as {unread[0]!r}: ISO 8601 or a number was expected; "
+                "these rows stay in file order, and no pause is found at them"
+            )
         endings = changed_options(options, Endings)
         described = {
             "actions": self._actions.name,

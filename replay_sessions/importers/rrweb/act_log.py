@@ -73,6 +73,7 @@ class ActLog:
         """Adds the input of a key to a field, before the field is changed."""
         typing = self._typing(window)
         self._drop_clicks(window, node)
+        window.press = None  # of the middle button or a drag: no click followed
         if typing is None or typing.node_id != node.id:
             typing = self._act("type_and_submit", event, window, node)
             typing.is_secret = get_attribute(node, "type").lower() == "password"
@@ -87,6 +88,7 @@ class ActLog:
     def choose(self, event: Event, window: Window, node: Node, data: Interaction) -> None:
         """Adds the choice of another option of a list, before the list is changed."""
         self._drop_clicks(window, node)
+        window.press, window.clicked_at = None, event.timestamp  # a click on the option may follow
         is_hidden = is_masked(data.text)
         options = (option for option in subtree(node) if option.tagName == "option")
         named = (option for option in options if get_option_value(option) == data.text)

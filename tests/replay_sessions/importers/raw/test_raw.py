@@ -140,11 +140,12 @@ class TestRows:
         store = imported(
             visits,
             row(kind="terminate", session="b", timestamp="2025-01-01T10:00:05Z"),
-            row(session="a", **sale),
+            row(session="a", timestamp="1/2/2025 10:00", **sale),
             row(session="b", timestamp="2025-01-01T12:00:01+02:00", **sale),
             row(session="a", kind="terminate"),
         )
         assert store.session_ids() == ["b", "a"]
+        assert "1 timestamps cannot be read, such as '1/2/2025 10:00'" in store.manifest.warnings[0]
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, Terminate]
 
