@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
@@ -234,6 +234,7 @@ class TrainConfig(Config):
     watch: tuple[str, ...] = ("tensorboard",)
 
     def __post_init__(self) -> None:
+        check_at_least(0, seed=self.seed)
         if not self.phases:
             raise BadConfig("a run needs at least one phase, such as [phases.sft] with method = 'sft'.")
         if LOG_LIKELIHOOD.kind in (self.reward, getattr(self.reward, "kind", None)):

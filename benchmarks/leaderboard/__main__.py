@@ -42,7 +42,7 @@ from benchmarks.leaderboard.compare import Compare, Folder, compare, compare_tab
 from benchmarks.leaderboard.ranking import LeaderboardConfig, notes_of, run_leaderboard
 from benchmarks.leaderboard.verify import submit, verify
 from replay_sessions.foundation.command_line import parse_options, program_of
-from replay_sessions.foundation.errors import BadConfig, did_you_mean
+from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import print_results
 from replay_sessions.store import SessionStore
@@ -67,6 +67,9 @@ class Verify(Record):
     store: str | None = None
     rerun: int = 0
     trust: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_at_least(0, rerun=self.rerun)
 
 
 class Submit(Verify):
@@ -97,7 +100,7 @@ def _rank(config: LeaderboardConfig) -> int:
     title = f"{config.store}, split {config.split}: {log.sample.text}"
     notes = [intervals_text(log.rows, log.config.reward_config, f"{config.cluster}s")]
     table = results_table(log.rows, title=title, notes=notes, sample=log.sample)
-    print_results(table, *_remarks(log), f"written: {config.out}/results.json, leaderboard.md, agents/*/steps.jsonl")
+    print_results(table, *_remarks(log), f"written: {config.folder}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 
 

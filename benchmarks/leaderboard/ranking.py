@@ -72,7 +72,7 @@ class LeaderboardConfig(EvaluationConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         metric_preset(self.evaluation.metrics)
-        if self.step_time_limit_s <= 0:
+        if not self.step_time_limit_s > 0:
             raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
 
     @property

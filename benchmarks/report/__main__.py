@@ -60,7 +60,7 @@ class ReportOptions(Record):
     open: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_megabytes * MEGABYTE <= FOR_FIGURES:
+        if not self.max_megabytes * MEGABYTE > FOR_FIGURES:  # the negation also catches NaN
             raise BadConfig(
                 f"--max-megabytes is {self.max_megabytes:g}; the metrics alone may need {FOR_FIGURES / MEGABYTE:g}"
             )

@@ -76,6 +76,8 @@ def load_measure(option: str, target: str) -> Callable[..., float | None]:
     """
     try:
         function = load_own(target)
+        if not inspect.isfunction(function):
+            raise TypeError(f"{function!r} is no function")
         location = f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
     except Exception as error:
         raise BadConfig(f"{option} {target!r} cannot be loaded: {error_with_line(error)}") from error

@@ -42,7 +42,7 @@ class SplitPlan(Config):
                 f"split by {self.by} with first day of test {self.test_from}: a split by date needs such a day, "
                 "as in --split-by date --test-from 2025-06-01, and no other split has it"
             )
-        if min(self.validation, self.test) < 0 or self.validation + self.test > 1:
+        if min(self.validation, self.test) < 0 or not self.validation + self.test <= 1:  # NaN too
             raise BadConfig(
                 f"shares of validation {self.validation} and test {self.test} must be 0 or more and add up to at most 1"
             )

@@ -22,6 +22,7 @@ from typing import Literal
 
 import msgspec
 
+from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import ACTION_TYPES
@@ -110,7 +111,7 @@ def metric_preset(preset: str | MetricChoices) -> MetricChoices:
     """
     if isinstance(preset, MetricChoices):
         return preset
-    parts = preset.split(",")
+    parts = [part.strip() for part in preset.split(",")]
     changed = dict(part.split("=", 1) for part in parts if "=" in part)
     own = [part for part in parts if ":" in part and "=" not in part]
     name, *other_names = [part for part in parts if ":" not in part and "=" not in part] or ["shop_r1"]
@@ -121,4 +122,4 @@ def metric_preset(preset: str | MetricChoices) -> MetricChoices:
     try:
         return msgspec.convert(fields, MetricChoices, strict=False)
     except msgspec.ValidationError as error:
-        raise BadConfig(f"metrics are {preset!r}: {error}") from error
+        raise BadConfig(f"metrics are {preset!r}: {what_is_wrong(error, MetricChoices)}") from error

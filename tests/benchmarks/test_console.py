@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.console import PROGRAMS, main
-from replay_sessions.__main__ import main as stores
 from tests.processes import ROOT, run_python
 
 
@@ -34,11 +33,6 @@ def test_messages_name_the_command_that_was_typed(capsys: pytest.CaptureFixture[
     assert "shop-r1 generate" in capsys.readouterr().err
     assert main(["show", "no/such/store"]) == 2
     assert "`shop-r1 generate --sessions 300" in capsys.readouterr().err
-
-
-def test_the_module_form_of_a_list_of_commands_names_the_module(capsys: pytest.CaptureFixture[str]) -> None:
-    assert stores(["shwo"]) == 2
-    assert "see `python -m replay_sessions --help`" in capsys.readouterr().err
 
 
 CALLS = {

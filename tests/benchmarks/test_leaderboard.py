@@ -254,9 +254,11 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
         (["--agents", "random", "--store", "no/such/store"], "no/such/store"),
         (["--agents", "random", "--store", "{store}", "--reward", "shop_r2"], "Did you mean 'shop_r1'?"),
         (["--agents", "random", "--store", "{store}", "--metrics", "oprea"], "Did you mean 'opera'?"),
+        (["--agents", "random", "--store", "{store}", "--metrics", "opera, text=smilar"], "Did you mean 'similar'?"),
         (["--agents", "random,random", "--store", "{store}"], "'random' twice"),
         (["--agents", "random?speed=1", "--store", "{store}"], "it takes these arguments: none"),
         (["verify", "no/such/run"], "no/such/run"),
+        (["verify", "{run}", "--rerun", "-1"], "--rerun is -1"),
         (["verfy", "no/such/run"], "Did you mean 'verify'?"),
         (["compare", "{run}", "oracel", "random"], "Did you mean 'oracle'?"),
     ],
@@ -319,7 +321,13 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
 
 def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
-    for flags in ("--sessions 0", "--context.scope half", "--splt test", f"--out {tmp_path}"):
+    for flags in (
+        "--sessions 0",
+        "--context.scope half",
+        "--splt test",
+        "--step-time-limit-s nan",
+        f"--out {tmp_path}",
+    ):
         assert run_main("--agents", "random", "--out", tmp_path / "out", *flags.split()) == 2
 
 

@@ -21,7 +21,7 @@ from tests.demo_stores import demo_store_at
 from tests.shop_env.memory_store import MemoryStore
 
 OWN = """\
-from shop_env.reward.matching import exact_match
+from shop_env.reward.matching import exact_match; limit = 3
 
 def right(reply, logged):
     return 3 if exact_match(reply.action, logged) else 0.5
@@ -81,6 +81,7 @@ def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session:
         ("fails", r"reward '.*own\.py:fails' failed: ZeroDivisionError: division by zero \(.*own\.py:7\)"),
         ("nothing", r"reward '.*' returned None; a finite number was expected"),
         ("text", r"reward '.*' returned 'much'; a finite number was expected \(.*own\.py:12\)"),
+        ("limit", "reward '.*' cannot be loaded: TypeError: 3 is no function"),
         ("rihgt", r"reward '.*' cannot be loaded: no such name: Did you mean 'right'\?$"),
         ("words", r"reward '.*' failed: TypeError: words\(\) takes 1 positional .* given \(.*own\.py:\d+\)$"),
     ],

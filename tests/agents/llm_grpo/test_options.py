@@ -59,6 +59,10 @@ def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder_a_lead
         prepare(call)
 
 
-def test_a_prompt_file_that_is_missing_is_an_error_before_the_store_is_read() -> None:
-    with pytest.raises(BadConfig, match=r"prompt\.system_file 'no/such\.txt' cannot be read"):
-        prepare(["--prompt.system-file", "no/such.txt", "--store", "no/such/store"])
+def test_a_missing_prompt_file_and_a_seed_below_0_are_errors_before_the_store_is_read() -> None:
+    for flag, value, said in (
+        ("--prompt.system-file", "no/such.txt", r"prompt\.system_file 'no/such\.txt' cannot be read"),
+        ("--seed", "-1", "--seed is -1"),
+    ):
+        with pytest.raises(BadConfig, match=said):
+            prepare([flag, value, "--store", "no/such/store"])

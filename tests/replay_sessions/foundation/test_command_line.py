@@ -76,12 +76,12 @@ def test_show_a_page_simplified(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 WRONG_CALLS = [
     (["generate", "--sessions", "0", "--out", "x"], "--sessions is 0, and at least 1 was expected"),
-    (["generate", "--sessions", "3", "--out", "x", "--test", "2"], "add up to at most 1"),
+    (["generate", "--sessions", "3", "--out", "x", "--test", "nan"], "add up to at most 1"),
     (["import", "jsonl", "missing.jsonl", "--out", "x"], "'missing.jsonl'"),
     (["import", "json", "missing.jsonl", "--out", "x"], "unknown importer 'json'. Did you mean 'jsonl'?"),
     (["show", "demmo"], "Did you mean 'demo'?"),
     (["show", "demo", "--step", "1"], "--step needs --session"),
-    (["shwo"], "unknown command 'shwo'. Did you mean 'show'?"),
+    (["shwo"], "unknown command 'shwo'. Did you mean 'show'? (see `python -m replay_sessions --help`)"),
     ([], "missing: COMMAND"),
 ]
 
