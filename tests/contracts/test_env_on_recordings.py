@@ -17,8 +17,10 @@ SHOP = "<form><input id='q' name='q' placeholder='Search'><input id='p' type='pa
 @pytest.fixture(params=["made", "recordings"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
     if request.param == "made":
-        tab = Recorded().tab(f"{SHOP}<a id='a' href='/a'>Kettle</a>").type("q", "tea").type("p", "***").click("a")
-        return imported(tab.click("q").focus("q").give("q", "********"), tmp_path, terminate_at_end=True)
+        tab = (
+            Recorded(tmp_path).tab(f"{SHOP}<a id='a' href='/a'>Kettle</a>").type("q", "tea").type("p", "***").click("a")
+        )
+        return imported(tab.click("q").focus("q").give("q", "********"), terminate_at_end=True)
     source = request.getfixturevalue("shared_data") / "rrweb" / "recordings"
     assert main(["import", "rrweb", str(source), "--workers", "1", "--out", str(tmp_path / "store")]) == 0
     return SessionStore.open(tmp_path / "store")
@@ -29,6 +31,6 @@ def test_replaying_a_recording_earns_the_maximum_at_every_step(store: SessionSto
 
 
 def test_a_masked_text_is_one_that_was_not_logged(tmp_path: Path) -> None:
-    tab = Recorded().tab(SHOP).click("q").focus("q").give("q", "*****").type("p", "abc")
-    (session,) = imported(tab, tmp_path).sessions()
+    tab = Recorded(tmp_path).tab(SHOP).click("q").focus("q").give("q", "*****").type("p", "abc")
+    (session,) = imported(tab).sessions()
     assert [unlogged_fields(step.action) for step in session.steps] == [("text",), ("text",)]

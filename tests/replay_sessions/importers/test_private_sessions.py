@@ -42,7 +42,7 @@ def from_simplified_pages(folder: Path) -> SessionStore:
 
 
 def from_recording(folder: Path) -> SessionStore:
-    return imported_recording(Recorded().tab(PAGE, TOKEN).click("lists"), folder)
+    return imported_recording(Recorded(folder).tab(PAGE, TOKEN).click("lists"))
 
 
 @pytest.mark.parametrize("make", [from_raw_pages, from_simplified_pages, from_recording])

@@ -50,9 +50,10 @@ def nodes_of(html: str, first_id: int = 1) -> tuple[Json, dict[str, int], int]:
 
 
 class Recorded:
-    """The events of a recording, in its tabs."""
+    """The events of a recording, in its tabs, and the folder where it is imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path = Path()) -> None:
+        self.folder = folder
         self.events: list[Json] = []
         self.windows: list[str] = []
         self.now = _START
@@ -193,9 +194,10 @@ PACKINGS = {
 }  # fmt: skip
 
 
-def imported(made: "Recorded | Tab", folder: Path, **options: Any) -> SessionStore:
+def imported(made: "Recorded | Tab", **options: Any) -> SessionStore:
     """The store that a recording becomes."""
     recorded = made.recorded if isinstance(made, Tab) else made
+    folder = recorded.folder
     file = folder / "visit.jsonl"
     rows = [list(row) for row in zip(recorded.windows, recorded.events, strict=True)]
     file.write_bytes(_lines(rows))
