@@ -6,9 +6,14 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import ReplyOrError, generate, plan_batches
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, steps_at
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, Observation
 
 GOAL_SHOWN = ContextConfig(goal="shown")
+
+
+def first_seen(page: str, goal: str = "") -> Observation:
+    """What an agent sees at the first step of a session."""
+    return Observation(page=page, history=(), persona="", goal=goal, step=0)
 
 
 def scored_steps(

@@ -9,11 +9,11 @@ from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.observation import Observation
 from shop_env.replies import Reply, parse_reply
+from tests.scored_steps import first_seen
 
 PAGE = '<a name="cart">Cart</a><a name="help">Help</a>'
-SEEN = Observation(page=PAGE, history=(), persona="", goal="", step=0)
+SEEN = first_seen(PAGE)
 FILE = """
 from random import Random
 

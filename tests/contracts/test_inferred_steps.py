@@ -16,6 +16,7 @@ from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from shop_env.serving.tasks import StepTasks
+from tests.scored_steps import first_seen
 from tests.stores import store_at
 from train.config import TinyTokenizerConfig
 from train.tiny import train_tokenizer
@@ -101,7 +102,7 @@ def test_majority_counts_what_is_scored(store: SessionStore) -> None:
     view = TrainView(store)
     steps = [step for session in store.sessions() for step in session.steps[1:]]
     assert 0 < sum(not step.is_inferred for step in steps) < len(steps)
-    assert '"a"' in MajorityAgent(view).act({"page": "", "history": (), "persona": "", "goal": "", "step": 0})
+    assert '"a"' in MajorityAgent(view).act(first_seen(""))
 
 
 def test_the_index_knows_them(store: SessionStore, tmp_path: Path) -> None:

@@ -13,19 +13,15 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Terminate, TypeAndSubmit
 from shop_env.candidates import candidate_actions, candidate_phrases
 from shop_env.env import ReplayEnv
-from shop_env.observation import Observation, observe
+from shop_env.observation import observe
 from shop_env.wrappers import CANDIDATE_FEATURES, PAGE_FEATURES, DiscreteActions, candidate_features, page_features
-from tests.scored_steps import GOAL_SHOWN
+from tests.scored_steps import GOAL_SHOWN, first_seen
 from tests.shop_env.memory_store import MemoryStore
-
-
-def see(page: str, goal: str = "") -> Observation:
-    return {"page": page, "history": (), "persona": "", "goal": goal, "step": 0}  # type: ignore[typeddict-item]
 
 
 def test_candidates_are_leaving_the_elements_and_the_phrases() -> None:
     page = '<input name="q" type="text"><a name="cart">Cart</a><div name="list"><a name="list.kettle">Kettle</a></div>'
-    assert candidate_actions(see(page, "Find a red kettle, please.")) == [
+    assert candidate_actions(first_seen(page, "Find a red kettle, please.")) == [
         Terminate(),
         Click(name="cart"),
         Click(name="list.kettle"),
@@ -37,16 +33,16 @@ def test_candidates_are_leaving_the_elements_and_the_phrases() -> None:
 
 def test_of_too_many_elements_those_that_match_the_goal_stay() -> None:
     page = "".join(f'<a name="link_{i}">x</a>' for i in range(50)) + '<a name="red_kettle">Red kettle</a>'
-    candidates = candidate_actions(see(page, "a red kettle"), max_candidates=4)
+    candidates = candidate_actions(first_seen(page, "a red kettle"), max_candidates=4)
     assert candidates == [Terminate(), Click(name="link_0"), Click(name="link_1"), Click(name="red_kettle")]
 
 
 def test_phrases_are_quotes_old_queries_and_choices_of_goal_words(kettle_session: Session) -> None:
     quoted = ["Beaulah", "Search", "enter press", "enter", "press"]
-    assert candidate_phrases(see("", 'Enter "Beaulah" and press "Search"')) == quoted
+    assert candidate_phrases(first_seen("", 'Enter "Beaulah" and press "Search"')) == quoted
     assert candidate_phrases(observe(kettle_session, 2, GOAL_SHOWN)) == ["red kettle", "red", "kettle"]
     assert candidate_phrases(observe(kettle_session, 2)) == ["red kettle"]  # the query before
-    assert candidate_phrases(see("", "")) == []
+    assert candidate_phrases(first_seen("")) == []
 
 
 def test_candidates_do_not_depend_on_the_logged_action(kettle_session: Session) -> None:
@@ -111,7 +107,7 @@ def test_masks_follow_the_page(demo_store: Path) -> None:
 
 @given(st.text(), st.text())
 def test_features_of_any_page_lie_between_0_and_1(page: str, goal: str) -> None:
-    observation = see(page, goal)
+    observation = first_seen(page, goal)
     features = page_features(observation)
     rows = candidate_features(observation, candidate_actions(observation), 64)
     assert features.shape == (PAGE_FEATURES,) and rows.shape == (64, CANDIDATE_FEATURES)
@@ -120,7 +116,7 @@ def test_features_of_any_page_lie_between_0_and_1(page: str, goal: str) -> None:
 
 
 def test_features_are_the_same_in_every_process() -> None:
-    observation = see("<h1>exact match</h1><a name='cart'>Cart</a>", "a red kettle")
+    observation = first_seen("<h1>exact match</h1><a name='cart'>Cart</a>", "a red kettle")
     assert page_features(observation).nonzero()[0].tolist() == [5]
 
 

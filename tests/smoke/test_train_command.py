@@ -39,6 +39,7 @@ from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
+from tests.scored_steps import first_seen
 from tests.train.small_run import SMALL, SMALL_FLAGS
 from tests.train.tiny_gguf import write_gguf
 
@@ -97,8 +98,7 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert any((straight_run / "tensorboard").iterdir())
     agent = make_agent(str(straight_run / "shop_r1"), store=SessionStore.open(store))
     agent.reset(seed=0)
-    observation = {"page": "<a name='x'>x</a>", "history": (), "persona": "", "goal": "", "step": 0}
-    assert isinstance(agent.act(observation), str)
+    assert isinstance(agent.act(first_seen("<a name='x'>x</a>")), str)
 
 
 def test_every_metric_of_a_step_is_on_the_site_s_page(straight_run: Path) -> None:
@@ -263,8 +263,7 @@ def test_a_language_model_from_a_file_trains_by_lora_in_bfloat16(store: Path, tm
         assert not (out / phase / "model.safetensors").exists()
     agent = make_agent(str(out / "shop_r1"))
     agent.reset(seed=0)
-    observation = {"page": "<a name='x'>x</a>", "history": (), "persona": "", "goal": "", "step": 0}
-    assert isinstance(agent.act(observation), str)
+    assert isinstance(agent.act(first_seen("<a name='x'>x</a>")), str)
 
 
 @pytest.fixture

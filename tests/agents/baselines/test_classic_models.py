@@ -25,7 +25,7 @@ from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
-from tests.scored_steps import GOAL_SHOWN, scored_steps
+from tests.scored_steps import GOAL_SHOWN, first_seen, scored_steps
 from tests.stores import store_at
 
 BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
@@ -136,9 +136,7 @@ def test_a_baseline_is_worth_more_than_uniform_chance(name: str, demo_store: Ses
 
 def test_texts_are_runs_of_the_goal_as_it_is_written(ruled_store: SessionStore) -> None:
     goal = "Book a flight from: Holy Cross, AK to: Charleston on 12/24/2016."
-    page = Reader(TrainView(ruled_store)).read(
-        Observation(page='<input name="from"/>', history=(), persona="", goal=goal, step=0)
-    )
+    page = Reader(TrainView(ruled_store)).read(first_seen('<input name="from"/>', goal))
     before = {
         choice.action.text: choice.traits[2] for choice in page.choices if isinstance(choice.action, TypeAndSubmit)
     }
@@ -148,7 +146,7 @@ def test_texts_are_runs_of_the_goal_as_it_is_written(ruled_store: SessionStore) 
 
 def test_a_name_s_own_part_is_no_role_and_a_recurring_one_is(ruled_store: SessionStore) -> None:
     odd = PAGE.format("one_of_a_kind", "another_of_a_kind")
-    page = Reader(TrainView(ruled_store)).read(Observation(page=odd, history=(), persona="", goal="", step=0))
+    page = Reader(TrainView(ruled_store)).read(first_seen(odd))
     assert page.roles == ["terminate", "click shelf.*.view", "click shelf.*.view", "click help"]
 
 

@@ -17,9 +17,10 @@ from replay_sessions.foundation.errors import PromptTooLong
 from shop_env.evaluation.generate import format_error, generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import REPLY, Response, Script, ScriptedServer, completion, error
+from tests.scored_steps import first_seen
 
 MakeAgent = Callable[..., PromptingAgent]
-PAGE: Observation = {"page": '<a name="buy">Buy</a>', "history": (), "persona": "", "goal": "a hat", "step": 0}
+PAGE = first_seen('<a name="buy">Buy</a>', "a hat")
 
 
 def page(number: int) -> Observation:

@@ -11,6 +11,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.protocol import ServedAgent
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, error
+from tests.scored_steps import first_seen
 
 KEY = "sk-planted-4711-Zx9"
 
@@ -86,6 +87,6 @@ def test_without_a_key_none_of_the_environment_is_sent(
         spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY"
         agent = make_agent(spec)
         assert isinstance(agent, ServedAgent)
-        agent.act({"page": "", "history": (), "persona": "", "goal": "", "step": 0})
+        agent.act(first_seen(""))
         agent.close()
         assert [received.key for received in server.received] == ["Bearer no-key"]

@@ -13,11 +13,11 @@ from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import generate_batch
-from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
+from tests.scored_steps import first_seen
 
 MakeAgent = Callable[..., PromptingAgent]
-PAGE: Observation = {"page": '<a name="buy">Buy</a>', "history": (), "persona": "", "goal": "", "step": 0}
+PAGE = first_seen('<a name="buy">Buy</a>')
 USUAL = {"base_url": "http://127.0.0.1:1/v1", "model": "one"}
 DECIDING: dict[str, Any] = {
     "base_url": "http://127.0.0.1:2/v1",

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from replay_sessions.store import SessionStore
+from shop_env.serving.tasks import StepTasks
 from tests.demo_stores import demo_store_at
 
 
@@ -13,3 +15,13 @@ def store_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("serving") / "store"
     demo_store_at(path, 60, seed=5)
     return str(path)
+
+
+@pytest.fixture
+def store(store_path: str) -> SessionStore:
+    return SessionStore.open(store_path)
+
+
+@pytest.fixture
+def tasks(store: SessionStore) -> StepTasks:
+    return StepTasks(store)

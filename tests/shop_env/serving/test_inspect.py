@@ -68,8 +68,7 @@ def test_replies_earn_what_the_env_pays(store_path: str, tmp_path: Path, reward:
             assert json.loads(sample.target) == paid.logged_action
 
 
-def test_standard_errors_are_clustered_by_person(store_path: str, tmp_path: Path) -> None:
-    tasks = StepTasks(SessionStore.open(store_path))
+def test_standard_errors_are_clustered_by_person(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
     steps = list(tasks.tasks("test"))
     logged = {step.task_id: tasks.score("test", step.index, "").logged_action for step in steps}
     replies = {
@@ -93,13 +92,11 @@ def test_standard_errors_are_clustered_by_person(store_path: str, tmp_path: Path
         assert clustered != pytest.approx(found.std(ddof=1) / np.sqrt(len(found)), rel=1e-3)
 
 
-def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str) -> None:
+def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str, store: SessionStore) -> None:
     task = task_of(store_path, context={"persona": "none"}, prompt={"style": "compact"})
     from shop_env import ContextConfig, PromptConfig  # noqa: PLC0415 - beside the import above
 
-    tasks = StepTasks(
-        SessionStore.open(store_path), context=ContextConfig(persona="none"), prompt=PromptConfig(style="compact")
-    )
+    tasks = StepTasks(store, context=ContextConfig(persona="none"), prompt=PromptConfig(style="compact"))
     for sample, step in zip(task.dataset, tasks.tasks("test"), strict=True):
         assert [{"role": message.role, "content": message.text} for message in sample.input] == step.messages
         assert (sample.id, sample.metadata["user_id"]) == (step.task_id, step.user_id)
@@ -135,7 +132,7 @@ def test_what_does_not_fit_is_told_before_anything_is_asked(store_path: str, opt
         task_of(store_path, **options)
 
 
-def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tmp_path: Path) -> None:
+def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
     inspect = str(Path(sys.executable).parent / "inspect")
     environment = with_checkout(OPENAI_API_KEY="none", INSPECT_DISPLAY="none")
 
@@ -148,7 +145,6 @@ def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tmp_pa
     with scripted_model(lambda messages: HARD_REPLIES["terminate"]) as model:
         environment["OPENAI_BASE_URL"] = model.url
         run("eval", f"{file}@shop_r1", "--model", "openai-api/openai/scripted", *options)
-    tasks = StepTasks(SessionStore.open(store_path))
     (log,) = (tmp_path / "logs").glob("*.json")
     again = tmp_path / "logs" / "again.json"
     run("score", str(log), "--scorer", f"{file}@shop_reward", "--action", "overwrite", "--output-file", str(again))

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.store import SessionStore
 from shop_env.replies import format_reply
 from shop_env.reward.score import reward_preset
 from shop_env.serving.tasks import StepTasks
@@ -81,9 +80,14 @@ def answered(client: Any, reply: str, **task: Any) -> Any:
     return client.step({"reply": reply})
 
 
-def test_replies_earn_what_the_env_pays(server: Server, store_path: str) -> None:
+@pytest.fixture
+def indices(tasks: StepTasks) -> dict[str, int]:
+    """By the id of the task, of the test split."""
+    return {task.task_id: task.index for task in tasks.tasks("test")}
+
+
+def test_replies_earn_what_the_env_pays(server: Server, store_path: str, indices: dict[str, int]) -> None:
     expected = paid_by_gym(store_path)
-    indices = {task.task_id: task.index for task in StepTasks(SessionStore.open(store_path)).tasks("test")}
     with server.client() as client:
         for (task_id, kind), pay in expected.items():
             reply = reply_of_kind(kind, pay.logged_action)
@@ -92,10 +96,9 @@ def test_replies_earn_what_the_env_pays(server: Server, store_path: str) -> None
             assert result.done
 
 
-def test_flags_decide_the_reward(store_path: str) -> None:
+def test_flags_decide_the_reward(store_path: str, indices: dict[str, int]) -> None:
     kinds = ["logged", "other_name", "fenced", "thinking"]
     expected = paid_by_gym(store_path, kinds=kinds, reward="customer_r1", extraction="lenient")
-    indices = {task.task_id: task.index for task in StepTasks(SessionStore.open(store_path)).tasks("test")}
     server = Server("--store", store_path, "--splits", "test", "--reward", "customer_r1", "--extraction", "lenient")
     with server.client() as client:
         for (task_id, kind), pay in expected.items():
@@ -103,8 +106,7 @@ def test_flags_decide_the_reward(store_path: str) -> None:
     server.stop()
 
 
-def test_a_task_is_shown_as_the_env_shows_it_and_tells_nothing_else(server: Server, store_path: str) -> None:
-    tasks = StepTasks(SessionStore.open(store_path))
+def test_a_task_is_shown_as_the_env_shows_it_and_tells_nothing_else(server: Server, tasks: StepTasks) -> None:
     with server.client() as client:
         for index in range(12):
             task = tasks.task("test", index)
@@ -219,8 +221,7 @@ def test_the_episode_has_the_name_that_the_client_gave(server: Server) -> None:
         assert client.state()["episode_id"] not in ("mine", None)
 
 
-def test_32_clients_at_once_each_have_a_session_of_their_own(server: Server, store_path: str) -> None:
-    tasks = StepTasks(SessionStore.open(store_path))
+def test_32_clients_at_once_each_have_a_session_of_their_own(server: Server, tasks: StepTasks) -> None:
     count = tasks.count("train")
 
     async def play(number: int, all_are_asked: asyncio.Barrier) -> None:
@@ -252,8 +253,7 @@ def post(server: Server, path: str, body: Any) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-def test_tasks_are_listed_over_http(server: Server, store_path: str) -> None:
-    tasks = StepTasks(SessionStore.open(store_path))
+def test_tasks_are_listed_over_http(server: Server, tasks: StepTasks) -> None:
     count = tasks.count("test")
     listed = [
         {
@@ -459,9 +459,9 @@ def test_a_server_needs_no_torch() -> None:
     assert run_python("-c", code).returncode == 0
 
 
-def test_an_instance_that_was_closed_answers_nothing(store_path: str) -> None:
+def test_an_instance_that_was_closed_answers_nothing(tasks: StepTasks) -> None:
     environments = pytest.importorskip("shop_env.serving.openenv.environments")
-    env = environments.ReplayedSteps(StepTasks(SessionStore.open(store_path)), ["test"])
+    env = environments.ReplayedSteps(tasks, ["test"])
     env.reset(index=0)
     env.close()
     with pytest.raises(BadConfig, match="idle for too long"):

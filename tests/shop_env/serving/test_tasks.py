@@ -26,11 +26,6 @@ from tests.shop_env.memory_store import MemoryStore
 from tests.shop_env.serving.contract import paid_by_gym, paid_by_score, reply_of_kind
 
 
-@pytest.fixture(scope="module")
-def store(store_path: str) -> SessionStore:
-    return SessionStore.open(store_path)
-
-
 @pytest.mark.parametrize("first_action", [False, True])
 @pytest.mark.parametrize("split", ["train", "test", "all"])
 def test_each_step_is_one_task(store: SessionStore, split: str, first_action: bool) -> None:
@@ -45,10 +40,10 @@ def test_each_step_is_one_task(store: SessionStore, split: str, first_action: bo
 
 
 @pytest.mark.parametrize("context", [{}, {"scope": "latest_step", "persona": "shuffled"}, {"budget": 900}])
-def test_a_task_shows_what_the_env_shows(store_path: str, context: dict[str, Any]) -> None:
+def test_a_task_shows_what_the_env_shows(store_path: str, store: SessionStore, context: dict[str, Any]) -> None:
     env = gymnasium.make("ShopR1-v0", store=store_path, split="all", context=context).unwrapped
     prompt = PromptConfig(style="compact")
-    tasks = StepTasks(SessionStore.open(store_path), context=ContextConfig(**context), prompt=prompt)
+    tasks = StepTasks(store, context=ContextConfig(**context), prompt=prompt)
     for task in tasks.tasks("all"):
         if task.step_index == 1:
             observation, _ = env.reset(options={"session_id": task.session_id})
@@ -57,8 +52,8 @@ def test_a_task_shows_what_the_env_shows(store_path: str, context: dict[str, Any
         observation, *_ = env.step("")
 
 
-def test_a_task_comes_back_from_json_as_it_was(store: SessionStore) -> None:
-    for task in StepTasks(store).tasks("test"):
+def test_a_task_comes_back_from_json_as_it_was(tasks: StepTasks) -> None:
+    for task in tasks.tasks("test"):
         assert msgspec.json.decode(msgspec.json.encode(task), type=StepTask) == task
 
 
@@ -83,8 +78,10 @@ def test_a_task_tells_nothing_of_its_own_answer_nor_of_what_follows() -> None:
 @pytest.mark.parametrize(
     ("reward", "extraction"), [("shop_r1", "strict"), ("shop_r1", "lenient"), ("customer_r1", "strict")]
 )
-def test_a_reply_earns_what_the_env_pays(store_path: str, reward: str, extraction: Extraction) -> None:
-    tasks = StepTasks(SessionStore.open(store_path), reward=reward_preset(reward), extraction=extraction)
+def test_a_reply_earns_what_the_env_pays(
+    store_path: str, store: SessionStore, reward: str, extraction: Extraction
+) -> None:
+    tasks = StepTasks(store, reward=reward_preset(reward), extraction=extraction)
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     assert len({paid.reward for paid in expected.values()}) > 4
     indices = {task.task_id: task.index for task in tasks.tasks("test")}
@@ -110,15 +107,14 @@ def test_a_reply_to_an_action_that_the_log_does_not_fully_know_is_neither_exact_
 
 
 @pytest.mark.parametrize("index", [-1, 10_000, 1.0, "1", None, True])
-def test_an_index_that_is_none_is_told_with_what_there_is(store: SessionStore, index: Any) -> None:
-    tasks = StepTasks(store)
+def test_an_index_that_is_none_is_told_with_what_there_is(tasks: StepTasks, index: Any) -> None:
     with pytest.raises(BadConfig, match=f"from 0 to {tasks.count('test') - 1}"):
         tasks.task("test", index)
 
 
-def test_an_unknown_split_is_told_with_the_nearest(store: SessionStore) -> None:
+def test_an_unknown_split_is_told_with_the_nearest(tasks: StepTasks) -> None:
     with pytest.raises(BadConfig, match="Did you mean 'test'"):
-        StepTasks(store).count("tset")
+        tasks.count("tset")
 
 
 def test_sessions_of_one_step_have_no_task_unless_first_actions_are_asked_for() -> None:
@@ -128,9 +124,8 @@ def test_sessions_of_one_step_have_no_task_unless_first_actions_are_asked_for() 
         tasks.task("all", 0)
 
 
-def test_many_threads_are_told_the_same_as_one(store_path: str) -> None:
-    expected = [task.messages for task in StepTasks(SessionStore.open(store_path)).tasks("all")]
-    tasks = StepTasks(SessionStore.open(store_path))
+def test_many_threads_are_told_the_same_as_one(tasks: StepTasks) -> None:
+    expected = [task.messages for task in tasks.tasks("all")]
     tasks._episodes = EpisodeCache(max_characters=1)  # so that each reads from the disk again
     with ThreadPoolExecutor(16) as threads:
         orders = [range(len(expected)), range(len(expected) - 1, -1, -1)] * 4
@@ -141,11 +136,10 @@ def test_many_threads_are_told_the_same_as_one(store_path: str) -> None:
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_the_file_holds_a_line_for_each_task(store_path: str, tmp_path: Path, answers: bool) -> None:
+def test_the_file_holds_a_line_for_each_task(store_path: str, tasks: StepTasks, tmp_path: Path, answers: bool) -> None:
     out = tmp_path / "tasks.jsonl"
     words = ["tasks", "--store", store_path, "--split", "test", "--out", str(out), *(["--answers"] if answers else [])]
     assert main(words) == 0
-    tasks = StepTasks(SessionStore.open(store_path))
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").strip().split("\n")]
     assert [line["index"] for line in lines] == list(range(tasks.count("test")))
     for line in lines:

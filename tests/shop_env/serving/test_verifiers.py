@@ -54,11 +54,10 @@ def scored(step: Any, *replies: str | None) -> Any:
 
 
 @pytest.mark.parametrize(("reward", "extraction"), [("shop_r1", "strict"), ("customer_r1", "lenient")])
-def test_replies_earn_what_the_env_pays(store_path: str, reward: str, extraction: str) -> None:
+def test_replies_earn_what_the_env_pays(store_path: str, tasks: StepTasks, reward: str, extraction: str) -> None:
     expected = paid_by_gym(store_path, reward=reward, extraction=extraction)
     steps = steps_of(store_path, task={"reward": reward, "extraction": extraction})
-    tasks = {task.task_id: task for task in StepTasks(SessionStore.open(store_path)).tasks("test")}
-    assert list(steps) == list(tasks)
+    assert list(steps) == [task.task_id for task in tasks.tasks("test")]
     for (task_id, kind), paid in expected.items():
         trace = scored(steps[task_id], reply_of_kind(kind, paid.logged_action))
         assert trace.reward == paid.reward
@@ -69,14 +68,12 @@ def test_replies_earn_what_the_env_pays(store_path: str, reward: str, extraction
         assert "self_certainty" not in trace.metrics  # nobody measured it
 
 
-def test_a_step_shows_the_prompt_of_the_env(store_path: str) -> None:
+def test_a_step_shows_the_prompt_of_the_env(store_path: str, store: SessionStore) -> None:
     context = {"persona": "shuffled", "scope": "latest_step"}
     steps = steps_of(store_path, context=context, prompt_style="compact")
     from shop_env import ContextConfig, PromptConfig  # noqa: PLC0415 - beside the import above
 
-    tasks = StepTasks(
-        SessionStore.open(store_path), context=ContextConfig(**context), prompt=PromptConfig(style="compact")
-    )
+    tasks = StepTasks(store, context=ContextConfig(**context), prompt=PromptConfig(style="compact"))
     for task in tasks.tasks("test"):
         data = steps[task.task_id].data
         given = [{"role": "system", "content": data.system_prompt}]
@@ -132,11 +129,11 @@ def evaluate(folder: Path, url: str, store_path: str, *flags: str) -> list[dict[
     return [trace for line in lines for trace in json.loads(line)["traces"]]
 
 
-def test_verifiers_own_command_runs_the_steps(store_path: str, tmp_path: Path) -> None:
-    tasks = list(StepTasks(SessionStore.open(store_path)).tasks("test"))[:4]
-    prompts = {json.dumps(task.messages): task for task in tasks}
+def test_verifiers_own_command_runs_the_steps(store_path: str, tasks: StepTasks, tmp_path: Path) -> None:
+    first = list(tasks.tasks("test"))[:4]
+    prompts = {json.dumps(task.messages): task for task in first}
     expected = paid_by_gym(store_path)
-    kinds = dict(zip((task.task_id for task in tasks), ["logged", "prose", "similar", "no_break_space"], strict=True))
+    kinds = dict(zip((task.task_id for task in first), ["logged", "prose", "similar", "no_break_space"], strict=True))
 
     def reply(messages: list[dict[str, Any]]) -> str:
         task = prompts[json.dumps([{"role": one["role"], "content": one["content"]} for one in messages])]
