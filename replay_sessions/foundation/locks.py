@@ -13,8 +13,11 @@ TRAINING_LOCK = ".training.lock"  # held by the training itself; its launcher ma
 
 
 @contextmanager
-def working_alone_in(folder: Path, file: str = ".lock") -> Iterator[None]:
+def working_alone_in(folder: Path, file: str = ".lock", *, target: Path | None = None) -> Iterator[None]:
     """Creates a folder if it does not exist, and locks out other processes that ask for the same lock.
+
+    Args:
+        target: What to name as locked; None: the folder.
 
     Raises:
         BadConfig: Another process holds the lock.
@@ -27,4 +30,6 @@ def working_alone_in(folder: Path, file: str = ".lock") -> Iterator[None]:
         with FileLock(folder / file, blocking=False, thread_local=False):
             yield
     except Timeout as error:
-        raise BadConfig(f"another process is at work in '{folder}': wait for its end, or give another --out") from error
+        raise BadConfig(
+            f"another process is at work in '{target or folder}': wait for its end, or give another --out"
+        ) from error

@@ -89,7 +89,7 @@ def rewriting(target: Path) -> AbstractContextManager[None]:
     The lock is beside the folder, because that is replaced.
     """
     target = target.resolve()
-    return working_alone_in(target.parent, f".{target.name}.lock")
+    return working_alone_in(target.parent, f".{target.name}.lock", target=target)
 
 
 def find_unfinished(target: Path) -> list[Path]:
