@@ -215,8 +215,9 @@ window.ShopR1 = (() => {
     note("shop_r1.view", {});
   });
   addEventListener("storage", ({ key, newValue }) => key === "shop_r1.consent" && newValue === "no" && halt()); // by another tab
-  addEventListener("auxclick", ({ button, target }) => { // rrweb records no click of the middle button, which opens a tab
-    const id = stop && button === 1 && target.closest?.("a[href]") ? rrwebRecord.record.mirror.getId(target) : 0;
+  addEventListener("auxclick", (event) => { // rrweb records no click of the middle button, which opens a tab
+    const [target] = event.composedPath(); // also in a shadow tree
+    const id = stop && event.button === 1 && target.closest?.("a[href]") ? rrwebRecord.record.mirror.getId(target) : 0;
     if (id > 0) emit({ type: 3, timestamp: Date.now(), data: { source: 2, type: 2, id } });
   }, true);
   addEventListener("visibilitychange", () => (document.hidden ? stop && flush() : note("shop_r1.view", {})));
