@@ -37,6 +37,8 @@ def read_customers(path: Path) -> Customers:
         if isinstance(record, Rejected):
             raise ImportFailed(f"the table of customers cannot be read: {record.where}: {record.reason}")
         rows.append({name: as_text(value) or value for name, value in record.decode(dict).items()})
+    if not rows:
+        raise ImportFailed(f"the table of customers '{path}' has no rows")
     return Customers(rows)
 
 

@@ -87,8 +87,8 @@ class Customer(msgspec.Struct):
                 self.add_forms(kind, map(words_in, re.split(r"[,;|\n]+", spelled)))
             elif kind == "email":
                 self.add_forms(kind, [words[:end] for end in range(2, len(words))])
-            elif kind == "birth_date":
-                for numbers in itertools.permutations(map(int, words) if "".join(words).isdigit() else ()):
+            elif kind == "birth_date" and (date := re.match(r"(\d+)\W+(\d+)\W+(\d+)", value)):  # a time may follow
+                for numbers in itertools.permutations(map(int, date.groups())):
                     self.add_forms(kind, [tuple(map(str, numbers)), tuple(f"{number:02}" for number in numbers)])
 
     def add_forms(self, kind: str, forms: Iterable[Words]) -> None:

@@ -108,10 +108,13 @@ def test_without_a_table_one_line_says_what_stays(visits: Path, capsys: pytest.C
     assert imported(visits, "--keep-private-data").manifest.options["private_data"] == "none"
 
 
-def test_a_table_without_user_ids_is_refused(visits: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table.write_text("customer,name\nu-anna,Anna\n")
+@pytest.mark.parametrize(("text", "reason"), [("customer,name\nu-anna,Anna\n", "user_id"), ("user_id\n", "no rows")])
+def test_a_table_without_user_ids_or_rows_is_refused(
+    text: str, reason: str, visits: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text(text)
     assert main(["import", "raw", str(visits), "--out", str(visits / "s"), "--customers", str(table)]) == 2
-    assert "user_id" in capsys.readouterr().err
+    assert reason in capsys.readouterr().err
     assert not (visits / "s").exists()
 
 

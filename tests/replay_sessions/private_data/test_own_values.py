@@ -15,7 +15,7 @@ ROWS = [
         "street": "4 Orchard Close",
         "city": "Leeds",
         "postcode": "LS1 4AB",
-        "birth_date": "1985-03-02",
+        "birth_date": "1985-03-02T00:00:00",  # as pandas writes it
         "order_id": "A-100-2345",
     },
     {"user_id": "u1", "address": "Mühlenweg 12, 50667 Köln"},
