@@ -7,8 +7,10 @@ to a limit.
 The records follow rrweb's `packages/types/src/index.ts`; fields that are not needed are ignored.
 """
 
+import gzip
 import re
 import zlib
+from io import BytesIO
 from typing import Any, TypeVar
 
 import msgspec
@@ -191,12 +193,19 @@ class Unpacker:
     def inflate(self, packed: bytes) -> bytes:
         """Decompresses data; raises BadSession if it becomes too long, and zlib.error if it is damaged."""
         stream = zlib.decompressobj(_ANY_HEADER)
-        content = stream.decompress(packed, self._left + 1)
+        content = self._bounded(stream.decompress(packed, self._left + 1))
+        if not stream.eof:
+            raise zlib.error("it ends too early")
+        return content
+
+    def read_gzip(self, packed: bytes) -> bytes:
+        """Decompresses a file, also one joined of several; raises BadSession as above, and any of UNREADABLE."""
+        return self._bounded(gzip.GzipFile(fileobj=BytesIO(packed)).read(self._left + 1))
+
+    def _bounded(self, content: bytes) -> bytes:
         self._left -= len(content)
         if self._left < 0:
             raise BadSession(f"it unpacks to more than {self._longest_bytes >> 20} MiB")
-        if not stream.eof:
-            raise zlib.error("it ends too early")
         return content
 
     def decode(self, data: Raw, kind: type[Kind]) -> Kind:

@@ -19,6 +19,7 @@ import zlib
 import msgspec
 from msgspec import Raw
 
+from replay_sessions.foundation.durable_files import UNREADABLE
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.importer import reason_of
@@ -68,8 +69,8 @@ def read_recordings(
     """
     if content[:2] == _GZIP:
         try:
-            content = unpacker.inflate(content)
-        except zlib.error as error:
+            content = unpacker.read_gzip(content)
+        except UNREADABLE as error:
             raise BadSession(f"the gzip file is damaged ({error}): fetch it again") from error
     content = replace_lone_surrogates(content.removeprefix(b"\xef\xbb\xbf").strip())
     wrappers = (*event_path.split("."), *_WRAPPERS) if event_path else _WRAPPERS

@@ -172,7 +172,7 @@ PACKINGS = {
     "lines.jsonl": lambda made: _lines(made.events),
     "packed.json": lambda made: json.dumps([_packed(event) for event in made.events]).encode(),
     "packed_lines.jsonl": lambda made: _lines([_packed(event) for event in made.events]),
-    "array.json.gz": lambda made: gzip.compress(json.dumps(made.events).encode()),
+    "joined.gz": lambda made: gzip.compress(_lines(made.events[:5])) + gzip.compress(_lines(made.events[5:])),
     "rows.jsonl": lambda made: _lines([list(row) for row in zip(made.windows, made.events, strict=True)]),
     "stored.jsonl": lambda made: _lines(
         [{"window_id": row[0], "data": [row[1]]} for row in zip(made.windows, made.events, strict=True)]
