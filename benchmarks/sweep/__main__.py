@@ -10,14 +10,15 @@ A file names runs (trainings, or agents to rank), seeds and a store:
 
   title = "The tiny policy on three shops"
   seeds = [101, 102, 103]
-  store = "demo"           # another demo shop for each seed; or a path with {seed}
+  store = "demo"           # a demo shop for each seed; or a path with {seed}
   compare = [["SFT, T 0.6", "majority"]]
   [[run]]
   preset = "tiny_cpu"
   flags = ["--evaluation.sessions", "600"]
   [[run]]
   name = "agents"
-  agents = ["choice", "SFT=runs/seed{seed}/sft"]
+  agents = ["choice", "boosting"]
+  flags = ["--sessions", "600"]
 
 Each value is the mean over seeds, with a 95% interval over users and seeds. The
 papers' tables are such files too, with the published values beside ours:

@@ -9,7 +9,7 @@
     flags = ["--evaluation.sessions", "600"]
     [[run]]                        # agents: `shop-r1 rank`; {seed} stands for the seed
     name = "agents"
-    agents = ["choice", "SFT=runs/seed{seed}/sft"]
+    agents = ["choice", "before=runs/before/seed{seed}/sft"]
     flags = ["--sessions", "600"]
 
 Without [[row]], the table has every agent and policy of the runs. The papers' tables are such files too

@@ -20,11 +20,12 @@ from typing import Annotated
 
 import tyro
 
+from agents.agent_code import gives_probabilities
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.options import prepare
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.run_folder import check_store
-from benchmarks.leaderboard.ranking import LeaderboardConfig
+from benchmarks.leaderboard.ranking import LeaderboardConfig, agent_specs
 from benchmarks.sweep.file import RunSpec, Sweep
 from benchmarks.sweep.processes import StopForwarder, run_process
 from replay_sessions.demo_shop.visits import DEMO_SESSIONS, write_demo_store
@@ -128,6 +129,7 @@ def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:
 
     Raises:
         BadConfig: A flag is wrong, or a folder holds a training of another configuration.
+        UnknownAgent: An agent does not exist.
         CheckpointMismatch: A folder holds a training on another store.
     """
     seeds = options.seeds or sweep.seeds
@@ -146,6 +148,11 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
         agents = [_filled(agent, seed) for agent in run.agents]
         words = ("--agents", *agents, *run.flags, *options.flags, *where)
         parse_options(LeaderboardConfig, words, program="shop-r1 rank")
+        for spec in agent_specs(tuple(agents)):
+            if (
+                not Path(spec.target).resolve().is_relative_to(options.out.resolve())
+            ):  # checkpoints there are yet to come
+                gives_probabilities(spec)  # reports a missing agent before hours of work
         return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
     only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
     # The flags that distinguish runs come last, so that no flag of the call overrides them.

@@ -211,6 +211,7 @@ def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
         ('[[run]]\nagents = ["random"]\n[[run]]\nagents = ["majority"]', "two runs are called 'run'"),
         ('[[run]]\nagents = ["random"]\nflags = ["--sesions", "3"]', "--sessions"),
         ("run = [", "mine.toml"),
+        ('[[run]]\npreset = "trial"\n[[run]]\nname = "x"\nagents = ["runs/seed{seed}/sft"]', "at 'runs/seed0/sft'"),
     ],
 )
 def test_a_wrong_file_is_an_error(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
