@@ -76,7 +76,7 @@ def _list_flags(options: Any, default: Any) -> Iterator[tuple[str, str, Any]]:
         field_default = field.default if field.default_factory is msgspec.NODEFAULT else None
         value, meaning = getattr(default, field.name, field_default), meanings.get(field.name, "")
         kind, *markers = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
-        argument: Any = next((marker for marker in markers if hasattr(marker, "metavar")), tyro.conf.arg())
+        argument: Any = next((marker for marker in markers if hasattr(marker, "prefix_name")), tyro.conf.arg())
         name = argument.name or field.name.replace("_", "-")
         if any(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in (kind, *get_args(kind))):
             if argument.name == "":
