@@ -39,5 +39,5 @@ def test_the_readme_s_first_agent_and_the_protocol_s_keep_the_contract(tmp_path:
 
 def test_every_fitted_baseline_is_documented() -> None:
     fitted = list(GROUPS["baselines"])
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)[-len(fitted) :] == fitted
+    assert re.findall(r"^- `(\w+)`: ", PAGE, flags=re.MULTILINE)[-len(fitted) :] == fitted
     assert set(fitted) <= set(AGENTS)
