@@ -8,5 +8,5 @@ from typing import Final
 SCORING_VERSION: Final = 2
 """Version of reading and scoring a reply: observations, prompts, extraction, reward (the env's is in its id)."""
 
-METRICS_VERSION: Final = 6
+METRICS_VERSION: Final = 7
 """Version of computing metrics from records: the steps that count, the metrics in a table, formulas, clusters."""

@@ -21,7 +21,7 @@ from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.clustered_errors import ClusteredError, cut_at_bounds, estimate, p_value, within_bounds
 from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
-from shop_env.metrics.metric import Metric
+from shop_env.metrics.metric import Metric, in_mix
 from shop_env.metrics.over_seeds import Pooled, pooled_over_seeds
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
@@ -112,7 +112,8 @@ class Measured:
         )
 
     def _metric(self, name: str) -> Metric:
-        return self._further.get(name) or find_metric(name, self._choices)
+        metric, mix = self._further.get(name), self._choices.mix
+        return find_metric(name, self._choices) if metric is None else in_mix(metric, mix) if mix else metric
 
     def _pooled(
         self,

@@ -22,7 +22,7 @@ from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_file, 
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics import metric_preset
-from shop_env.metrics.calibration import calibration_of, top1_calibration
+from shop_env.metrics.calibration import calibration_figures
 from shop_env.metrics.likelihood import checked_distribution
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
@@ -132,16 +132,12 @@ def build_row(
 
 def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, StepLine]) -> dict[str, Estimate]:
     """Computes ECE and Brier score over the actions that the agent names; the others have probability 0 and add 0."""
-    shares, right = [], []
+    shares = []
     for record in records:
         if record.logged_probability is not None:  # shares have the logged action first
             named = checked_distribution(dict(lines[record.key].probabilities or ()))
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
-            right.append(record.logged_rank == 1)
-    overall, top1 = calibration_of(shares, [0] * len(shares)), top1_calibration(shares, right)
-    if overall is None or top1 is None:
-        return {}
-    figures = {"calibration_error": overall.error, "top1_calibration_error": top1.error, "brier": overall.brier}
+    figures = calibration_figures(shares, [0] * len(shares)) if shares else {}
     return {name: Estimate(value) for name, value in figures.items()}
 
 

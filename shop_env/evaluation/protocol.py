@@ -5,16 +5,7 @@
 An agent's reply follows from the observation and the seed alone, because the observation's history holds all that
 happened before. So replies do not depend on the other steps of a batch, on earlier calls, or on stops of a run.
 
-An agent needs no base class. A complete agent:
-
-    class FirstElement:
-        def reset(self, *, seed=None):
-            pass
-
-        def act(self, observation):
-            elements = find_elements(observation["page"])  # a page may have none
-            action = Click(name=elements[0].name) if elements else Terminate()
-            return format_reply("I take the first one.", action)
+An agent needs no base class; README.md has a complete one.
 """
 
 from collections.abc import Mapping, Sequence

@@ -21,7 +21,7 @@ from functools import partial
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.plugins import load_measure
 from shop_env.metrics.choices import SHOP_R1_MIX, MetricChoices
-from shop_env.metrics.click_types import click_type_metrics
+from shop_env.metrics.click_types import click_type_metrics, outcome_metrics
 from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.exact_match import exact_match_metrics
 from shop_env.metrics.f1 import type_metrics
@@ -71,18 +71,24 @@ def find_metric(name: str, choices: MetricChoices) -> Metric:
 
 def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
     """Returns every metric by name, computed according to `choices`."""
-    user_metrics = {name: partial(StepTable.numbers, value=load_measure("metrics", name)) for name in choices.own}
     action_metrics = exact_match_metrics() | type_metrics(choices)
-    return {
+    of_steps = {
         **action_metrics,
-        **{f"{name}_shop_r1_mix": in_mix(action_metrics[name], SHOP_R1_MIX) for name in IN_SHOP_R1_MIX},
         **click_type_metrics(),
         **likelihood_metrics(),
         **stopping_metrics(),
         **long_page_metrics(),
         "mean_reward": share(lambda table: table.reward, UNBOUNDED),
         "rationale_similarity": share(_rationale_similarity),
-        **{name: share(values, UNBOUNDED) for name, values in user_metrics.items()},
+        **{
+            name: share(partial(StepTable.numbers, value=load_measure("metrics", name)), UNBOUNDED)
+            for name in choices.own
+        },
+    }
+    return {
+        **{name: in_mix(metric, choices.mix) if choices.mix else metric for name, metric in of_steps.items()},
+        **{f"{name}_shop_r1_mix": in_mix(action_metrics[name], SHOP_R1_MIX) for name in IN_SHOP_R1_MIX},
+        **outcome_metrics(),
     }
 
 

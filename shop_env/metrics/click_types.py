@@ -31,11 +31,17 @@ _NEITHER = len(OUTCOMES)
 
 
 def click_type_metrics() -> dict[str, Metric]:
-    """Returns the metrics at the head of this module by name."""
+    """Returns the metrics of kinds of click by name."""
     return {
         "fine_type_accuracy": share(_fine_hits),
         "click_rule_agreement": share(lambda table: table.rule_agrees),
         "click_type_f1_weighted": Metric(_click_confusion, weighted_f1),
+    }
+
+
+def outcome_metrics() -> dict[str, Metric]:
+    """Returns the metrics of outcomes by name."""
+    return {
         "outcome_f1_purchase": Metric(
             _outcome_confusion, lambda sums: f1_by_class(sums)[..., OUTCOMES.index("purchase")]
         ),

@@ -16,7 +16,7 @@ import numpy as np
 
 from shop_env.metrics.choices import TextMatch
 from shop_env.metrics.clustered_errors import Floats
-from shop_env.metrics.metric import Metric, equal, ratio, share
+from shop_env.metrics.metric import Metric, of_type, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 from shop_env.reward.similarity import rouge_l
@@ -24,11 +24,10 @@ from shop_env.reward.similarity import rouge_l
 
 def exact_match_metrics() -> dict[str, Metric]:
     """Returns the metrics at the head of this module by name."""
-    per_type = {f"exact_accuracy_{kind}": _of_type(code) for code, kind in enumerate(ACTION_TYPES)}
     return {
         "exact_accuracy": share(exact_steps),
         "exact_accuracy_similar_text": share(partial(exact_steps, text="similar")),
-        **per_type,
+        **{f"exact_accuracy_{kind}": of_type(exact_steps, code) for code, kind in enumerate(ACTION_TYPES)},
     }
 
 
@@ -62,10 +61,3 @@ def is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
 
 def _normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _of_type(code: int) -> Metric:
-    def logged(table: StepTable) -> Floats:
-        return equal(table.logged_type, code)
-
-    return ratio(lambda table: exact_steps(table) * logged(table), logged)

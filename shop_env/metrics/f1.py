@@ -20,7 +20,7 @@ import numpy as np
 
 from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import Codes, Floats
-from shop_env.metrics.metric import Metric, divide, equal, ratio, share
+from shop_env.metrics.metric import Metric, divide, equal, of_type, share
 from shop_env.metrics.step_table import ACTION_TYPES, INVALID, StepTable
 
 MIN_RIGHT = 20  # right predictions of each class that an interval needs
@@ -40,18 +40,13 @@ def type_metrics(choices: MetricChoices) -> dict[str, Metric]:
     }
     metrics["type_f1"] = metrics[f"type_f1_{choices.f1}"]
     for code, kind in enumerate(ACTION_TYPES):
-        metrics |= _per_type(code, kind)
+        metrics[f"type_accuracy_{kind}"] = of_type(_type_hits, code)
+        metrics[f"type_f1_{kind}"] = Metric(_type_confusion, partial(_f1_of_class, code=code))
     return metrics
 
 
-def _per_type(code: int, kind: str) -> dict[str, Metric]:
-    def logged(table: StepTable) -> Floats:
-        return equal(table.logged_type, code)
-
-    return {
-        f"type_accuracy_{kind}": ratio(lambda table: _type_hits(table) * logged(table), logged),
-        f"type_f1_{kind}": Metric(_type_confusion, lambda sums: f1_by_class(sums)[..., code]),
-    }
+def _f1_of_class(sums: Floats, code: int) -> Floats:
+    return f1_by_class(sums)[..., code]
 
 
 def _type_hits(table: StepTable) -> Floats:

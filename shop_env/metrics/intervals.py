@@ -37,6 +37,7 @@ from shop_env.metrics.step_table import StepTable
 
 Cluster = Literal["session", "user"]
 _NUDGE = 1e-4
+_ROUNDING = 1e-14  # a change below this share of the metric is rounding: rewards and users' metrics may be large
 
 
 class PairedTest(Record):
@@ -162,7 +163,7 @@ def influences(metric: Metric, sums: Floats) -> Floats:
     """
     total = sums.sum(axis=0)
     changed: Floats = metric.value(total + _NUDGE * sums) - metric.value(total - _NUDGE * sums)
-    return changed / (2 * _NUDGE)
+    return np.where(np.abs(changed) <= _ROUNDING * np.abs(metric.value(total)), 0.0, changed) / (2 * _NUDGE)
 
 
 def user_sums(metric: Metric, table: StepTable, cluster: Cluster = "user") -> Floats:

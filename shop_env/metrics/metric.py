@@ -12,8 +12,9 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from shop_env.metrics.choices import parse_mix
 from shop_env.metrics.clustered_errors import Codes, Floats
-from shop_env.metrics.step_table import StepTable
+from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 UNBOUNDED = (-math.inf, math.inf)
 
@@ -24,7 +25,8 @@ class Metric(msgspec.Struct, frozen=True):
     Attributes:
         statistics: Returns each step's addends, shape (steps, k), without the table's weights.
         value: Maps sums, shape (..., k), to the metric, shape (...); NaN if no step counts.
-        counted: Maps sums to the number of counted steps, shape (...): the sum of all entries of a confusion matrix.
+        counted: Maps the sums of all users (or steps), shape (users, k), to their numbers of counted steps, (users,):
+            the sum of all entries of a confusion matrix.
         bounds: The range of the value and of its interval.
         has_interval: Maps the unweighted sums of all steps to whether they are enough for an interval.
     """
@@ -69,13 +71,43 @@ def share(hits: Callable[[StepTable], Floats], bounds: tuple[float, float] = (0.
     return ratio(hits, lambda table: np.ones(len(table)), bounds)
 
 
+def of_type(hits: Callable[[StepTable], Floats], code: int) -> Metric:
+    """Builds the metric that is the mean of `hits` over the steps at which this type of action is logged."""
+
+    def logged(table: StepTable) -> Floats:
+        return equal(table.logged_type, code)
+
+    return ratio(lambda table: hits(table) * logged(table), logged)
+
+
 def in_mix(metric: Metric, mix: str) -> Metric:
-    """Builds the metric with steps weighted so that types have the shares of `mix`; NaN if a type is not logged."""
+    """Builds the metric with steps weighted so that types have the shares of `mix`; NaN if a type is not logged.
+
+    Sums are by type, with the number of steps first: how often a type is logged decides the weights, so it must not
+    count as chance in an interval too.
+    """
+    shares = np.array(parse_mix(mix))[:, None]
 
     def statistics(table: StepTable) -> Floats:
-        return metric.statistics(table) * table.mix_factors(mix)[:, None]
+        addends = np.column_stack([np.ones(len(table)), metric.statistics(table)])
+        return np.hstack([addends * equal(table.logged_type, code)[:, None] for code in range(len(ACTION_TYPES))])
 
-    return msgspec.structs.replace(metric, statistics=statistics)
+    def by_type(sums: Floats) -> Floats:
+        return sums.reshape(*sums.shape[:-1], len(ACTION_TYPES), -1)
+
+    def weighted(sums: Floats, total: Floats) -> Floats:
+        steps = by_type(total)[..., :1]
+        factors = divide(shares * steps.sum(axis=-2, keepdims=True), steps)
+        addends: Floats = np.sum(factors * by_type(sums)[..., 1:], axis=-2)
+        return addends
+
+    return Metric(
+        statistics,
+        lambda sums: metric.value(weighted(sums, sums)),
+        lambda sums: metric.counted(weighted(sums, sums.sum(axis=0))),
+        metric.bounds,
+        lambda sums: metric.has_interval(by_type(sums)[:, 1:].sum(axis=0)),
+    )
 
 
 def equal(left: Codes, right: Codes | int) -> Floats:

@@ -56,7 +56,7 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
     fewest = min(error.clusters for error in errors)
     low = high = p_value = equal_within = None
     seed_error = math.sqrt(float(np.var(values, ddof=1)) / seeds)
-    user_error = math.sqrt(_mean_square(errors)) if same_users else 0.0
+    user_error = math.sqrt(np.mean([error.standard_error**2 for error in errors])) if same_users else 0.0
     freedom = min(error.degrees_of_freedom for error in errors)
 
     def margin(level: float) -> float:
@@ -80,7 +80,3 @@ def _level(margin: Callable[[float], float], distance: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if margin(middle) > distance else (low, middle)
     return high
-
-
-def _mean_square(errors: Sequence[ClusteredError]) -> float:
-    return float(np.mean([error.standard_error**2 for error in errors]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
-from shop_env.metrics.choices import MetricChoices, metric_preset, parse_mix
+from shop_env.metrics.choices import MetricChoices, metric_preset
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.click_types import CLICK_TYPES, click_type_of
@@ -29,8 +29,7 @@ class StepTable:
     """The scored steps of a run as columns, each of shape (steps,).
 
     Attributes:
-        weights: The weight of the step: 1, or 1/steps of its session if sessions have equal weights, times the factor
-            of its type if the choices have a mix of types.
+        weights: The weight of the step: 1, or 1/steps of its session if sessions have equal weights.
         logged_type, predicted_type: Codes of ACTION_TYPES; INVALID for a malformed reply.
         logged_fine, predicted_fine: Codes of FINE_TYPES, clicks by their kind.
         rule_agrees: For clicks with a kind and a name in the log, whether click_types.py derives the same kind from the
@@ -60,13 +59,9 @@ class StepTable:
         self.last = self.numbers(lambda record: record.step_index == record.step_count - 1)
         steps = Counter(record.session_id for record in self.records)
         self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
-        if self.choices.mix and len(self):
-            factors = self.mix_factors(self.choices.mix)
-            if np.isnan(factors).any():
-                raise BadConfig(
-                    f"metrics.mix is {self.choices.mix!r}, but these steps lack one of the types of action."
-                )
-            self.weights = self.weights * factors
+        # With errors the type may only be unanswered: then this agent has no figures, and all others have theirs.
+        if self.choices.mix and len(self) and not self.errors and len({*self.logged_type}) < len(ACTION_TYPES):
+            raise BadConfig(f"metrics.mix is {self.choices.mix!r}, but these steps lack one of the types of action.")
 
     def __len__(self) -> int:
         return len(self.records)
@@ -77,14 +72,6 @@ class StepTable:
 
     def _codes(self, code: Callable[[StepRecord], int]) -> Codes:
         return np.array([code(record) for record in self.records], dtype=np.int64)
-
-    def mix_factors(self, mix: str) -> Floats:
-        """Computes the factors, shape (steps,), that give types the shares of `mix`; NaN if a type is not logged."""
-        weights = np.bincount(self.logged_type, self.weights, minlength=len(ACTION_TYPES))
-        if not weights.all():
-            return np.full(len(self), np.nan)
-        factors: Floats = (np.array(parse_mix(mix)) * weights.sum() / weights)[self.logged_type]
-        return factors
 
     def clusters(self, by: str) -> tuple[Codes, int]:
         """Returns for each step the number of its session or user, from 0, and the number of sessions or users.

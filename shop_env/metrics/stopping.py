@@ -10,7 +10,7 @@
 import numpy as np
 
 from shop_env.metrics.clustered_errors import Floats
-from shop_env.metrics.metric import Metric, equal, ratio, share
+from shop_env.metrics.metric import Metric, equal, of_type, ratio, share
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
 
 _TERMINATE = ACTION_TYPES.index("terminate")
@@ -23,7 +23,7 @@ def stopping_metrics() -> dict[str, Metric]:
         "stop_too_early": ratio(
             lambda table: _predicted(table) * (1 - _logged(table)), lambda table: 1 - _logged(table)
         ),
-        "stop_too_late": ratio(lambda table: (1 - _predicted(table)) * _logged(table), _logged),
+        "stop_too_late": of_type(lambda table: 1 - _predicted(table), _TERMINATE),
     }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
 
-from shop_env.metrics.calibration import calibration_of
+from shop_env.metrics.calibration import calibration_figures
 
 
 def forecasts(seed: int, steps: int = 4000, power: float = 1.0) -> tuple[list[np.ndarray], list[int]]:
@@ -19,28 +19,25 @@ def forecasts(seed: int, steps: int = 4000, power: float = 1.0) -> tuple[list[np
 def test_the_brier_score_is_by_hand_and_the_error_follows_from_scikit_learns_curve(power: float) -> None:
     given, taken = forecasts(1, 500, power)
     edges = np.linspace(0, 1, 11).tolist()
-    found = calibration_of(given, taken, edges)
-    assert found is not None
+    found = calibration_figures(given, taken, edges)
     flat, true = np.concatenate(given), np.concatenate([np.arange(5) == at for at in taken])
-    assert found.brier == pytest.approx(5 * np.mean((flat - true) ** 2))
+    assert found["brier"] == pytest.approx(5 * np.mean((flat - true) ** 2))
     came_true, probability = calibration_curve(true, flat, n_bins=10)
     sizes = [size for size in np.histogram(flat, bins=10, range=(0, 1))[0] if size]
-    assert found.error == pytest.approx(5 * np.average(np.abs(came_true - probability), weights=sizes))
+    assert found["calibration_error"] == pytest.approx(5 * np.average(np.abs(came_true - probability), weights=sizes))
 
 
 def test_calibration_by_hand() -> None:
     # Two steps of two actions, 0.75 and 0.25; once the likelier one is taken and once the other.
-    found = calibration_of([np.array([0.75, 0.25])] * 2, [0, 1], [0, 0.5, 1])
-    assert found is not None
-    assert (found.error, found.brier) == (0.5, 0.625)
-    assert calibration_of([], []) is None
-    none_of_them = calibration_of([np.array([1.0])], [None])
-    assert none_of_them is not None and none_of_them.error == 1
+    found = calibration_figures([np.array([0.75, 0.25])] * 2, [0, 1], [0, 0.5, 1])
+    assert found == {"calibration_error": 0.5, "top1_calibration_error": 0.25, "brier": 0.625}
+    too_long, tied = np.array([0.0]), np.array([0.5, 0.5])  # the first is a step that was too long to read
+    assert calibration_figures([too_long, tied], [0, 1])["top1_calibration_error"] == 0
 
 
 def test_an_over_sharp_and_an_over_flat_agent_are_told_from_a_calibrated_one() -> None:
     found = {power: (*forecasts(2, power=power),) for power in (0.5, 1.0, 3.0)}
-    errors = {power: calibration_of(*given) for power, given in found.items()}
-    assert errors[1.0] is not None and errors[1.0].error < 0.08
-    assert errors[3.0] is not None and errors[3.0].error > 0.3
-    assert errors[0.5] is not None and errors[0.5].error > 0.2
+    errors = {power: calibration_figures(*given) for power, given in found.items()}
+    assert errors[1.0]["calibration_error"] < 0.08
+    assert errors[3.0]["calibration_error"] > 0.3
+    assert errors[0.5]["calibration_error"] > 0.2

@@ -3,6 +3,7 @@
 import random
 import time
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
@@ -52,14 +53,27 @@ def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric: str) -> N
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((mean, low, high))
 
 
-def test_macro_f1_has_the_interval_that_leaving_out_users_foretells() -> None:
-    records = answer(random_sessions(400, 3, users=40), noisy(0.5, 3))
-    estimate = estimate_metric(records, "type_f1_macro")
-    left_out = [step_metrics([r for r in records if r.user_id != user])["type_f1_macro"] for user in by_user(records)]
+@pytest.mark.parametrize(
+    ("metric", "preset"),
+    [
+        ("type_f1_macro", "shop_r1"),
+        ("exact_accuracy_shop_r1_mix", "shop_r1"),
+        ("type_f1_weighted_shop_r1_mix", "lu_2025"),
+        ("exact_accuracy", "shop_r1,mix=1:20:40"),
+    ],
+)
+def test_f1_and_a_mix_of_types_have_the_interval_that_leaving_out_users_foretells(metric: str, preset: str) -> None:
+    often, seldom = noisy(0.9, 3), noisy(0.2, 3)
+    sessions = random_sessions(400, 3, users=40)
+    records = answer(sessions, lambda s, i: (seldom if isinstance(s.steps[i].action, Click) else often)(s, i))
+    estimate = estimate_metric(records, metric, preset=preset)
+    left_out = [step_metrics([r for r in records if r.user_id != user], preset)[metric] for user in by_user(records)]
     changes = np.array(left_out) - np.mean(left_out)
     freedom = np.sum(changes**2) ** 2 / np.sum(changes**4)
     jackknife = np.sqrt(39 / 40 * np.sum(changes**2))
-    assert width(estimate) == pytest.approx(2 * stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
+    slope = estimate.value * (1 - estimate.value)
+    reach = slope * (logit(estimate.high) - logit(estimate.low)) / 2
+    assert reach == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
 
 
 def test_macro_f1_has_no_interval_where_a_type_has_few_right_predictions() -> None:
@@ -119,6 +133,10 @@ def test_fewer_than_eight_users_have_no_interval_and_no_test(users: int) -> None
 def test_users_who_are_all_alike_have_no_interval() -> None:
     records = answer(random_sessions(60, 1, users=12), copy_the_log)
     assert estimate_metric(records, "exact_accuracy") == Estimate(1.0)
+    large, none = ([msgspec.structs.replace(r, reward=reward) for r in records] for reward in (1000.3, 0.0))
+    assert estimate_metric(large, "mean_reward") == Estimate(pytest.approx(1000.3))
+    test = paired_test(large, none, "mean_reward")
+    assert test is not None and (test.low, test.p_value) == (None, 2.0**-11)
 
 
 def test_an_agent_does_not_differ_from_itself() -> None:

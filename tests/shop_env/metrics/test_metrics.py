@@ -216,6 +216,8 @@ def test_a_mix_with_a_type_that_is_not_logged_is_refused_and_its_metric_left_out
     assert not any(name.endswith("_mix") for name in step_metrics(records))
     with pytest.raises(BadConfig):
         step_metrics(records, "shop_r1,mix=1:1:1")
+    unanswered = answer(ten_steps(), lambda s, i: None if isinstance(s.steps[i].action, Terminate) else Terminate())
+    assert "exact_accuracy" not in step_metrics(unanswered, "shop_r1,mix=1:1:1")  # other agents have their rows
 
 
 def test_lu_2025_takes_the_mean_over_sessions_of_each_session_s_share() -> None:
