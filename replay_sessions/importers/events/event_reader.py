@@ -9,6 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import compress
+from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -33,7 +36,10 @@ from replay_sessions.private_data import without_credentials
 from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # the column of numbers that sort the events of a session
-DIGEST = "digest"  # the column of a digest of all fields, to find duplicates; "" if equal events may be distinct
+# The column of a digest, to find duplicates; "" if equal events may be distinct. With `order` it is of mapped fields
+# alone, because GA4's daily and intraday tables differ in others.
+DIGEST = "digest"
+_NOTABLE = ("session.user_id", "event.timestamp", "event.order", "event.path", "item.id", "item.price")
 _HOST = "http://shop.invalid"
 
 
@@ -43,12 +49,14 @@ class EventReader:
     Attributes:
         unread: The number of values that could not be read, by the field's name in the mapping.
         rejected: The number of rejected records, by reason, then by the log's word for the event.
+        unfilled: The fields, of those that matter most, that have no value in any event so far.
     """
 
     def __init__(self, mapping: EventMapping) -> None:
         self.unread: Counter[str] = Counter()
         self.rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._mapping = mapping
+        self.unfilled = {name for name in _NOTABLE if attrgetter(name)(mapping)}
 
     def rows(self, record: Record) -> Iterator[Row | Rejected]:
         """Yields each event of a record as a row of text, or its rejection."""
@@ -56,6 +64,8 @@ class EventReader:
         try:
             value = record.decode()
             events = _list_at(value, path) if path else [value]
+            if not events:
+                raise BadSession(f"field {path!r} is empty")
         except BadSession as error:
             yield self._reject(record.location, None, error)
             return
@@ -81,19 +91,25 @@ class EventReader:
         if time is not None and seconds(time) is None:
             self.unread["timestamp"] += 1
             time = None
-        is_dated = fields.order or time is not None
-        return {
+        keys = [_sort_key(event, path) for path in fields.order]
+        events = list(self._events(worded))
+        content = msgspec.json.encode((time, keys, events) if keys else event)
+        row = {
             "session_id": _filled_at(about, self._mapping.session.session_id),
             "user_id": _text_at(about, self._mapping.session.user_id),
-            "events": msgspec.json.encode(list(self._events(worded))).decode(),
+            "events": msgspec.json.encode(events).decode(),
             "timestamp": iso_time(time),
-            ORDER: " ".join(str(_sort_key(event, path)) for path in fields.order),
-            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if is_dated else "",
+            ORDER: " ".join(map(str, keys)),
+            DIGEST: blake2b(content, digest_size=12).hexdigest() if keys or time is not None else "",
         }
+        prices = [offer.price for event in events for offer in event.offers]
+        values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
+        self.unfilled.difference_update(compress(_NOTABLE, values))
+        return row
 
     def _worded(self, record: dict[str, Any]) -> dict[str, Any]:
         words = self._mapping.words
-        return record | {key: codes.get(str(code := record.get(key)), code) for key, codes in words.items()}
+        return record | {key: codes.get(str(code := optional_at(record, key)), code) for key, codes in words.items()}
 
     def _events(self, record: dict[str, Any]) -> Iterator[Event]:
         """Yields the events that a record of the log stands for, one for each of its kinds."""

@@ -5,9 +5,10 @@ event_reader.py reads records by them.
 """
 
 from importlib.resources import files
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from replay_sessions.foundation import records
 from replay_sessions.foundation.config_errors import load_toml
@@ -132,13 +133,13 @@ class EventMapping(records.Config):
 
     description: str
     source: str
-    delimiter: str = ","
+    delimiter: Annotated[str, Meta(pattern="^.$")] = ","
     min_events: int = 1
-    idle_minutes: float | None = None
+    idle_minutes: Annotated[float, Meta(ge=1)] | None = None
     menu_links: int = 60
     min_clicks: int = 5
     currency: str = ""
-    price_unit: float = 1
+    price_unit: Annotated[float, Meta(gt=0)] = 1
     decimal_comma: bool = False
     session: SessionFields
     event: EventFields

@@ -53,6 +53,8 @@ class LogCounts:
 
     def warnings(self) -> Iterator[str]:
         """Yields the warnings about a log."""
+        if names := ", ".join(sorted(self._reader.unfilled)):
+            yield f"no event has a value for {names}: correct the mapping's paths, or leave these keys out"
         for kind, became, count in self._shares():
             if became < LEAST_SHARE * count:
                 share = f"only {became / count:.0%}" if became else "not one"

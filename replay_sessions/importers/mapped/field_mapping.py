@@ -68,11 +68,7 @@ _TYPE_COLUMNS = {"click": "click_type", "type_and_submit": "text", "input": "tex
 _SESSION_COLUMNS = {"user_id": "user_id", "goal": "goal", "persona": "persona", "split": "official_split"}
 
 
-class _Fields(Config):
-    """Fields with their paths in a record (record_paths.py)."""
-
-
-class SessionFields(_Fields):
+class SessionFields(Config):
     session_id: RecordPath
     steps: str = "steps"
     user_id: OptionalPath = None
@@ -81,7 +77,7 @@ class SessionFields(_Fields):
     official_split: OptionalPath = None
 
 
-class StepFields(_Fields):
+class StepFields(Config):
     page: RecordPath
     type: RecordPath
     name: OptionalPath = None
@@ -98,7 +94,7 @@ class StepFields(_Fields):
     position: OptionalPath = None
 
 
-class PageFields(_Fields):
+class PageFields(Config):
     notation: Literal["html", "bracket_lines", "nested_angles", "accessibility_tree"] = "html"
     offset: int = 0
 

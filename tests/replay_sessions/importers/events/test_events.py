@@ -128,6 +128,12 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     assert ["'part-2.jsonl.zst'" in line for line in other.manifest.warnings] == [True] * (name == "folder")
 
 
+def test_ga4_s_tables_of_a_day_and_intraday_count_once(tmp_path: Path) -> None:
+    store = imported(tmp_path, [*PURCHASE, *({**event, "user_ltv": {"revenue": 1}} for event in PURCHASE)])
+    assert store.manifest.left_out_steps["duplicate"] == len(PURCHASE)
+    assert store.fingerprint == imported(tmp_path, PURCHASE).fingerprint
+
+
 def test_what_follows_a_purchase_begins_another_session(tmp_path: Path) -> None:
     after = [
         ga4("page_view", "/thanks", 10),
@@ -393,7 +399,8 @@ def test_doubtful_logs_are_warned_of_and_check_repeats_it(tmp_path: Path, capsys
     shown = capsys.readouterr().out
     assert "1 €, 1 $" in shown and "not one of 1 follow_link" in shown
     _, importer = flat(tmp_path, prices[0])
-    assert "views alone" in importer.warnings[0]
+    assert "no event has a value for event.timestamp: correct the mapping's paths" in importer.warnings[0]
+    assert "views alone" in importer.warnings[1]
 
 
 def test_an_import_ends_with_the_reasons_of_rejection_and_what_they_cost(tmp_path: Path) -> None:
@@ -433,6 +440,24 @@ def test_wrong_mappings_name_what_is_wrong(tmp_path: Path) -> None:
     file.write_text('description = "d"\nsource = "s"\n[session]\nsesion_id = "x"\n')
     with pytest.raises(BadConfig, match=r"unknown key 'session.sesion_id'. Did you mean 'session_id'"):
         load_event_mapping(str(file))
+    for line in ("price_unit = 0", "idle_minutes = 0.5", 'delimiter = ";;"'):
+        file.write_text(line + MAPPING)
+        with pytest.raises(BadConfig, match=line.partition(" ")[0]):
+            load_event_mapping(str(file))
+
+
+def test_codes_of_nested_columns_are_replaced_and_others_stay(tmp_path: Path) -> None:
+    words = '[words."about.money"]\n978 = "EUR"'
+    for code, price in ((978, "€5.00"), ("USD", "$5.00")):
+        (tmp_path / "mine.toml").write_text(MAPPING.replace('"money"', '"about.money"') + words)
+        row = {"visit": "v", "what": "look", "sku": "a", "where": "/a", "price": 5, "about": {"money": code}}
+        assert price in steps_of(imported(tmp_path, [row], str(tmp_path / "mine.toml")))[0].page
+
+
+def test_a_record_without_events_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MAPPING.replace("[event]", 'events = "hits"\n[event]'))
+    with pytest.raises(ImportFailed, match="field 'hits' is empty"):
+        imported(tmp_path, [{"visit": "v", "hit": []}], str(tmp_path / "mine.toml"))
 
 
 def test_text_of_the_log_is_escaped(tmp_path: Path) -> None:
