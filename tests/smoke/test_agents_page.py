@@ -29,7 +29,7 @@ def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> 
 
 def test_the_readme_s_first_agent_and_the_protocol_s_keep_the_contract(tmp_path: Path) -> None:
     (readme,) = re.findall(r"```python\n# my_agent\.py\n(.*?)```", README, flags=re.DOTALL)
-    docstring = dedent((protocol.__doc__ or "").partition("A whole agent:\n")[2])
+    docstring = dedent((protocol.__doc__ or "").partition("A complete agent:\n")[2])
     imports = readme.partition("\n\n\n")[0]
     for file, code in (("first.py", readme), ("protocols.py", f"{imports}\n{docstring}")):
         (tmp_path / file).write_text(code, encoding="utf-8")
