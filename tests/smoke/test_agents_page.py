@@ -2,14 +2,12 @@
 
 import re
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from agents.conformance import check_agent
 from agents.registry import AGENTS, GROUPS
 from replay_sessions.store import SessionStore
-from shop_env.evaluation import protocol
 from tests.demo_stores import demo_store_at
 from tests.processes import ROOT
 
@@ -27,14 +25,11 @@ def test_an_agent_of_the_page_keeps_the_contract(agent: str, tmp_path: Path) -> 
     assert report.passed, str(report)
 
 
-def test_the_readme_s_first_agent_and_the_protocol_s_keep_the_contract(tmp_path: Path) -> None:
+def test_the_readme_s_first_agent_keeps_the_contract(tmp_path: Path) -> None:
     (readme,) = re.findall(r"```python\n# my_agent\.py\n(.*?)```", README, flags=re.DOTALL)
-    docstring = dedent((protocol.__doc__ or "").partition("A complete agent:\n")[2])
-    imports = readme.partition("\n\n\n")[0]
-    for file, code in (("first.py", readme), ("protocols.py", f"{imports}\n{docstring}")):
-        (tmp_path / file).write_text(code, encoding="utf-8")
-        report = check_agent(f"{tmp_path / file}:FirstElement")
-        assert report.passed, str(report)
+    (tmp_path / "first.py").write_text(readme, encoding="utf-8")
+    report = check_agent(f"{tmp_path / 'first.py'}:FirstElement")
+    assert report.passed, str(report)
 
 
 def test_every_fitted_baseline_is_documented() -> None:
