@@ -78,7 +78,6 @@ def _show(options: Show) -> None:
 def _show_store(store: SessionStore) -> None:
     """Prints the content of a store and its first sessions."""
     print_contents(store)
-    print(f"  fingerprint: {store.fingerprint}")
     table = Table("session", "user", "split", "steps", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for row in store.index()[:_LISTED_SESSIONS]:
         table.add_row(escape(row.session_id), escape(row.user_id), row.split, str(row.steps))

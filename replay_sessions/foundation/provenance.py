@@ -17,25 +17,9 @@ from typing import Any, Protocol
 
 from replay_sessions.foundation.packages import OUR_PACKAGES
 
-PACKAGES = (
-    "shop-r1",
-    "accelerate",
-    "gymnasium",
-    "msgspec",
-    "numpy",
-    "openai",
-    "peft",
-    "pyarrow",
-    "rouge_score",
-    "safetensors",
-    "selectolax",
-    "stable-baselines3",
-    "tokenizers",
-    "torch",
-    "transformers",
-    "trl",
-    "vllm",
-)
+_PACKAGES = """
+shop-r1 accelerate gymnasium msgspec numpy openai peft pyarrow rouge_score safetensors selectolax
+stable-baselines3 tokenizers torch transformers trl vllm"""
 # Paths with code: a result file or run folder written into the checkout does not make the code "dirty".
 CODE_PATHS = (*OUR_PACKAGES, "pyproject.toml", ":(exclude)benchmarks/results")
 
@@ -88,7 +72,7 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _packages() -> dict[str, str]:
     versions = {}
-    for name in PACKAGES:
+    for name in _PACKAGES.split():
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions

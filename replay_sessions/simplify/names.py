@@ -44,11 +44,10 @@ _NUMBER_AT_END = re.compile(r"\d\W*$")
 _LETTER = re.compile(r"[^\W\d_]")
 # The rest of "$25 - $50" without its prices, and the words that remain of filters such as "$25 to $50".
 _RANGE = re.compile(r"\s*[-–—~]\s*$|\s*[-–—+<>]\s*$")
-_BOUNDS = frozenset({
-    "a", "ab", "above", "and", "bis", "by", "de", "des", "desde", "do", "from", "hasta", "less", "mehr", "meno",
-    "menos", "moins", "more", "og", "oltre", "or", "over", "plus", "to", "under", "unter", "up", "upto", "über",
-    "à", "до", "от", "и",
-})  # fmt: skip
+_BOUND_WORDS = """
+a ab above and bis by de des desde do from hasta less mehr meno menos moins more og oltre or over plus to under
+unter up upto über à до от и"""
+_BOUNDS = frozenset(_BOUND_WORDS.split())
 
 
 class Scope:

@@ -13,10 +13,10 @@ from replay_sessions.simplify.tags import ACTED_ON
 
 Attributes = Mapping[str, str | None]
 
-_ACTING_ROLES = frozenset({
-    "button", "checkbox", "combobox", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
-    "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
-})  # fmt: skip
+_ROLES = """
+button checkbox combobox link listbox menuitem menuitemcheckbox menuitemradio option radio searchbox slider
+spinbutton switch tab textbox treeitem"""
+_ACTING_ROLES = frozenset(_ROLES.split())
 # Tags of parts of a page that the keyboard may reach only for reading or scrolling.
 _REACHED_TAGS = "article body dialog h1 h2 h3 h4 h5 h6 main ol pre section table ul"
 _REACHED = frozenset(_REACHED_TAGS.split())

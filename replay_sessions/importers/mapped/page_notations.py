@@ -23,49 +23,15 @@ _PRODUCT_ID = re.compile(r"B[0-9A-Z]{9}")
 _OPEN = r"<(?:(?P<tag>[A-Za-z][\w-]*)(?:\[(?P<name>[^\[\]]*)\])?\|)?"
 _TOKEN = re.compile(rf"(?:{_OPEN}|(?P<close>>))(?P<text>[^<>]*)")
 # An HTML parser drops these tags or their content outside a table, a document or a media player.
-_AS_DIV = frozenset(
-    [
-        "body",
-        "caption",
-        "col",
-        "colgroup",
-        "frame",
-        "frameset",
-        "head",
-        "html",
-        "iframe",
-        "noembed",
-        "noframes",
-        "noscript",
-        "object",
-        "option",
-        "optgroup",
-        "plaintext",
-        "script",
-        "style",
-        "svg",
-        "table",
-        "tbody",
-        "td",
-        "template",
-        "tfoot",
-        "th",
-        "thead",
-        "title",
-        "tr",
-        "video",
-        "xmp",
-    ]
-)
+_DIV_TAGS = """
+body caption col colgroup frame frameset head html iframe noembed noframes noscript object option optgroup
+plaintext script style svg table tbody td template tfoot th thead title tr video xmp"""
+_AS_DIV = frozenset(_DIV_TAGS.split())
 _VOID = frozenset({"area", "br", "hr", "img", "input", "textarea"})
 _VOID_TEXT = {"img": "alt", "area": "alt", "input": "placeholder", "textarea": "placeholder"}
 # A parser closes these when another of the same tag opens.
 _NOT_NESTED = {"a": "link", "button": "button"}
 _LEAF_ONLY = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
-
-
-def _html(page: str) -> str:
-    return page
 
 
 def _bracket_lines(page: str) -> str:
@@ -146,7 +112,7 @@ def _tag(tag_name: str | None, name: str | None, open_counts: Counter[str], *, i
 
 
 NOTATIONS: dict[str, Callable[[str], str]] = {
-    "html": _html,
+    "html": str,
     "bracket_lines": _bracket_lines,
     "nested_angles": _nested_angles,
     "accessibility_tree": accessibility_tree,

@@ -29,8 +29,8 @@ _SKIPPED = frozenset({"applet", "base", "embed", "noscript", "object", "plaintex
 _NOT_IN_FRAMES = frozenset({"meta", "title"})
 _OF_FRAMES = ("class", "hidden", "id", "inert", "style")
 _FRAME_PARTS = frozenset({"body", "frameset", "html"})
-_VOID = frozenset({"area", "basefont", "bgsound", "br", "col", "hr", "img", "input", "link", "meta", "source", "track",
-                   "wbr"})  # fmt: skip
+_VOID_TAGS = "area basefont bgsound br col hr img input link meta source track wbr"
+_VOID = frozenset(_VOID_TAGS.split())
 _EATS_NEWLINE = frozenset({"listing", "pre", "textarea"})
 _TICKED = frozenset({"checkbox", "radio"})
 _LEFT_OUT = frozenset({"d", "imagesrcset", "points", "srcset"})
