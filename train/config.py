@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from replay_sessions.foundation.errors import BadConfig, check_choice
+from replay_sessions.foundation.errors import BadConfig, check_at_least, check_choice
 from replay_sessions.foundation.records import Config
 from train.machine import Precision, default_precision
 from train.sampler import SessionPlan
@@ -138,8 +138,7 @@ class LoraConfig(Config):
     target_modules: tuple[str, ...] = ("all-linear",)
 
     def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise BadConfig(f"lora.rank is {self.rank}; it must be at least 1.")
+        check_at_least(1, **{"model.lora.rank": self.rank})
         if not self.target_modules or ("all-linear" in self.target_modules and len(self.target_modules) > 1):
             raise BadConfig(
                 f"lora.target_modules is {list(self.target_modules)}; give the names of layers, or all-linear alone."
@@ -164,8 +163,7 @@ class TinyTokenizerConfig(Config):
     common_share: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.bpe_size < 256:
-            raise BadConfig(f"tokenizer.bpe_size is {self.bpe_size}; byte-level BPE needs at least 256.")
+        check_at_least(256, **{"model.tokenizer.bpe_size": self.bpe_size})  # the number of bytes
 
 
 class TinyModelConfig(Config):

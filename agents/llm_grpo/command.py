@@ -9,7 +9,7 @@ import torch
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.data import RationaleCoverage
 from agents.llm_grpo.dry_run import dry_run, get_machine
-from agents.llm_grpo.evaluation import evaluate_run, find_agent
+from agents.llm_grpo.evaluation import check_rows, evaluate_run
 from agents.llm_grpo.export import export_phase
 from agents.llm_grpo.options import RunOptions
 from agents.llm_grpo.run_folder import begin_run
@@ -34,8 +34,7 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
     """
     with process_group() as (ranks, advise), ExitStack() as open_while_training:
         options, folder, config = parse()
-        for name in config.evaluation.agents:
-            find_agent(name)  # a misspelt or missing agent is reported before hours of work, not after
+        check_rows(config)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
         for phase in config.phases.values():
             reward = phase.get_reward(config.reward_config)

@@ -41,6 +41,9 @@ class ValidationConfig(Config):
     sessions: int = 300
     times: int = 3
 
+    def __post_init__(self) -> None:
+        check_at_least(1, **{"validation.sessions": self.sessions})
+
 
 class PhaseConfig(Config):
     """The training of a policy, and its row of the final table.
@@ -128,6 +131,7 @@ class Decoding:
     @classmethod
     def at(cls, temperature: float) -> "Decoding":
         """Returns the decoding that samples at a temperature; 0 is greedy."""
+        check_at_least(0, temperature=temperature)
         return cls(f"T {temperature:g}" if temperature else "greedy", temperature)
 
     @property
@@ -171,11 +175,7 @@ class TableConfig(Config):
     agents: tuple[str, ...] = ("random", "majority", "copy_match", "page_counts")
 
     def __post_init__(self) -> None:
-        if self.most_probable_action is not None and self.most_probable_action < 0:
-            raise BadConfig(
-                f"evaluation.most_probable_action is {self.most_probable_action}; it is a number of rationales, 0 or "
-                "more."
-            )
+        check_at_least(0, **{"evaluation.most_probable_action": self.most_probable_action})
 
     def get_decodings(self, temperatures: Iterable[float] = ()) -> list[Decoding]:
         """Returns the decodings of a policy, without repetition.
@@ -234,7 +234,7 @@ class TrainConfig(Config):
     watch: tuple[str, ...] = ("tensorboard",)
 
     def __post_init__(self) -> None:
-        check_at_least(0, seed=self.seed)
+        check_at_least(0, seed=self.seed, threads=self.threads)
         if not self.phases:
             raise BadConfig("a run needs at least one phase, such as [phases.sft] with method = 'sft'.")
         if LOG_LIKELIHOOD.kind in (self.reward, getattr(self.reward, "kind", None)):

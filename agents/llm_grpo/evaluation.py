@@ -24,6 +24,7 @@ from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
 from agents.registry import GROUPS, parse_spec
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Table, print_results
 from replay_sessions.schema import Split
@@ -36,25 +37,13 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
 from shop_env.evaluation.results import ResultRow, intervals_text, results_table, sorted_rows
-from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, write_log
+from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, steps_file, write_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
 from train.phase import PhaseResult
 from train.ranks import Ranks
-
-
-def find_agent(text: str) -> AgentSpec:
-    """Returns the spec of the agent that a text names, and checks that the agent exists.
-
-    Raises:
-        UnknownAgent: No agent has this name.
-        MissingExtra: A package that the agent needs is not installed.
-    """
-    spec = parse_spec(text)
-    gives_probabilities(spec)
-    return spec
 
 
 def evaluate_shared(
@@ -105,6 +94,20 @@ def table_rows(
     return rows
 
 
+def check_rows(config: TrainConfig) -> None:
+    """Raises if an agent of the final table is missing, or if two rows have the same label or file of steps."""
+    specs = [parse_spec(text) for text in config.evaluation.agents]
+    for spec in specs:
+        gives_probabilities(spec)  # raises if the agent does not exist or needs a missing package
+    rows = [(spec.label, steps_file(name)) for name, spec, _ in table_rows(config, specs, oracle=(config.context, ""))]
+    for names in zip(*rows, strict=True):
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise BadConfig(
+                f"two rows of the final table have the name '{repeated[0]}'; give agents of evaluation.agents other "
+                "labels, as LABEL=AGENT."
+            )
+
+
 def evaluate_rows(
     config: TrainConfig, store: SessionStore, folder: Path, ranks: Ranks
 ) -> dict[str, tuple[Entry, list[StepRecord]]]:
@@ -115,7 +118,7 @@ def evaluate_rows(
     evaluation = config.evaluation_config
     keys = evaluation.keys(store)
     shard = set(ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys))))
-    specs = [find_agent(text) for text in config.evaluation.agents]
+    specs = [parse_spec(text) for text in config.evaluation.agents]
     results = {}
     for name, spec, context in table_rows(config, specs, oracle=shoppers_context(store, config.context)):
         runnable = spec.within(folder)
@@ -255,13 +258,8 @@ def over_best_agent(
     if not exact:
         return []
     best = max(exact, key=lambda label: exact[label])
-    return [compare_records(records, policy, best, "exact_accuracy") for policy in _policies(config)]
-
-
-def _policies(config: TrainConfig) -> list[str]:
-    """Returns the labels of the rows of phases."""
     return [
-        decoding.label(phase.label)
+        compare_records(records, decoding.label(phase.label), best, "exact_accuracy")
         for phase in config.phases.values()
         for decoding in config.evaluation.get_decodings(phase.temperatures)
     ]

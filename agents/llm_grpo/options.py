@@ -4,7 +4,7 @@
 --resume, --extend         ─► the configuration of the existing run
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,9 +106,7 @@ def prepare(words: Sequence[str], text: str | None = None) -> tuple[RunOptions, 
     """
     options, remaining = parse_leading_options(RunOptions, words, program=PROGRAM)
     if options.resume and not asks_for_help(words):
-        if remaining or options != RunOptions(resume=options.resume, trust=options.trust):
-            raise BadConfig("--resume goes on with the run's own configuration; leave out all other flags.")
-        return options, options.resume, _read_trusted(options.resume, options.trust)
+        return _resume(options, remaining)
     return _with_folder(options, _parse_config(options, words, text))
 
 
@@ -123,13 +121,20 @@ def prepare_from(fields: Mapping[str, Any]) -> tuple[RunOptions, Path, TrainConf
     """
     option_names = set(RunOptions.__struct_fields__) - {"reward"}  # the reward may be a table here
     options = convert_fields({key: value for key, value in fields.items() if key in option_names}, RunOptions, "train")
-    if options.resume:
-        return options, options.resume, _read_trusted(options.resume, options.trust)
     changes = {key: value for key, value in fields.items() if key not in option_names}
+    if options.resume:
+        return _resume(options, changes)
     tables = read_tables(options.preset, options.rows)
     config = build_config(merge(tables, changes), "train", options.only)
     _check_files(options, tables, config, named_code(changes))
     return _with_folder(options, config)
+
+
+def _resume(options: RunOptions, changes: Collection[str]) -> tuple[RunOptions, Path, TrainConfig]:
+    assert options.resume is not None
+    if changes or options != RunOptions(resume=options.resume, trust=options.trust):
+        raise BadConfig("--resume goes on with the run's own configuration; leave out all other flags.")
+    return options, options.resume, _read_trusted(options.resume, options.trust)
 
 
 def _check_files(options: RunOptions, tables: Tables, config: TrainConfig, named_by_call: Sequence[str]) -> None:

@@ -29,6 +29,7 @@ from agents.llm_grpo.options import RunOptions, check_inputs, prepare, prepare_f
 from agents.llm_grpo.show_prompt import show_prompt
 from replay_sessions.foundation.command_line import program_of
 from replay_sessions.foundation.config_errors import keyword_signature
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
 from shop_env.evaluation.results_file import EvaluationLog, read_log
 from train.machine import get_world_size
@@ -46,6 +47,8 @@ def train(**options: Any) -> EvaluationLog:
     Raises:
         BadConfig: An option does not exist, or its value is invalid.
     """
+    if of_command := sorted(options.keys() & {"dry_run", "show_prompt", "for_verl", "for_trl"}):
+        raise BadConfig(f"{of_command[0]} trains nothing; give it to the command, `shop-r1 train`.")
     prepared = prepare_from(options)
     check_inputs(prepared[0], prepared[2])
     with requires_extra("train"):

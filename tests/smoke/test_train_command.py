@@ -148,7 +148,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
         (["--store", "nowhere/at/all"], "nowhere/at/all"),
         (["--grpo.step", "4"], "--grpo.steps INT"),
         (["--sft.sessions_per_bach", "4"], "Perhaps you meant: --sft.sessions-per-batch INT"),
-        (["--grpo.num-generations", "1"], "a group needs at least 2 replies"),
+        (["--grpo.num-generations", "1"], "--grpo.num-generations is 1"),
         (["--evaluation.agents", "random", "copy_mtach"], "Did you mean 'copy_match'?"),
         (["--reward", "binery"], "Did you mean 'binary'?"),
         (["--resume", "no/such/run"], "it has no run.json"),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Config
 from shop_env.reward import RewardConfig
 from train.config import OptimizerConfig, SamplingConfig
@@ -55,10 +55,7 @@ class GrpoConfig(Config):
     max_batch_tokens: int = 32_768
 
     def __post_init__(self) -> None:
-        if self.num_generations < 2:
-            raise BadConfig(
-                f"grpo.num_generations is {self.num_generations}; a group needs at least 2 replies to compare."
-            )
+        check_at_least(2, **{"grpo.num_generations": self.num_generations})
         if self.temperature <= 0:
             raise BadConfig(f"grpo.temperature is {self.temperature}; sampling needs a temperature above 0.")
         if self.steps_per_batch is None and self.balance != "uniform":
@@ -66,9 +63,7 @@ class GrpoConfig(Config):
                 f"grpo.balance is {self.balance!r}, but whole sessions make the batches; give grpo.steps_per_batch."
             )
         for key in ("steps_per_batch", "num_iterations", "importance_sampling_cap"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise BadConfig(f"grpo.{key} is {value}; it must be at least 1.")
+            check_at_least(1, **{f"grpo.{key}": getattr(self, key)})
 
     def max_reply_tokens(self, reward: RewardConfig) -> int:
         """Returns the most tokens of a reply in training, with its continuation if the reward is a likelihood."""

@@ -8,9 +8,9 @@ import pytest
 
 from agents.agent_code import reply_identity
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.evaluation import find_agent
 from agents.llm_grpo.presets import load_preset
 from agents.llm_grpo.run_folder import extend_config, read_config, record_extension
+from agents.registry import parse_spec
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
@@ -70,7 +70,7 @@ def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp
     def identity(*, edited: bool = False, arguments: str = "") -> Identity:
         text = "class Bot:\n    def act(self, observation): ...\n" + "    # edited\n" * edited
         (tmp_path / "bot.py").write_text(text, encoding="utf-8")
-        spec = find_agent(f"mine={tmp_path}/bot.py:Bot{arguments}")
+        spec = parse_spec(f"mine={tmp_path}/bot.py:Bot{arguments}")
         return reply_identity(spec, ContextConfig(), store, 0)
 
     store = demo_store_at(tmp_path / "store", 8, seed=0)

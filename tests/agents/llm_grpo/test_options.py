@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.llm_grpo.options import prepare
+from agents.llm_grpo.options import prepare, prepare_from
+from agents.llm_grpo.train import train
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward import reward_preset
 from train import config as config_module
@@ -59,10 +60,18 @@ def test_a_run_that_failed_before_its_first_step_does_not_hold_its_folder_a_lead
         prepare(call)
 
 
-def test_a_missing_prompt_file_and_a_seed_below_0_are_errors_before_the_store_is_read() -> None:
+def test_a_call_from_python_never_passes_over_an_option() -> None:
+    with pytest.raises(BadConfig, match="leave out all other flags"):
+        prepare_from({"resume": "runs/mine", "seed": 3})
+    with pytest.raises(BadConfig, match="show_prompt trains nothing"):
+        train(show_prompt=True, store="no/such/store")
+
+
+def test_a_missing_prompt_file_and_numbers_below_0_are_errors_before_the_store_is_read() -> None:
     for flag, value, said in (
         ("--prompt.system-file", "no/such.txt", r"prompt\.system_file 'no/such\.txt' cannot be read"),
         ("--seed", "-1", "--seed is -1"),
+        ("--threads", "-1", "--threads is -1"),
     ):
         with pytest.raises(BadConfig, match=said):
             prepare([flag, value, "--store", "no/such/store"])

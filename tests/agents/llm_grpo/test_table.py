@@ -1,11 +1,12 @@
 """The rows of the last table, and what they are compared with."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from agents.llm_grpo.evaluation import over_best_agent, table_rows
+from agents.llm_grpo.evaluation import check_rows, over_best_agent, table_rows
 from agents.llm_grpo.presets import load_preset
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
@@ -46,9 +47,23 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
     assert fewer == {label: spec for label, spec in rows.items() if "decode" not in spec.arguments}
 
 
-def test_a_number_of_rationales_below_none_is_refused() -> None:
-    with pytest.raises(BadConfig, match=r"evaluation\.most_probable_action is -1; it is a number of rationales"):
-        msgspec.structs.replace(CONFIG.evaluation, most_probable_action=-1)
+@pytest.mark.parametrize(
+    ("table", "change", "message"),
+    [
+        ("validation", {"sessions": 0}, "--validation.sessions is 0"),
+        ("evaluation", {"most_probable_action": -1}, "--evaluation.most-probable-action is -1"),
+        ("evaluation", {"temperature": float("nan")}, "--temperature is nan"),
+        ("evaluation", {"agents": ("A=random", "A=majority")}, "two rows .* name 'A'"),
+        ("evaluation", {"agents": ("SFT, greedy=random",)}, "two rows .* name 'SFT, greedy'"),
+        ("evaluation", {"agents": ("sft-T0.6=random",)}, "two rows .* name 'agents/sft-T0.6/"),
+    ],
+)
+def test_what_would_spoil_the_table_is_refused_before_training(
+    table: str, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadConfig, match=message):
+        changed = msgspec.structs.replace(getattr(CONFIG, table), **change)
+        check_rows(msgspec.structs.replace(CONFIG, **{table: changed}))
 
 
 @pytest.fixture
