@@ -19,13 +19,12 @@ from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
 from tests.stores import read_rejected
 
-FILTERED_COLUMNS = [
-    "session_id", "action_id", "timestamp", "action_type", "click_type", "semantic_id", "mouse_position",
-    "element_meta", "url", "window_size", "page_meta", "simplified_html", "rationale", "products", "input_text",
-    "image",
-]  # fmt: skip
-FULL_COLUMNS = [*FILTERED_COLUMNS, "navigation_type", "simplified_html_new_page", "scroll_detail", "target",
-                "image_new_page"]  # fmt: skip
+_FILTERED = """
+session_id action_id timestamp action_type click_type semantic_id mouse_position element_meta url window_size page_meta
+simplified_html rationale products input_text image"""
+_FULL = "navigation_type simplified_html_new_page scroll_detail target image_new_page"
+FILTERED_COLUMNS = _FILTERED.split()
+FULL_COLUMNS = [*FILTERED_COLUMNS, *_FULL.split()]
 PAGE = (
     '<html><head></head><body><div name="nav_bar" role="navigation"><div name="nav_bar.homepage">Homepage</div>'
     '<form role="search"><input name="search_input"></form></div><a name="4_stars_and_above.tiger_rice_cooker">Tiger'
