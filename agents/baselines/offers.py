@@ -15,7 +15,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _SYMBOL = r"[$€£¥₹₽₩₺₴฿₫₪]|\b(?:USD|EUR|GBP|PLN|CHF|CAD|AUD|SEK|NOK|DKK|CZK|HUF)\b|\bzł|\bkr\b|\bKč"
-_NUMBER = r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d\d)?|\d{1,3}(?:[.,\s]\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
+_NUMBER = r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d\d)?|\d{1,3}(?:[.,'’\s]\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
 MONEY = re.compile(rf"(?:(?:{_SYMBOL})\s?({_NUMBER})|({_NUMBER})\s?(?:{_SYMBOL}))(?!\d)")
 _RATING = re.compile(r"(\d(?:[.,]\d)?)\s*(?:out of|/|von|sur|de|su)\s*5\b|(\d[.,]\d)\s*(?:stars|★)", re.I)
 _REVIEWS = re.compile(rf"({_NUMBER})\s*(?:customer )?(?:reviews|ratings|Bewertungen|avis|opiniones|recensioni)", re.I)
@@ -60,10 +60,10 @@ class PageOffers(NamedTuple):
 def amount(text: str) -> float:
     """Parses a number with points, commas or spaces.
 
-    >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1 299"), amount("1,23,456")
+    >>> amount("1,299.50"), amount("1.299,50"), amount("40"), amount("1’299"), amount("1,23,456")
     (1299.5, 1299.5, 40.0, 1299.0, 123456.0)
     """
-    return float(re.sub(r"\s|[.,](?=\d{3}|\d\d,\d)", "", text).replace(",", "."))
+    return float(re.sub(r"[\s'’]|[.,](?=\d{3}|\d\d,\d)", "", text).replace(",", "."))
 
 
 def amounts(text: str) -> list[float]:

@@ -25,7 +25,6 @@ from shop_env.evaluation.results_file import EvaluationLog, open_store, read_log
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.reward.score import describe_scale
 
-_OTHER_STEPS = "Their steps differ too, and only the same can be compared: rank both on the same sessions"
 Folder = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="FOLDER")]]
 
 
@@ -83,7 +82,11 @@ def compare(options: Compare) -> list[Compared]:
         same_steps = log.config.keys(store) == other_log.config.keys(other_store)
         raise BadConfig(
             f"'{folder}' and '{other_folder}' differ in more than the agents ({settings}). "
-            + (f"If that is intended, add --across {' '.join(refused)}" if same_steps else _OTHER_STEPS)
+            + (
+                f"If that is intended, add --across {' '.join(refused)}"
+                if same_steps
+                else "Their steps differ too, and only the same can be compared: rank both on the same sessions"
+            )
         )
     preset = log.config.metrics
     records = {

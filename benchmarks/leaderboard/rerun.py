@@ -16,7 +16,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent
 from shop_env.evaluation.generate import AgentSpec, generate, plan_batches
 from shop_env.evaluation.results_file import Entry, read_steps
-from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
+from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile
 
 
@@ -54,16 +54,13 @@ def check_rerun(
     steps = steps_at(store, config.split, keys, entry.context)
     for step, answer in generate(agent, steps, batches, seed=config.seed, probabilities=weighted):
         again.add(step, answer)
-        yield from _difference(lines[step.key], again.lines[step.key])
+        line, new = lines[step.key], again.lines[step.key]
+        place = f"step {step.step_index} of session {step.session.session_id!r}: run again, the agent"
+        if line.reply != new.reply:
+            yield f"{place} replies {new.reply or new.error!r}, and not {line.reply!r}"
+        elif not _are_close(line, new):
+            yield f"{place} gives other probabilities"
     lazy.close()
-
-
-def _difference(line: StepLine, again: StepLine) -> Iterator[str]:
-    if line.reply != again.reply:
-        answer = again.reply or again.error
-        yield f"{format_key(line.key)}: run again, the agent replies {answer!r}, and not {line.reply!r}"
-    elif not _are_close(line, again):
-        yield f"{format_key(line.key)}: run again, the agent gives other probabilities"
 
 
 def _are_close(line: StepLine, again: StepLine) -> bool:
@@ -72,8 +69,3 @@ def _are_close(line: StepLine, again: StepLine) -> bool:
     return first.keys() == second.keys() and all(
         math.isclose(first[action], second[action], rel_tol=1e-4, abs_tol=1e-6) for action in first
     )
-
-
-def format_key(key: StepKey) -> str:
-    """Formats the key of a step for a message."""
-    return f"step {key[1]} of session {key[0]!r}"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from agents.registry import GROUPS
+from agents.registry import GROUPS, format_spec
 from benchmarks.leaderboard.verify import find_differences
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
@@ -28,7 +28,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey
 from shop_env.metrics import StepRecord, metric_preset
 from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
-from shop_env.replies import parse_reply
+from shop_env.replies import extraction_of, parse_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.curves import read_runs
 from train.metrics_file import Row
@@ -100,11 +100,7 @@ class Evidence:
         config, training = self.config, self.log.training
         settings = {
             "Sessions": self.log.sample.text,
-            "Agents": "; ".join(
-                f"{entry.label}: {entry.spec.target}"
-                + "".join(f", {name} {value}" for name, value in entry.spec.arguments.items())
-                for entry in self.log.entries
-            ),
+            "Agents": "; ".join(f"{entry.label}: {format_spec(entry.spec)}" for entry in self.log.entries),
             "Reward": config.reward if isinstance(config.reward, str) else "its own numbers",
             "Metrics": config.metrics,
             "Replies read": config.extraction,
@@ -157,13 +153,15 @@ def _read_probabilities(
     folder: Path, log: EvaluationLog, records: Mapping[str, Sequence[StepRecord]]
 ) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
     """Returns each agent's probabilities, by label and step; steps with an error are left out."""
-    probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
-    for entry in log.entries:
-        lines = read_steps(folder, entry)
-        for record in records[entry.label]:
-            if record.error is None and (pairs := lines[record.key].probabilities) is not None:
-                probabilities.setdefault(entry.label, {})[record.key] = dict(pairs)
-    return probabilities
+    return {
+        entry.label: {
+            record.key: dict(pairs)
+            for record in records[entry.label]
+            if record.error is None and (pairs := lines[record.key].probabilities) is not None
+        }
+        for entry in log.entries
+        for lines in [read_steps(folder, entry)]
+    }
 
 
 def _check_rows(evidence: Evidence) -> None:
@@ -219,11 +217,11 @@ def judge(evidence: Evidence, label: str) -> list[JudgedStep]:
     records = evidence.records[label]
     # 1 where an answer is exact by the choices of the metrics, else 0; NaN where this is unknown.
     exact = iter(exact_steps(StepTable(records, evidence.config.metrics)))
-    judged = []
+    extraction, judged = extraction_of(evidence.store, evidence.config.extraction), []
     for record in records:
         terms = None
         if record.reply is not None and not record.error:
-            parsed = parse_reply(record.reply, evidence.config.extraction)
+            parsed = parse_reply(record.reply, extraction)
             terms = terms_of(score_reply(parsed, record.logged_action, evidence.config.reward_config))
         outcome = "no_reply" if record.error is not None else _outcome(record, next(exact))
         judged.append(JudgedStep(record, outcome, terms))

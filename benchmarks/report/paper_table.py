@@ -17,6 +17,9 @@ from shop_env.evaluation.results import METRIC_COLUMNS, ResultRow
 _LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
     {
         "\\": r"\textbackslash{}",
+        "[": "{[}",  # behind a row's end, [ and * would be read as its options
+        "*": "{*}",
+        "|": r"\textbar{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",

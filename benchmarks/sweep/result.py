@@ -26,6 +26,11 @@ from shop_env.metrics import StepRecord
 from shop_env.metrics.over_seeds import Pooled
 
 ORACLE = "oracle"
+NO_INTERVALS = (
+    "The paper gives no intervals: the order of two near figures there may be chance. Of 20 pairs here that do "
+    "not differ, one is significantly different by chance."
+)
+ONE_SEED = "One seed: the intervals are over users alone, and another seed trains another policy."
 Records = dict[str, list[StepRecord]]  # by the row's label
 
 
@@ -134,7 +139,12 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         models=sweep.models,
         metrics=sweep.metrics,
         intervals=intervals_text(all_runs[0].log.rows, all_runs[0].log.config.reward_config, "users and seeds"),
-        notes=[*sweep.notes, *_further_notes(sweep, seeds), *samples],
+        notes=[
+            *sweep.notes,
+            *([NO_INTERVALS] if sweep.models else []),
+            *([ONE_SEED] if len(seeds) == 1 else []),
+            *samples,
+        ],
         tested=next(iter(measured.values())).tested(),
         views=[
             _view(sweep, decoding, of_decoding, _calibration(by_seed)) for decoding, of_decoding in measured.items()
@@ -163,7 +173,7 @@ def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dic
 def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding | None) -> Records:
     """Returns the records of a seed by row: the rows of the file, or every agent and policy."""
     if not sweep.row:
-        return {entry.label: run.records(entry) for run in runs.values() for entry in run.entries.values()}
+        return {label: run.records(entry) for label, (run, entry) in _labelled(runs).items()}
     records = {}
     for row in sweep.row:
         run = runs[row.run or sweep.run[0].name]
@@ -177,12 +187,23 @@ def _records(sweep: Sweep, runs: Mapping[str, FinishedRun], decoding: Decoding |
     return records
 
 
+def _labelled(runs: Mapping[str, FinishedRun]) -> dict[str, tuple[FinishedRun, Entry]]:
+    """Returns every agent and policy of a seed by its label, and its run's name where an earlier run has the label."""
+    labelled: dict[str, tuple[FinishedRun, Entry]] = {}
+    for name, run in runs.items():
+        for entry in run.entries.values():
+            _, earlier = labelled.setdefault(entry.label, (run, entry))
+            if earlier.row != entry.row:
+                labelled[f"{entry.label}, {name}"] = run, entry
+    return labelled
+
+
 def _calibration(by_seed: Sequence[Mapping[str, FinishedRun]]) -> dict[tuple[str, str], Pooled]:
     """Returns metrics of calibration by label and metric; without intervals, because records lack distributions."""
     values: dict[tuple[str, str], list[float]] = {}
-    for entry in (entry for runs in by_seed for run in runs.values() for entry in run.entries.values()):
+    for label, (_, entry) in (item for runs in by_seed for item in _labelled(runs).items()):
         for metric in CALIBRATION_COLUMNS.keys() & entry.row.figures.keys():
-            values.setdefault((entry.label, metric), []).append(entry.row.figures[metric].value)
+            values.setdefault((label, metric), []).append(entry.row.figures[metric].value)
     return {key: Pooled(float(np.mean(of_seeds)), by_seed=of_seeds) for key, of_seeds in values.items()}
 
 
@@ -222,15 +243,3 @@ def _view(sweep: Sweep, decoding: str, measured: Measured, calibration: Mapping[
     return View(
         decoding=decoding, rows=rows, orders=find_orders(sweep, measured), compared=compare_rows(sweep, measured)
     )
-
-
-def _further_notes(sweep: Sweep, seeds: Sequence[int]) -> list[str]:
-    notes = []
-    if sweep.models:
-        notes.append(
-            "The paper gives no intervals: the order of two near figures there may be chance. Of 20 pairs here that do "
-            "not differ, one is significantly different by chance."
-        )
-    if len(seeds) == 1:
-        notes.append("One seed: the intervals are over users alone, and another seed trains another policy.")
-    return notes

@@ -133,6 +133,8 @@ def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:
         CheckpointMismatch: A folder holds a training on another store.
     """
     seeds = options.seeds or sweep.seeds
+    if len({*seeds}) < len(seeds):
+        raise BadConfig(f"seeds are {', '.join(map(str, seeds))}: each must be another one.")
     return {run.name: [_plan_run(run, seed, sweep, options) for seed in seeds] for run in sweep.run}
 
 

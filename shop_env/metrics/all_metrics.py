@@ -48,13 +48,14 @@ def step_metrics(records: Sequence[StepRecord], preset: str | MetricChoices = "s
     """
     table = StepTable(records, preset)
     values = {name: metric.total(metric.rows(table)) for name, metric in all_metrics(table.choices).items()}
-    return {
-        "steps": float(len(table)),
-        "sessions": float(table.clusters("session")[1]),
-        "users": float(table.clusters("user")[1]),
-        "errors": float(table.errors),
-        "unscored_targets": float(len(table) - table.scorable.sum()),
-    } | {name: value for name, value in values.items() if not math.isnan(value)}
+    counts = {
+        "steps": len(table),
+        "sessions": table.clusters("session")[1],
+        "users": table.clusters("user")[1],
+        "errors": table.errors,
+        "unscored_targets": len(table) - table.scorable.sum(),
+    }
+    return {name: float(value) for name, value in (counts | values).items() if not math.isnan(value)}
 
 
 def find_metric(name: str, choices: MetricChoices) -> Metric:

@@ -7,6 +7,7 @@ A StepTable has one row for each scored record (errors are left out), so that me
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -52,10 +53,10 @@ class StepTable:
         unnamed = {"type": "click", "name": ""}
         self.fine_known = self.numbers(lambda r: r.logged_click_type in _FINE_CODES or r.logged != unnamed)
         self.scorable = self.numbers(lambda record: record.is_scorable)
-        self.reward = self.numbers(lambda record: record.reward)
-        self.logged_probability = self.numbers(lambda record: record.logged_probability)
-        self.logged_rank = self.numbers(lambda record: record.logged_rank)
-        self.terminate_probability = self.numbers(lambda record: record.terminate_probability)
+        fields = ("reward", "logged_probability", "logged_rank", "terminate_probability")
+        self.reward, self.logged_probability, self.logged_rank, self.terminate_probability = (
+            self.numbers(attrgetter(name)) for name in fields
+        )
         self.last = self.numbers(lambda record: record.step_index == record.step_count - 1)
         steps = Counter(record.session_id for record in self.records)
         self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])

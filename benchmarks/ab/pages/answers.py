@@ -29,7 +29,7 @@ from shop_env.evaluation.results_file import folder_name
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.evaluation.steps_file import StepLine, StepsFile, prepare
 from shop_env.metrics.clustered_errors import Floats
-from shop_env.replies import Extraction, Reply, parse_reply
+from shop_env.replies import Extraction, Reply, extraction_of, parse_reply
 
 DRAWS = 5  # default number of replies to each page, for an agent without probabilities
 Lines = Mapping[StepKey, StepLine]
@@ -92,19 +92,19 @@ def ask_agent(
             drawn += [run(draw) for draw in range(1, draws)]
     finally:
         agent.close()
-    shares, errors = {}, list[str]()
+    shares, first_error = {}, None
     for version in VERSIONS:
         rows = []
         for step in touched.steps(version):
             lines = [of_draw[version][step.key] for of_draw in drawn]
-            shares_of = _distribution(lines, config.extraction, weighed=not draws)
+            shares_of = _distribution(lines, extraction_of(store, config.extraction), weighed=not draws)
             if isinstance(shares_of, str):
-                errors.append(shares_of)
+                first_error = first_error or shares_of
                 rows.append(np.full(len(kinds.labels), np.nan))
             else:
                 rows.append(kinds.shares(shares_of, page_names(step.observation["page"])))
         shares[version] = np.array(rows)
-    return Answers(draws=draws, shares=shares, first_error=next(iter(errors), None))
+    return Answers(draws=draws, shares=shares, first_error=first_error)
 
 
 def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed: bool) -> Distribution | str:

@@ -129,15 +129,15 @@ def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
         seeds = [0]
         store = "{store_path}"
         [[run]]
-        agents = ["majority"]
+        agents = ["majority", "x=random"]
         flags = ["--sessions", "5"]
         [[run]]
         name = "other"
-        agents = ["random"]
+        agents = ["majority", "x=repeat_last"]
         flags = ["--sessions", "5"]
         """
     labels = {row["label"] for row in run(written(tmp_path, text))["views"][0]["rows"]}
-    assert labels == {"majority", "random"}
+    assert labels == {"majority", "x", "x, other"}  # those with equal rows are one
     file = written(tmp_path, text.replace('"5"]\n        [[run]]', '"4"]\n        [[run]]'))
     capsys.readouterr()
     assert main([str(file), "--out", str(tmp_path / "out")]) == 2
@@ -208,6 +208,7 @@ def test_a_terminal_shows_tables_within_its_width_and_lines_as_lines(
     [
         ('[[run]]\nagnts = ["random"]', "Did you mean 'agents'?"),
         ('seeds = []\n[[run]]\nagents = ["random"]', "needs a [[run]] and a seed"),
+        ('seeds = [1, 1]\n[[run]]\nagents = ["random"]', "seeds are 1, 1: each must be another one"),
         ('[[run]]\nagents = ["random"]\n[[run]]\nagents = ["majority"]', "two runs are called 'run'"),
         ('[[run]]\nagents = ["random"]\nflags = ["--sesions", "3"]', "--sessions"),
         ("run = [", "mine.toml"),

@@ -13,7 +13,7 @@ from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import PagesResults, Shift, run_pages
 from benchmarks.ab.pages.report import sentences
 from replay_sessions.foundation.command_line import parse_options
-from replay_sessions.schema import Click, Persona, Session, Step, Terminate
+from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
 from replay_sessions.store.splits import SplitPlan
 
@@ -68,6 +68,9 @@ def fails_once(observation):
     if "Free" in observation["page"] and "never" in observation["persona"] and not UP.exists():
         raise OSError("server down")
     return sees_it(observation)
+
+def types(observation):
+    return '{"rationale": "", "action": {"type": "input", "name": "home", "text": "tea"}}'
 
 def is_down(observation):
     raise OSError("server down")
@@ -316,3 +319,12 @@ def test_clicks_are_counted_by_the_names_that_one_gives(shop: Shop) -> None:
 def test_a_wrong_call_is_told_before_anybody_is_asked(more: tuple[str, ...], said: str, shop: Shop) -> None:
     assert said in shop.call("sees_it", more=more, code=2)
     assert shop.asked == 0
+
+
+def test_a_reply_that_types_with_input_as_the_log_does_is_a_search(shop: Shop) -> None:
+    step = Step(page=PRODUCT.format(BUY), action=TypeAndSubmit(name="home", text="tea", submitted=False))
+    with StoreWriter(shop.store, source="test", splits=SplitPlan(test=1.0, validation=0.0), overwrite=True) as writer:
+        for number in range(USERS):
+            writer.write(Session(session_id=f"s{number}", user_id=f"u{number}", source="test", steps=(step, step)))
+    shop.ask("types")
+    assert shop.results.rows[0].shifts["search"].on_a == 1
