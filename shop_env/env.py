@@ -55,6 +55,10 @@ _Config = TypeVar("_Config", bound=msgspec.Struct)
 _EPISODES = EpisodeCache(max_characters=256_000_000)
 
 
+class WrongRenderMode(BadConfig, TypeError):
+    """A TypeError too, after which Stable-Baselines3 makes the env without the mode `rgb_array`, its default."""
+
+
 class TextEnv(gymnasium.Env[Observation, str]):
     """The base class of both envs: their spaces, the checks of their options, and rendering.
 
@@ -79,7 +83,9 @@ class TextEnv(gymnasium.Env[Observation, str]):
         for option, (value, allowed) in choices.items():
             # Identity, except for texts: 1 == True, but 1 is not a valid switch.
             if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
-                raise BadConfig(f"{option} is {value!r}; it must be one of {', '.join(map(str, allowed))}.")
+                raise (WrongRenderMode if option == "render_mode" else BadConfig)(
+                    f"{option} is {value!r}; it must be one of {', '.join(map(str, allowed))}."
+                )
         self.context = context_of(context)
         self.render_mode = render_mode
         self.observation_space = observation_space()

@@ -122,12 +122,10 @@ def _description(folder: Path) -> SavedPolicy:
     try:
         return msgspec.json.decode((folder / POLICY_FILE).read_bytes(), type=SavedPolicy)
     except OSError as error:
-        hint = (
-            ": zip files of SB3 hold pickled objects and are not loaded; see agents/sb3/saved.py"
-            if folder.suffix == ".zip"
-            else f": it holds no {POLICY_FILE}. Train one with python -m agents.sb3.train"
-        )
-        raise CheckpointMismatch(f"No saved policy at '{folder}'{hint}") from error
+        raise CheckpointMismatch(
+            f"No saved policy at '{folder}': it holds no {POLICY_FILE}. Train one with python -m agents.sb3.train, or "
+            "use agents.sb3.saved.save_policy; SB3's zip files hold pickled objects and are not loaded."
+        ) from error
     except msgspec.DecodeError as error:
         raise CheckpointMismatch(f"'{folder / POLICY_FILE}' cannot be read: {error}") from error
 

@@ -118,8 +118,11 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except ShopR1Error:
         raise
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else first_line(error)
+    except Exception as error:
+        number = getattr(error, "errno", None)
+        if not isinstance(error, OSError) and "os error" not in str(error):  # that of safetensors and tokenizers
+            raise
+        reason = os.strerror(number) if number else first_line(error)
         raise WriteFailed(
             f"cannot write '{path}' ({reason}): {remedy_for(path)}, and give the command again"
         ) from error

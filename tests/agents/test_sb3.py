@@ -10,6 +10,7 @@ import pytest
 import torch
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
 
 from agents.conformance import check_agent
 from agents.registry import make_agent
@@ -46,6 +47,11 @@ def trained(demo_store: SessionStore, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.filterwarnings("ignore:Your observation .* has an unconventional shape")
 def test_sb3_s_own_check_passes_on_the_discrete_view(demo_store: SessionStore, view: str) -> None:
     check_env(discrete_env(demo_store, view))
+
+
+@pytest.mark.filterwarnings("ignore:.*render_mode='rgb_array'")
+def test_sb3_s_own_make_vec_env_makes_the_env() -> None:
+    make_vec_env("ShopLive-v0", wrapper_class=DiscreteActions)
 
 
 def test_training_beats_the_most_frequent_action(trained: Path, demo_store: SessionStore) -> None:

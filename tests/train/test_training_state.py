@@ -1,6 +1,7 @@
 """The training state on the disk: one file or several, whole after a kill at any moment, and not written too often."""
 
 import os
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from replay_sessions.foundation.errors import CheckpointMismatch
+from replay_sessions.foundation.errors import CheckpointMismatch, WriteFailed
 from train.checkpoints import load_state, save_state
 from train.loop import LONGEST_PERIOD_S, SAVING_SHARE, SaveSchedule
 
@@ -95,6 +96,16 @@ def test_a_kill_at_any_moment_of_a_save_leaves_the_old_state_whole_or_the_new(tm
     assert os.WIFEXITED(status)
     assert kept == sorted(kept)
     assert {1.0, 2.0} == set(kept)
+
+
+def test_a_refused_write_of_tensors_is_one_line(tmp_path: Path) -> None:
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, former[1]))
+    try:
+        with pytest.raises(WriteFailed, match="File too large"):
+            save_state(tmp_path, [("x", torch.zeros(SMALL))], {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
 
 
 def test_a_state_that_lacks_a_file_is_told_as_damaged(tmp_path: Path) -> None:
