@@ -1,6 +1,5 @@
 """Stores that tests write and look into."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.manifest import REJECTED_FILE
+from tests.json_files import read_json_lines
 
 
 def store_at(path: Path, sessions: Iterable[Session], **options: Any) -> SessionStore:
@@ -20,5 +20,4 @@ def store_at(path: Path, sessions: Iterable[Session], **options: Any) -> Session
 
 def read_rejected(store: Path) -> dict[str, str]:
     """Reads why each record was rejected, by the place where it stood."""
-    lines = (store / REJECTED_FILE).read_text().splitlines()
-    return {record["where"]: record["reason"] for record in map(json.loads, lines)}
+    return {record["where"]: record["reason"] for record in read_json_lines(store / REJECTED_FILE)}

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.console import main
-from tests.processes import with_checkout
+from tests.processes import run_python
 
 pytestmark = pytest.mark.long
 
@@ -67,15 +65,8 @@ def test_each_command_names_the_place_and_the_remedy_in_one_line(tmp_path: Path)
         if shutil.which("setpriv") is None:
             pytest.skip("the superuser cannot give up its rights here")
         as_others = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    done = subprocess.run(
-        [*as_others, sys.executable, "-c", "from tests.test_closed_folders import call_all; call_all()"],
-        cwd=tmp_path,
-        env=with_checkout(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    code = "from tests.test_closed_folders import call_all; call_all()"
+    done = run_python("-c", code, folder=tmp_path, launcher=as_others)
     assert done.returncode == 0, done.stderr[-2000:]
     calls = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(calls) == len(PLACES) * len(WRITING + READING)

@@ -23,6 +23,7 @@ from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import step_metrics
 from shop_env.observation import observe_session
 from shop_env.wrappers import DiscreteActions, discrete_view
+from tests.json_files import read_json, read_json_lines
 
 pytestmark = pytest.mark.long
 
@@ -61,9 +62,9 @@ def test_training_beats_the_most_frequent_action(trained: Path, demo_store: Sess
         for name in ("majority", f"sb3?path={trained}")
     }
     assert exact[f"sb3?path={trained}"] > exact["majority"]
-    lines = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    lines = read_json_lines(trained / "metrics.jsonl")
     assert lines[0]["mean_reward"] < lines[-1]["mean_reward"] < lines[-1]["best_reward"] == 1
-    described = json.loads((trained / "run.json").read_text())
+    described = read_json(trained / "run.json")
     assert (described["seed"], described["config"]["arguments"]["gamma"]) == (0, 0.0)
 
 
@@ -151,7 +152,7 @@ def test_no_pickle_is_loaded(trained: Path, demo_store: SessionStore, tmp_path: 
         make_agent(f"sb3?path={tmp_path / 'model.zip'}")
     with pytest.raises(CheckpointMismatch, match="sb3_policy"):
         make_agent(f"sb3?path={tmp_path}")
-    description = json.loads((trained / POLICY_FILE).read_text())
+    description = read_json(trained / POLICY_FILE)
     for name in ("subprocess:Popen", "agents.sb3.saved:save_policy", "stable_baselines3.ppo:PPO"):
         (tmp_path / POLICY_FILE).write_text(json.dumps({**description, "policy": name}))
         with pytest.raises(CheckpointMismatch):

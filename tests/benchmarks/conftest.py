@@ -19,4 +19,4 @@ def store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(finished: Path, tmp_path: Path) -> Path:
     """A copy of the module's own finished run, to change."""
-    return Path(shutil.copytree(finished, tmp_path / "copied"))
+    return shutil.copytree(finished, tmp_path / "copied")

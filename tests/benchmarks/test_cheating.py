@@ -152,13 +152,6 @@ def test_edited_steps_are_refused_and_the_next_run_computes_what_they_earn(
     assert read_log(out).entry("random").row.figures["invalid_rate"].value == 0.0
 
 
-def test_a_reply_to_another_page_is_refused(store: SessionStore, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert rank(store, out, "random") == 0
-    edit_lines(steps_file(out, "random"), each(lambda line: {"observation": "0"}))
-    assert "is to another page" in "\n".join(verify(out, store)["random"])
-
-
 @pytest.mark.parametrize("name", ["results.json", "agents/random/steps.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "deep"])
 def test_a_file_that_never_ends_or_is_too_deep_is_an_error(

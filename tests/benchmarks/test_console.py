@@ -1,7 +1,6 @@
 """The console command: quick to answer, and nothing of another project runs by it."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -44,10 +43,7 @@ CALLS = {
 @pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
 def test_a_foreign_train_is_named_in_one_line_and_does_not_run(words: list[str], tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("open('has_run', 'w')\n")
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_python(*words, folder=tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: the package 'train' that Python finds (")
     assert done.stderr.count("\n") == 1

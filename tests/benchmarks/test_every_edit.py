@@ -151,7 +151,7 @@ def is_listed(edit: str) -> bool:
 def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
     folder: Path, store_path: Path, tmp_path: Path, share: float
 ) -> None:
-    copied = Path(shutil.copytree(folder, tmp_path / "copied"))
+    copied = shutil.copytree(folder, tmp_path / "copied")
     store = SessionStore.open(store_path)
     assert not is_reported(copied, store)
     missed = unreported(copied, store, share)

@@ -1,6 +1,5 @@
 """The leaderboard through its command line: what it writes, what it runs again, what it says of bad calls."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from replay_sessions.foundation.table import format_cell
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import step_metrics
+from tests.json_files import read_json, read_json_lines
 from tests.processes import run_python
 
 # Ten lines, as somebody would write them who has never seen the project's code.
@@ -59,9 +59,8 @@ def run_main(*arguments: str | Path) -> int:
     return main([str(argument) for argument in arguments])
 
 
-def results_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    return found
+def results_of(folder: Path) -> Any:
+    return read_json(folder / "results.json")
 
 
 def by_label(folder: Path) -> dict[str, dict[str, Any]]:
@@ -119,7 +118,7 @@ def test_single_choices_of_the_metrics_are_options(copied: Path, store_path: Pat
 def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) -> None:
     results = results_of(finished)
     made = results["provenance"]
-    manifest = json.loads((store_path / "manifest.json").read_text(encoding="utf-8"))
+    manifest = read_json(store_path / "manifest.json")
     assert made["store"]["fingerprint"] == manifest["fingerprint"]
     assert made["config"]["split"] == "all"
     assert made["seed"] == 0
@@ -283,7 +282,7 @@ def test_a_bad_call_is_one_line_and_exit_code_two(
 def test_a_truncated_store_is_one_line_and_exit_code_two(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = Path(shutil.copytree(store_path, tmp_path / "cut"))
+    store = shutil.copytree(store_path, tmp_path / "cut")
     shard = next(store.rglob("shards/*.parquet"))
     shard.write_bytes(shard.read_bytes()[:-1000])
     assert run_main("--agents", "random", "--store", store, "--out", tmp_path / "out") == 2
@@ -315,8 +314,8 @@ def test_arguments_may_hold_escaped_commas_and_be_long(store_path: Path, tmp_pat
     assert run_main("--agents", agents, "--store", store_path, "--out", tmp_path / "out") == 0
     _, said, _ = by_label(tmp_path / "out").values()
     assert said["spec"]["target"] == f"{tmp_path}/said.py:Said"
-    lines = (tmp_path / "out" / said["steps"]).read_text(encoding="utf-8").splitlines()[1:]
-    assert {json.loads(line)["reply"] for line in lines} == {f"a,b c{long}"}
+    lines = read_json_lines(tmp_path / "out" / said["steps"])[1:]
+    assert {line["reply"] for line in lines} == {f"a,b c{long}"}
 
 
 def test_flags_that_do_not_fit_and_a_training_s_folder_are_exit_code_two(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Steps are written one by one: none is run again, whatever is computed and whenever a run is killed."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from tests.json_files import read_json
 from tests.processes import ROOT, run_python, with_checkout
 
 pytestmark = pytest.mark.long
@@ -61,11 +60,10 @@ def kept_file(tmp_path: Path) -> Path:
     return kept
 
 
-def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> dict[str, Any]:
+def rank(paid: Path, store: Path, out: Path, *more: str, arguments: str = "") -> Any:
     agent = f"paid={paid}:Paid{arguments}"
     assert main(["--agents", agent, "--store", str(store), "--out", str(out), *more]) == 0
-    found: dict[str, Any] = json.loads((out / "results.json").read_text(encoding="utf-8"))["entries"][0]
-    return found
+    return read_json(out / "results.json")["entries"][0]
 
 
 def started(paid: Path, store: Path, out: Path, *, calls_before: int) -> subprocess.Popen[bytes]:
@@ -173,36 +171,23 @@ def test_steps_under_other_conditions_are_moved_away(
 
 
 def test_a_disk_that_is_full_is_one_line_and_exit_code_two(paid: Path, store_path: Path, tmp_path: Path) -> None:
-    call = f"ulimit -f 8; {sys.executable} -m benchmarks.leaderboard --agents paid={paid}:Paid --store {store_path}"
-    done = subprocess.run(
-        ["bash", "-c", f"{call} --out {tmp_path / 'out'}"],
-        cwd=ROOT,
-        env=with_checkout(PYTHONDONTWRITEBYTECODE="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    call = f"-B -m benchmarks.leaderboard --agents paid={paid}:Paid --store {store_path} --out {tmp_path / 'out'}"
+    done = run_python(*call.split(), launcher=("bash", "-c", 'ulimit -f 8; exec "$0" "$@"'))
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "cannot write" in done.stderr
 
 
-def test_kept_replies_of_an_edited_agent_are_another_agent_s(paid: Path, store_path: Path, tmp_path: Path) -> None:
-    rank(paid, store_path, tmp_path / "out")
-    shutil.move(paid, paid.with_name("old.py"))
-    paid.write_text(PAID + "\n# edited\n", encoding="utf-8")
-    assert rank(paid, store_path, tmp_path / "out")["new_steps"] > 0
-
-
-def test_kept_replies_from_before_an_edit_of_a_helper_are_asked_again(
-    paid: Path, store_path: Path, tmp_path: Path
+@pytest.mark.parametrize("name", ["paid.py", "paid_words.py"])
+def test_kept_replies_from_before_an_edit_of_the_agent_or_a_helper_are_asked_again(
+    name: str, paid: Path, store_path: Path, tmp_path: Path
 ) -> None:
-    helper = tmp_path / "paid_words.py"
-    helper.write_text("", encoding="utf-8")
+    (tmp_path / "paid_words.py").touch()
     paid.write_text(f"import paid_words\n{PAID}", encoding="utf-8")
     first = rank(paid, store_path, tmp_path / "out")
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == 0
-    helper.write_text("# edited\n", encoding="utf-8")
+    with (tmp_path / name).open("a") as file:
+        file.write("# edited\n")
     assert rank(paid, store_path, tmp_path / "out")["new_steps"] == first["row"]["steps"]
 
 

@@ -1,12 +1,12 @@
 """Only what verifies becomes a recorded result."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
+from tests.json_files import edited_json, read_json
 
 AGENTS = ("majority", "random", "oracle")
 REFUSES = """\
@@ -39,17 +39,16 @@ def test_what_verifies_is_recorded_but_for_where_things_lie(whole: Path, store_p
             text = text.replace(f"{folder}/", "")
         assert (results / kept).read_text() == text
         assert str(tmp_path.parent) not in text
-    config = json.loads((results / "baselines/small.json").read_text())["provenance"]["config"]
+    config = read_json(results / "baselines/small.json")["provenance"]["config"]
     assert (config["store"], config["out"]) == (store_path.name, whole.name)
 
 
 def test_an_entry_that_was_edited_is_not_recorded(
     whole: Path, store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, results = Path(shutil.copytree(whole, tmp_path / "edited")), tmp_path / "results"
-    content = json.loads((folder / "results.json").read_text())
-    content["entries"][1]["row"]["figures"]["exact_accuracy"]["value"] = 0.99
-    (folder / "results.json").write_text(json.dumps(content))
+    folder, results = shutil.copytree(whole, tmp_path / "edited"), tmp_path / "results"
+    with edited_json(folder / "results.json") as content:
+        content["entries"][1]["row"]["figures"]["exact_accuracy"]["value"] = 0.99
     call = ["submit", str(folder), "mine", "--results", str(results), "--store", str(store_path)]
     assert main(call) == 1
     assert "exact_accuracy.value: recorded 0.99" in capsys.readouterr().out

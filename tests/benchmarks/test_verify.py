@@ -17,6 +17,7 @@ from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log
 from shop_env.replies import format_reply
+from tests.json_files import edited_json, read_json, read_json_lines
 
 AGENTS = ("--agents", "majority,random,oracle", "--likelihood")
 Record = dict[str, Any]
@@ -35,14 +36,8 @@ def store(store_path: Path) -> SessionStore:
 
 
 def edit_lines(file: Path, edit: Callable[[list[Record]], list[Record]]) -> None:
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = read_json_lines(file)
     file.write_text("".join(json.dumps(line) + "\n" for line in edit(lines)), encoding="utf-8")
-
-
-def edit_json(file: Path, edit: Callable[[Record], None]) -> None:
-    content = json.loads(file.read_text(encoding="utf-8"))
-    edit(content)
-    file.write_text(json.dumps(content), encoding="utf-8")
 
 
 def steps_file(folder: Path, label: str) -> Path:
@@ -91,7 +86,8 @@ def test_edited_steps_are_found(
 
 
 def test_fewer_sessions_are_found_though_the_config_was_edited_too(copied: Path, store: SessionStore) -> None:
-    edit_json(copied / "results.json", lambda results: results["config"].update(sessions=3))
+    with edited_json(copied / "results.json") as results:
+        results["config"]["sessions"] = 3
     found = verify(copied, store)[FOLDER]
     assert "config.sessions: recorded 3, computed None" in found
 
@@ -141,7 +137,8 @@ def _count_fewer_errors(results: Record) -> None:
     ],
 )
 def test_edited_results_are_found(edit: Callable[[Record], None], said: str, copied: Path, store: SessionStore) -> None:
-    edit_json(copied / "results.json", edit)
+    with edited_json(copied / "results.json") as results:
+        edit(results)
     found = verify(copied, store)
     assert said in "\n".join(line for lines in found.values() for line in lines)
 
@@ -182,9 +179,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_a_rerun_and_by_nothing_e
     )
     assert mismatches(copied, store, "random")
     assert main([*AGENTS, "--store", str(store_path), "--out", str(copied)]) == 0  # makes results.json fit
-    rows = {
-        entry["spec"]["label"]: entry["row"] for entry in json.loads((copied / "results.json").read_text())["entries"]
-    }
+    rows = {entry["spec"]["label"]: entry["row"] for entry in read_json(copied / "results.json")["entries"]}
     assert rows["random"]["figures"]["exact_accuracy"]["value"] == 1.0
     assert not any(verify(copied, store).values())
     assert "run again, the agent replies" in mismatches(copied, store, "random", rerun=5)
@@ -200,22 +195,9 @@ def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted() -> None
     assert not may_run(parse_spec('random?extra={"a": "/b"}'), ())
 
 
-def test_another_agent_under_the_same_name_is_found_by_asking_again(
-    store_path: Path, store: SessionStore, tmp_path: Path
-) -> None:
-    agent = tmp_path / "mine.py"
-    source = "class Mine:\n    def reset(self, *, seed=None): pass\n    def act(self, observation): return '{}'\n"
-    agent.write_text(source, encoding="utf-8")
-    call = ["--agents", f"mine={agent}:Mine", "--store", str(store_path), "--out", str(tmp_path / "out")]
-    assert main([*call]) == 0
-    agent.write_text(source + "# edited\n", encoding="utf-8")
-    assert not any(verify(tmp_path / "out", store).values())
-    found = mismatches(tmp_path / "out", store, "mine", rerun=1, trust=f"{agent}:Mine")
-    assert "not run again: the agent's source" in found
-
-
 def test_records_of_other_scoring_are_not_taken_for_ours(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit_json(copied / "results.json", lambda results: results["versions"].update(scoring=1))
+    with edited_json(copied / "results.json") as results:
+        results["versions"]["scoring"] = 1
     assert main(["verify", str(copied)]) == 2
     assert "'scoring': 1" in capsys.readouterr().err
 
@@ -223,15 +205,16 @@ def test_records_of_other_scoring_are_not_taken_for_ours(copied: Path, capsys: p
 def test_a_function_that_a_stranger_s_file_names_is_not_called(
     copied: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = json.loads((copied / "results.json").read_bytes())
-    log["config"]["metrics"] = "os:system"
-    (copied / "results.json").write_text(json.dumps(log), encoding="utf-8")
+    with edited_json(copied / "results.json") as log:
+        log["config"]["metrics"] = "os:system"
     monkeypatch.setattr("os.system", lambda text: pytest.fail(f"called with {text[:40]}"))
     with pytest.raises(BadConfig, match="--trust os:system"):
         verify(copied, store)
 
 
-def test_code_that_is_not_what_gave_the_replies_is_not_run(tmp_path: Path, store: SessionStore) -> None:
+def test_code_that_is_not_what_gave_the_replies_is_found_by_asking_again_and_not_run(
+    tmp_path: Path, store: SessionStore
+) -> None:
     file, marker = tmp_path / "theirs.py", tmp_path / "ran"
     agent = "class A:\n    def reset(self, *, seed): pass\n    def act(self, observation): return 'x'\n"
     file.write_text(agent, encoding="utf-8")
@@ -241,5 +224,6 @@ def test_code_that_is_not_what_gave_the_replies_is_not_run(tmp_path: Path, store
     assert f"to run what this folder names, add --trust '{trust}'" in mismatches(out, store, "theirs", rerun=2)
     assert mismatches(out, store, "theirs", rerun=2, trust=trust) == ""
     file.write_text(f"open({str(marker)!r}, 'w').close()\n{agent}", encoding="utf-8")
+    assert not any(verify(out, store).values())
     assert "not run again: the agent's source" in mismatches(out, store, "theirs", rerun=2, trust=trust)
     assert not marker.exists()

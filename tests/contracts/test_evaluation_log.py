@@ -1,7 +1,6 @@
 """A training run and a leaderboard of the same agents write the same log: what reads one reads the other."""
 
 import io
-import json
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -19,6 +18,7 @@ from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log
+from tests.json_files import edited_json
 from tests.smoke.test_train_command import small_run
 from tests.smoke.test_train_command import store as store
 
@@ -45,22 +45,9 @@ def board(run: Path, store: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         agents.append(f"{entry.label.replace(',', '')}={entry.spec.within(run).target}?{arguments}")
     config = read_log(run).config
     assert config.likelihood
-    call = [
-        "--likelihood",
-        "--store",
-        str(store),
-        "--seed",
-        str(config.seed),
-        "--sessions",
-        str(config.sessions),
-        "--context.goal",
-        config.context.goal,
-        "--context.persona",
-        config.context.persona,
-        "--out",
-        str(out),
-    ]
-    assert leaderboard(["--agents", *agents, *call]) == 0
+    call = f"--likelihood --store {store} --seed {config.seed} --sessions {config.sessions} --out {out}"
+    shown = f"--context.goal {config.context.goal} --context.persona {config.context.persona}"
+    assert leaderboard(["--agents", *agents, *call.split(), *shown.split()]) == 0
     return out
 
 
@@ -90,7 +77,7 @@ def test_the_same_agents_have_the_same_rows(run: Path, board: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_verify_passes_also_after_a_move(kind: str, folders: dict[str, Path], store: Path, tmp_path: Path) -> None:
-    moved = Path(shutil.copytree(folders[kind], tmp_path / "moved"))
+    moved = shutil.copytree(folders[kind], tmp_path / "moved")
     trust = [format_spec(entry.spec.within(moved)) for entry in read_log(moved).entries]
     assert not any(verify(moved, SessionStore.open(store), rerun=3, trust=trust).values())
     assert leaderboard(["verify", str(folders[kind]), "--store", str(store)]) == 0
@@ -130,32 +117,30 @@ def _drop_row(results: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "part", "message"),
+    ("edit", "message"),
     [
-        (_set_temperature, FOLDER, "entries: they are not the agents of the config"),
-        (_set_difference, FOLDER, "training.comparisons[0].difference: recorded"),
-        (_set_over_best, FOLDER, "training.over_best_agent[0].difference: recorded"),
-        (_set_reward, FOLDER, "config.reward: recorded 'binary', computed 'shop_r1'"),
-        (_drop_row, FOLDER, "entries: they are not the agents of the config"),
+        (_set_temperature, "entries: they are not the agents of the config"),
+        (_set_difference, "training.comparisons[0].difference: recorded"),
+        (_set_over_best, "training.over_best_agent[0].difference: recorded"),
+        (_set_reward, "config.reward: recorded 'binary', computed 'shop_r1'"),
+        (_drop_row, "entries: they are not the agents of the config"),
     ],
 )
 def test_an_edited_log_of_a_training_run_is_found(
     edit: Callable[[dict[str, Any]], None],
-    part: str,
     message: str,
     run: Path,
     store: Path,
     tmp_path: Path,
 ) -> None:
-    copied = Path(shutil.copytree(run, tmp_path / "copied"))
-    results = json.loads((copied / "results.json").read_text())
-    edit(results)
-    (copied / "results.json").write_text(json.dumps(results))
-    assert message in "\n".join(verify(copied, SessionStore.open(store))[part])
+    copied = shutil.copytree(run, tmp_path / "copied")
+    with edited_json(copied / "results.json") as results:
+        edit(results)
+    assert message in "\n".join(verify(copied, SessionStore.open(store))[FOLDER])
 
 
 def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, tmp_path: Path) -> None:
-    copied = Path(shutil.copytree(run, tmp_path / "copied"))
+    copied = shutil.copytree(run, tmp_path / "copied")
     shutil.rmtree(copied / "sft")
     shutil.copytree(copied / "shop_r1", copied / "sft")
     trust = [format_spec(entry.spec.within(copied)) for entry in read_log(copied).entries]

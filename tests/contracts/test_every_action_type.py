@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -18,7 +16,7 @@ from shop_env.prompts import STYLES
 from shop_env.replies import Reply, format_reply, parse_reply
 from shop_env.reward import best_breakdown, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
-from tests.processes import ROOT
+from tests.processes import ROOT, run_python
 from tests.stores import store_at
 
 PAGE = '<html><body><input name="field" type="text"/><a name="link">cart</a></body></html>'
@@ -84,8 +82,7 @@ def test_mypy_names_the_modules_that_a_new_action_type_concerns(tmp_path: Path) 
     scroll = 'class Scroll(Record, frozen=True, kw_only=True, tag_field="type", tag="scroll"):\n    """New."""\n\n\n'
     text = schema.read_text(encoding="utf-8").replace("Action = Click", f"{scroll}Action = Scroll | Click")
     schema.write_text(text.replace('ActionType = Literal["click"', 'ActionType = Literal["scroll", "click"'))
-    command = [sys.executable, "-m", "mypy", "--no-incremental"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_python("-m", "mypy", "--no-incremental", folder=tmp_path)
     named = set(re.findall(r"^([\w/]+\.py):\d+: error", done.stdout, re.MULTILINE))
     assert named >= {
         "replay_sessions/schema.py",

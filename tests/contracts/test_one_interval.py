@@ -20,6 +20,7 @@ from shop_env.evaluation.results import WITH_INTERVAL, results_table, summarise
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import StepRecord, estimate_metric, paired_test
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json
 
 AGENTS = ("copy_match", "majority")
 METRICS = [name for name in WITH_INTERVAL if name != "exact_accuracy_errors_as_misses"]
@@ -59,7 +60,7 @@ def records_of(folders: Folders) -> dict[str, list[StepRecord]]:
 
 
 def sweep_view(folders: Folders) -> dict[str, Any]:
-    (view,) = json.loads((folders["sweep"] / "sweep.json").read_text(encoding="utf-8"))["views"]
+    (view,) = read_json(folders["sweep"] / "sweep.json")["views"]
     return dict(view)
 
 

@@ -1,7 +1,6 @@
 """What a stranger's file may do on the machine of whoever opens it: nothing that the caller did not name."""
 
 import asyncio
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from replay_sessions.importers.sources.record_files import read_records
 from replay_sessions.store import SessionStore, StoreWriter
 from shop_env.evaluation.results_file import read_log
 from tests.demo_stores import demo_store_at
+from tests.json_files import edited_json
 from tests.train.conftest import Tiny, checkpoint_info, make_tiny
 from train.checkpoints import CHECKPOINT_FILE, PROMPT_FILE, load_checkpoint, save_checkpoint
 from train.config import LoraConfig
@@ -53,12 +53,6 @@ def tiny() -> Tiny:
 
 def rank(store: SessionStore, out: Path, agents: str = "random") -> int:
     return main(["--agents", agents, "--store", str(store.path), "--out", str(out), "--sessions", "3"])
-
-
-def edit(file: Path, change: Any) -> None:
-    content = json.loads(file.read_text(encoding="utf-8"))
-    change(content)
-    file.write_text(json.dumps(content), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", [*preset_names(), *rows_names()])
@@ -112,7 +106,8 @@ def test_a_run_is_resumed_as_it_is_and_an_edited_one_only_with_consent(
     words = ["--reward", name, "--store", str(store.path), "--out", str(folder)]
     begin_run(folder, prepare(words)[2], store)
     assert prepare(["--resume", str(folder)])[2].reward_config.kind == name
-    edit(folder / "run.json", lambda run: run["config"].update(seed=5))
+    with edited_json(folder / "run.json") as run:
+        run["config"]["seed"] = 5
     for call in (["--resume", str(folder)], [*words, "--extend", "--seed", "5"]):
         with pytest.raises(BadConfig):
             prepare(call)
@@ -125,12 +120,9 @@ def test_results_name_no_function_that_is_called(
 ) -> None:
     out = tmp_path / "out"
     assert rank(store, out) == 0
-
-    def name_it(log: Any) -> None:
+    with edited_json(out / "results.json") as log:
         config = log["config"] if place == "config" else log["provenance"]["config"]
         config["reward"] = f"{theirs}:reward"
-
-    edit(out / "results.json", name_it)
     for command in ("verify", "submit"):
         words = [command, str(out), *(["x"] if command == "submit" else []), "--store", str(store.path)]
         assert main(words) == 2
@@ -150,11 +142,10 @@ def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_print
         for session in store.sessions():
             writer.write(msgspec.structs.replace(session, goal="x") if session.session_id == changed else session)
     shutil.copytree(store.path, forged)
-    manifest = json.loads((forged / "manifest.json").read_text(encoding="utf-8"))
-    for mine, other in zip(manifest["shards"], SessionStore.open(tmp_path / "other").manifest.shards, strict=True):
-        shutil.copy(tmp_path / "other" / other.file, forged / f"shards/{mine['digest']}.parquet")
-        mine["size_bytes"] = other.size_bytes
-    (forged / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with edited_json(forged / "manifest.json") as manifest:
+        for mine, other in zip(manifest["shards"], SessionStore.open(tmp_path / "other").manifest.shards, strict=True):
+            shutil.copy(tmp_path / "other" / other.file, forged / f"shards/{mine['digest']}.parquet")
+            mine["size_bytes"] = other.size_bytes
     assert SessionStore.open(forged).fingerprint == store.fingerprint
     with pytest.raises(BadSession):
         SessionStore.open(forged).session(changed)
@@ -166,7 +157,8 @@ def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_print
 
 @pytest.mark.parametrize("digest", ["../../x", "0" * 31, "G" * 32])
 def test_a_digest_is_a_digest(digest: str, store: SessionStore) -> None:
-    edit(store.path / "manifest.json", lambda manifest: manifest.update(fingerprint=digest))
+    with edited_json(store.path / "manifest.json") as manifest:
+        manifest["fingerprint"] = digest
     with pytest.raises(BadSession, match="damaged"):
         SessionStore.open(store.path)
 
@@ -174,15 +166,13 @@ def test_a_digest_is_a_digest(digest: str, store: SessionStore) -> None:
 def test_edited_intervals_and_ceilings_are_in_no_report(store: SessionStore, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert rank(store, out) == 0 == report([str(out)])
-
-    def narrow(log: Any) -> None:
-        log["entries"][0]["row"]["figures"]["exact_accuracy"]["high"] = 0.9
-
     original = (out / "results.json").read_text(encoding="utf-8")
-    edit(out / "results.json", narrow)
+    with edited_json(out / "results.json") as log:
+        log["entries"][0]["row"]["figures"]["exact_accuracy"]["high"] = 0.9
     assert report([str(out)]) == 2
     (out / "results.json").write_text(original, encoding="utf-8")
-    edit(out / "results.json", lambda log: log["ceilings"][0]["figures"]["exact_accuracy"].update(value=0.1))
+    with edited_json(out / "results.json") as log:
+        log["ceilings"][0]["figures"]["exact_accuracy"]["value"] = 0.1
     assert read_log(out).ceilings[0].figures["exact_accuracy"].value == 0.1
     assert report([str(out)]) == 2
 
@@ -198,7 +188,8 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_not_read(
     [shard] = store.manifest.shards
     file = store.path / shard.file
     pq.write_table(pq.read_table(file), file, compression="zstd")  # with a dictionary, which hides what it unpacks to
-    edit(store.path / "manifest.json", lambda content: content["shards"][0].update(size_bytes=file.stat().st_size))
+    with edited_json(store.path / "manifest.json") as manifest:
+        manifest["shards"][0]["size_bytes"] = file.stat().st_size
     with pytest.raises(BadSession, match="dictionary"):
         next(SessionStore.open(store.path).sessions())
 
@@ -245,7 +236,8 @@ def test_an_adapter_has_nothing_beside_plain_lora(tiny: Tiny, tmp_path: Path) ->
         {"unheard_of": "evil"},
         {"peft_type": "IA3"},
     ):
-        edit(adapter / ADAPTER_FILE, lambda config, hostile=hostile: config.update(hostile))
+        with edited_json(adapter / ADAPTER_FILE) as config:
+            config.update(hostile)
         with pytest.raises(CheckpointMismatch, match="no plain LoRA"):
             load_checkpoint(adapter)
         (adapter / ADAPTER_FILE).write_text(original, encoding="utf-8")
@@ -270,7 +262,8 @@ def test_a_checkpoint_s_prompt_lies_in_it_and_nowhere_else(tiny: Tiny, tmp_path:
     with pytest.raises(CheckpointMismatch):
         load_checkpoint(moved)
     for elsewhere in ("/etc/hostname", f"../{PROMPT_FILE}"):
-        edit(moved / CHECKPOINT_FILE, lambda content, name=elsewhere: content["prompt"].update(system_file=name))
+        with edited_json(moved / CHECKPOINT_FILE) as content:
+            content["prompt"]["system_file"] = elsewhere
         with pytest.raises(CheckpointMismatch):
             load_checkpoint(moved)
 

@@ -22,8 +22,9 @@ from shop_env.reward import (
     score_reply,
 )
 from shop_env.reward.click_types import CLICK_TYPES
+from tests.json_files import read_json
 
-ROWS = json.loads((Path(__file__).parents[1] / "golden" / "reward_table.json").read_text(encoding="utf-8"))
+ROWS = read_json(Path(__file__).parents[1] / "golden" / "reward_table.json")
 NAMES = (
     st.sampled_from(["", "cart", "a.b.c.d", "a.b.c.x", "红色", "search_results.red_kettle.view_product"]) | st.text()
 )

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from benchmarks.console import main
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json_lines
 from tests.processes import ROOT
 from tests.smoke.test_train_command import SMALL
 
@@ -45,7 +46,7 @@ def test_the_objective_of_the_page_trains_resumes_after_kill_9_and_is_in_table_a
     ours, theirs = (load_file(Path(run, "rloo", "model.safetensors")) for run in (RUN, "straight"))
     assert all((ours[key] == theirs[key]).all() for key in ours)
 
-    logged = [json.loads(line) for line in Path(RUN, "metrics.jsonl").read_text().splitlines()]
+    logged = read_json_lines(Path(RUN, "metrics.jsonl"))
     steps = [row for row in logged if row["phase"] == "rloo"]
     assert [row["step"] for row in steps] == [1, 2, 3, 4]
     assert any("validation_exact" in row for row in steps)

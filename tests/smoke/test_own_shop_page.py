@@ -1,6 +1,5 @@
 """docs/own_shop.md and docs/what_if.md from first command to last, as they stand there: from snippet to A/B answer."""
 
-import json
 import re
 import shlex
 import signal
@@ -14,6 +13,7 @@ import pytest
 from replay_sessions import SessionStore
 from replay_sessions.demo_shop.catalogue import NOUNS, STYLES
 from replay_sessions.recorder.rrweb_bundle import recorder_path
+from tests.json_files import read_json
 from tests.processes import ROOT, with_checkout
 from tests.replay_sessions.recorder.conftest import Collecting, batches_of_a_visit
 
@@ -55,7 +55,7 @@ def test_every_command_of_the_page_does_what_the_next_one_needs(environment: dic
             assert done.returncode == 0, (command, done.stdout, done.stderr)
     assert served == list(SERVING)
     assert (tmp_path / "boards" / "mine" / "report.html").is_file()
-    answer = json.loads((tmp_path / "ab" / "mine" / "pages.json").read_text(encoding="utf-8"))["results"]
+    answer = read_json(tmp_path / "ab" / "mine" / "pages.json")["results"]
     assert answer["users"] == 10
     assert [row["label"] for row in answer["rows"]] == ["ngram", "choice"]
     in_cart = [row["shifts"]["cart"] for row in answer["rows"]]

@@ -1,6 +1,5 @@
 """docs/quickstart.ipynb runs in a real kernel, and prints what is kept in it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.json_files import read_json
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
 
 def texts_of(notebook: Path) -> list[list[Any]]:
     """What each cell printed or returned, as text; progress bars come and go."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    cells = read_json(notebook)["cells"]
     return [
         [
             output.get("text") or output["data"]["text/plain"]

@@ -4,7 +4,6 @@ tests/benchmarks/sweep/test_trainings.py has a run that is a process from its be
 """
 
 import io
-import json
 import re
 import shutil
 import signal
@@ -39,6 +38,7 @@ from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.observation import Observation
 from shop_env.reward.score import TERM_NAMES
 from tests.demo_stores import demo_store_at
+from tests.json_files import edited_json, read_json, read_json_lines
 from tests.scored_steps import first_seen
 from tests.train.small_run import SMALL, SMALL_FLAGS
 from tests.train.tiny_gguf import write_gguf
@@ -52,7 +52,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(run: Path) -> list[object]:
-    return [entry["row"] for entry in json.loads((run / "results.json").read_text())["entries"]]
+    return [entry["row"] for entry in read_json(run / "results.json")["entries"]]
 
 
 def command(*arguments: str) -> list[str]:
@@ -77,15 +77,15 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Path, store: Path) -> None:
-    record = json.loads((straight_run / "run.json").read_text())
+    record = read_json(straight_run / "run.json")
     assert record["config"]["grpo"]["steps"] == 4
-    results = json.loads((straight_run / "results.json").read_text())
+    results = read_json(straight_run / "results.json")
     labels = [entry["spec"]["label"] for entry in results["entries"]]
     by_action = "Shop-R1, most probable action"
     for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", by_action, "oracle, greedy"):
         assert label in labels
     assert results["training"]["users_held_out"]
-    steps = [json.loads(line) for line in (straight_run / "metrics.jsonl").read_text().splitlines()]
+    steps = read_json_lines(straight_run / "metrics.jsonl")
     phases = [step["phase"] for step in steps]
     flops = {phase: [step["flops"] for step in steps if step["phase"] == phase] for phase in phases}
     longer = round(sum(flops["shop_r1"]) / fmean(flops["sft"][-3:]))  # those on whole sessions
@@ -104,7 +104,7 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
 def test_every_metric_of_a_step_is_on_the_site_s_page(straight_run: Path) -> None:
     page = on_page_markdown((Path(__file__).parents[2] / "docs" / "hyperparameters.md").read_text(encoding="utf-8"))
     steps = page.partition("## Results")[0]
-    written = set().union(*map(json.loads, (straight_run / "metrics.jsonl").read_text().splitlines()))
+    written = set().union(*read_json_lines(straight_run / "metrics.jsonl"))
     assert not written - names_in(steps)
 
 
@@ -201,7 +201,7 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
 @pytest.mark.parametrize("rows", rows_names())
 def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) -> None:
     assert main(["--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *SMALL_FLAGS]) == 0
-    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    results = read_json(tmp_path / "run" / "results.json")
     config = load_preset("tiny_cpu", rows)
     labels = {entry["spec"]["label"] for entry in results["entries"]}
     assert {f"{phase.label}, {how}" for phase in config.phases.values() for how in ("T 0.6", "greedy")} <= labels
@@ -323,12 +323,12 @@ def test_a_finished_run_takes_further_agents_and_asks_only_them(
     now = written_at(run.glob("agents/*/steps.jsonl"))
     assert now.items() >= written.items()
     assert {file.parent.name for file in now.keys() - written.keys()} == {"always", "ngram"}
-    results = json.loads((run / "results.json").read_text())
+    results = read_json(run / "results.json")
     assert {"copy_match", "always", "ngram"} <= {entry["spec"]["label"] for entry in results["entries"]}
     assert (
         f"over {results['training']['over_best_agent'][0]['second']}, the best other agent" in capsys.readouterr().out
     )
-    assert json.loads((run / "run.json").read_text())["extended"][0]["agents"] == ["always=majority", "ngram"]
+    assert read_json(run / "run.json")["extended"][0]["agents"] == ["always=majority", "ngram"]
 
 
 def test_a_run_in_which_another_process_trains_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,16 +341,15 @@ def test_a_run_in_which_another_process_trains_is_left_alone(run: Path, capsys: 
 
 
 def test_a_run_does_not_go_on_with_another_store(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads((run / "run.json").read_text())
-    record["store"]["fingerprint"] = "another"
-    (run / "run.json").write_text(json.dumps(record))
+    with edited_json(run / "run.json") as record:
+        record["store"]["fingerprint"] = "another"
     assert main(["--resume", str(run)]) == 2
     assert "began with store another" in capsys.readouterr().err
 
 
 def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(straight_run: Path, tmp_path: Path) -> None:
     evidence = read_evidence(straight_run)
-    results = json.loads((straight_run / "results.json").read_text())
+    results = read_json(straight_run / "results.json")
     assert {entry["spec"]["label"] for entry in results["entries"]} == set(evidence.records)
     found = {(one.first, one.second, one.metric): one for one in differences(evidence)}
     for said in results["training"]["comparisons"]:
@@ -371,9 +370,8 @@ def test_the_report_of_a_run_shows_its_table_its_comparisons_and_its_curves(stra
 def test_a_run_whose_results_are_of_an_earlier_version_is_told_how_to_get_new_ones(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = json.loads((run / "results.json").read_text())
-    del results["versions"]["results"]  # as before training runs wrote an evaluation log
-    (run / "results.json").write_text(json.dumps(results))
+    with edited_json(run / "results.json") as results:
+        del results["versions"]["results"]  # as before training runs wrote an evaluation log
     assert report([str(run)]) == 2
     said = capsys.readouterr().err
     assert "was made under other versions" in said and f"--resume {run}` makes the table anew without training" in said
@@ -422,5 +420,5 @@ def test_a_reward_of_rationales_on_a_store_without_them_is_refused_unless_it_is_
     assert main([*words, "--dry-run"]) == 0
     assert "training steps have one (" in capsys.readouterr().out
     assert main([*words, "--missing-rationales", "empty"]) == 0
-    record = json.loads((tmp_path / "run" / "run.json").read_text())["rationales"]
+    record = read_json(tmp_path / "run" / "run.json")["rationales"]
     assert 0.38 < record["present"] / record["steps"] < 0.42

@@ -1,10 +1,6 @@
 """Two processes take the steps that one takes, whatever is trained, and go on where one or two have stopped."""
 
-import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.json_files import read_json
+from tests.processes import run_python
 from tests.train.conftest import Tiny
 from tests.train.in_ranks import CASES, FEW, NOTHING_TO_LEARN, STEPS, WITHOUT_GROUPS, train
 from train.checkpoints import load_state
@@ -60,9 +58,8 @@ def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
     for name in names:
         train(name, tiny, folder / "one")
         train(name, tiny, folder / "one_then_two", stop_after=2)
-    shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    words = [sys.executable, "-m", "tests.train.in_ranks", str(folder), *names]
-    done = subprocess.run(words, env=shared, stderr=subprocess.PIPE, text=True, timeout=600)
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    done = run_python("-m", "tests.train.in_ranks", folder, *names, **shared)
     assert done.returncode == 0, done.stderr
     for name in names:
         train(name, tiny, folder / "two_then_one", after=2)
@@ -126,5 +123,5 @@ def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) ->
 
 
 def test_what_processes_share_is_dealt_out_and_what_one_does_is_told_to_all(trained: Callable[[str], Path]) -> None:
-    said: dict[str, Any] = json.loads((trained("sft") / "said.json").read_text())
+    said: dict[str, Any] = read_json(trained("sft") / "said.json")
     assert said == {"shared": [[0, 0, 2, 4], [1, 1, 3]], "once": {"by": 0}}

@@ -1,7 +1,6 @@
 """vLLM itself, on this machine's CPU or GPU: it draws from the policy that it was given (`make test-vllm`)."""
 
 import importlib.util
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from agents.llm_grpo.train import main
 from replay_sessions.demo_shop import generate_sessions
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json_lines
 from tests.train.conftest import COMPACT
 from train.checkpoints import save_checkpoint
 from train.config import LoraConfig, SamplingConfig, TinyModelConfig, TinyTokenizerConfig
@@ -186,7 +186,7 @@ def test_grpo_trains_on_its_replies(processes: int, lora: bool, small: Small, tm
         words = [*launcher, "-m", "agents.llm_grpo.train", *words]
         done = subprocess.run(words, check=True, timeout=900, stderr=subprocess.PIPE, text=True)
         assert "Traceback" not in done.stderr  # at exit, too
-    logged = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    logged = read_json_lines(out / "metrics.jsonl")
     sampled = [row for row in logged if row["phase"] == "shop_r1"]
     assert len(sampled) == 3
     assert all(row["groups_used"] and row["sampler_trainer_logprob_gap"] < 1e-3 for row in sampled)

@@ -3,7 +3,6 @@
 Models are Qwen2.5's shapes; sessions fill the context: 128 of them, with 7 steps each.
 """
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset, preset_names
 from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from tests.json_files import read_json
 from tests.train.flight import qwen2_config
 from tests.train.test_long_pages import long_store
 from train.flops import FlopCounter
@@ -165,7 +165,7 @@ def test_hours_of_sampling_are_those_that_a_gpu_took(model: str, shape: str) -> 
 
 def recorded(record: str, name: str) -> list[float]:
     """The figures of this name that were measured on an H200."""
-    figures = json.loads((DOCS.parent / f"benchmarks/results/speed/{record}.json").read_text())
+    figures = read_json(DOCS.parent / f"benchmarks/results/speed/{record}.json")
     return [figure["value"] for figure in figures if figure["name"] == name]
 
 

@@ -18,6 +18,7 @@ from shop_env.evaluation.results_file import steps_file
 from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json
 
 FOLDER = Path("runs/mine")
 TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))
@@ -115,7 +116,7 @@ def test_what_was_added_and_when_is_noted_beside_how_the_run_began(tmp_path: Pat
     (tmp_path / "run.json").write_text(json.dumps(begun))
     both = extend_config(read_config(tmp_path), with_agents(TABLE_4, "boosting"), tmp_path)
     record_extension(tmp_path, both, store)
-    noted = json.loads((tmp_path / "run.json").read_text())
+    noted = read_json(tmp_path / "run.json")
     assert read_config(tmp_path) == both
     assert {key: noted[key] for key in begun if key != "config"} == {k: v for k, v in begun.items() if k != "config"}
     (added,) = noted["extended"]

@@ -1,6 +1,5 @@
 """The lab by its own command: visits that were walked are not walked again, failures are errors."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from benchmarks.ab.walks import OTHER_NUMBERS, walk
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.free_run import free_run
 from shop_env.observation import Observation
+from tests.json_files import read_json
 
 pytestmark = pytest.mark.long
 
@@ -64,9 +64,8 @@ def call(
     return ["--agents", *given, "--variants", *variants.split(), "--out", str(agents.parent / "ab"), *sizes, *more]
 
 
-def read(agents: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((agents.parent / "ab/ab.json").read_text(encoding="utf-8"))["results"]
-    return found
+def read(agents: Path) -> Any:
+    return read_json(agents.parent / "ab/ab.json")["results"]
 
 
 def test_the_lab_tells_effects_beside_the_truth_and_asks_nothing_twice(agents: Path) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import shutil
 import tomllib
 from dataclasses import replace
@@ -26,6 +25,7 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.observation import ContextConfig
 from tests.benchmarks.report.conftest import HOSTILE, blocks_of, policy_of
+from tests.json_files import edited_json
 
 
 def text_of(report: Path) -> LexborHTMLParser:
@@ -198,10 +198,9 @@ def assert_generated(path: Path) -> None:
 
 def _point_to(board: Path, store: Path) -> None:
     """Has a board say that it was run on a store at another path."""
-    results = json.loads((board / "results.json").read_text())
-    for config in (results["config"], results["provenance"]["config"]):
-        config["store"] = str(store)
-    (board / "results.json").write_text(json.dumps(results))
+    with edited_json(board / "results.json") as results:
+        for config in (results["config"], results["provenance"]["config"]):
+            config["store"] = str(store)
 
 
 def test_the_viewer_says_when_agents_were_shown_another_persona(store_path: Path, tmp_path: Path, report: Path) -> None:
@@ -263,16 +262,14 @@ def test_agents_that_gave_no_reply_are_shown_unranked_with_their_errors(
 def test_figures_that_do_not_follow_from_the_steps_give_no_report(
     forged: str, board: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    changed = tmp_path / "board"
-    shutil.copytree(board, changed)
-    results = json.loads((changed / "results.json").read_text())
+    changed = shutil.copytree(board, tmp_path / "board")
     steps = changed / "agents" / "copy_match" / "steps.jsonl"
-    if forged == "figure":
-        results["entries"][2]["row"]["figures"]["exact_accuracy"]["value"] += 0.05
-    else:  # and their digest, but not what they earn
-        steps.write_bytes(steps.read_bytes().replace(b'\\"click\\"', b'\\"clock\\"'))
-        results["entries"][2]["sha256"] = hashlib.sha256(steps.read_bytes()).hexdigest()
-    (changed / "results.json").write_text(json.dumps(results))
+    with edited_json(changed / "results.json") as results:
+        if forged == "figure":
+            results["entries"][2]["row"]["figures"]["exact_accuracy"]["value"] += 0.05
+        else:  # and their digest, but not what they earn
+            steps.write_bytes(steps.read_bytes().replace(b'\\"click\\"', b'\\"clock\\"'))
+            results["entries"][2]["sha256"] = hashlib.sha256(steps.read_bytes()).hexdigest()
     assert main([str(changed)]) == 2
     assert "shop-r1 verify" in capsys.readouterr().err
     assert not (changed / "report.html").exists()

@@ -1,6 +1,5 @@
 """The papers' tables as data: the figures are those that were printed, and what they name exists."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from shop_env.metrics.choices import metric_preset
 from shop_env.metrics.step_table import FINE_TYPES
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig
+from tests.json_files import read_json
 
 STUDIES = Path(str(PAPERS)).with_name("studies")
 # Typed a second time, line by line as the papers print them, percent.
@@ -175,7 +175,7 @@ def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
 
 
 def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
-    record = json.loads((Path(__file__).parents[3] / "benchmarks/results/demo_shop/seeds.json").read_text())
+    record = read_json(Path(__file__).parents[3] / "benchmarks/results/demo_shop/seeds.json")
     pooled = {
         (one["first"], one["second"], one["metric"]): Estimate(one["difference"], one["low"], one["high"])
         for one in record["views"][0]["compared"]

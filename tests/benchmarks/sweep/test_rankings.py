@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import pty
 import re
@@ -19,6 +18,7 @@ from scipy.special import expit, logit
 
 from benchmarks.sweep.__main__ import main
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json
 
 # A policy of several trainings: how often it leaves is its seed's.
 TRAINED = """\
@@ -44,15 +44,14 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def run(file: Path, *more: str) -> dict[str, Any]:
+def run(file: Path, *more: str) -> Any:
     assert main([str(file), "--out", str(file.parent / "out"), *more]) == 0
-    found: dict[str, Any] = json.loads((file.parent / "out/mine.json").read_text(encoding="utf-8"))
-    return found
+    return read_json(file.parent / "out/mine.json")
 
 
 def exact(folder: Path, label: str) -> list[float]:
     """The figures of each leaderboard."""
-    boards = [json.loads(file.read_text()) for file in sorted((folder / "out").glob("run/*/results.json"))]
+    boards = [read_json(file) for file in sorted((folder / "out").glob("run/*/results.json"))]
     rows = [entry["row"] for board in boards for entry in board["entries"]]
     return [row["figures"]["exact_accuracy"]["value"] for row in rows if row["label"] == label]
 
@@ -113,7 +112,7 @@ def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(sto
         """
     (view,) = run(written(tmp_path, text))["views"]
     rows = {row["label"]: row["figures"][0] for row in view["rows"]}
-    boards = [json.loads(file.read_text()) for file in sorted((tmp_path / "out").glob("run/*/results.json"))]
+    boards = [read_json(file) for file in sorted((tmp_path / "out").glob("run/*/results.json"))]
     entries = [{entry["row"]["label"]: entry["row"]["figures"] for entry in board["entries"]} for board in boards]
     values = [figures["page_counts"]["calibration_error"]["value"] for figures in entries]
     assert rows["page_counts"]["by_seed"] == values and rows["page_counts"]["value"] == pytest.approx(np.mean(values))

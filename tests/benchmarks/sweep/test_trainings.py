@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import json
 import shutil
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.locks import working_alone_in
 from shop_env.evaluation.steps_file import read_lines
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json
 from tests.processes import run_python
 from tests.train.small_run import SMALL_FLAGS
 
@@ -56,9 +56,8 @@ def answers(file: Path) -> dict[tuple[str, int], tuple[str | None, str | None]]:
     return {key: (line.reply, line.error) for key, line in read_lines(file).items()}
 
 
-def result(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+def result(file: Path) -> Any:
+    return read_json(file)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.schema import Click, Step, describe_action
+from tests.json_files import read_json_lines
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 RRWEB = CASES / "11-rrweb-rows"
@@ -41,7 +42,7 @@ def test_recordings_are_read_as_data_bases_keep_them(file: Path, tmp_path: Path)
 
 
 def test_rows_of_several_sessions_are_told_apart(tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (RRWEB / "db_rows.jsonl").read_text().splitlines()]
+    rows = read_json_lines(RRWEB / "db_rows.jsonl")
     shuffled = [row | {"session_id": name} for row in rows for name in ("a", "b")][::-1]
     with (tmp_path / "rows.csv").open("w", newline="") as file:
         csv.writer(file).writerows([list(rows[0]), *(list(row.values()) for row in shuffled)])
@@ -114,7 +115,7 @@ def test_the_likely_cause_of_missing_targets_is_named(
 
 @pytest.mark.parametrize("form", ["lines", "array", "array over lines"])
 def test_own_sessions_need_no_source_and_may_be_an_array(form: str, tmp_path: Path) -> None:
-    records = [json.loads(line) for line in OWN.read_text().strip().split("\n")]  # a text holds U+2028
+    records = read_json_lines(OWN)  # a text holds U+2028
     file = tmp_path / "sessions.json"
     file.write_text(
         OWN.read_text()

@@ -11,6 +11,7 @@ from replay_sessions import Click, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.importers.mapped.field_mapping import load_mapping
+from tests.json_files import read_json
 
 RAW = """<!doctype html><title>Kettles</title><script>track("anna@example.org")</script>
 <header><a href="/account">Hello, anna.lindqvist@example.org</a>
@@ -148,7 +149,7 @@ def test_our_own_form_may_hold_raw_pages_too(tmp_path: Path) -> None:
 
 def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: Path) -> None:
     log = own_form(tmp_path, RAW.replace("<h2><a", '<h2><a title="red_kettle"'))
-    line = json.loads(log.read_text())
+    line = read_json(log)
     line["steps"][-1]["is_inferred"] = True
     log.write_text(json.dumps(line) + "\n")
     assert main(["import", "jsonl", str(log), "--pages", "raw", "--out", str(tmp_path / "store")]) == 0

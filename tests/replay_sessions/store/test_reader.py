@@ -1,4 +1,3 @@
-import json
 import pickle
 import random
 import shutil
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from replay_sessions import Click, Session, SessionStore, Step
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
 from replay_sessions.store.splits import SplitPlan
+from tests.json_files import edited_json
 from tests.replay_sessions.conftest import make_session, sessions
 from tests.stores import store_at
 
@@ -170,8 +170,8 @@ class TestDamage:
 
     @staticmethod
     def rewrite_manifest(store: Path, **changes: object) -> None:
-        manifest = json.loads((store / "manifest.json").read_text())
-        (store / "manifest.json").write_text(json.dumps(manifest | changes))
+        with edited_json(store / "manifest.json") as manifest:
+            manifest.update(changes)
 
     def test_another_schema_version_is_told(self, store: Path) -> None:
         self.rewrite_manifest(store, schema_version=99)

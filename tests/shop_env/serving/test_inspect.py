@@ -13,6 +13,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
 from replay_sessions.store import SessionStore
 from shop_env.serving.tasks import StepTasks
+from tests.json_files import read_json
 from tests.processes import ROOT, with_checkout
 from tests.shop_env.serving.contract import HARD_REPLIES, KINDS, paid_by_gym, reply_of_kind
 from tests.shop_env.serving.scripted_model import scripted_model
@@ -149,7 +150,7 @@ def test_inspects_own_command_runs_and_rescores_the_task(store_path: str, tasks:
     again = tmp_path / "logs" / "again.json"
     run("score", str(log), "--scorer", f"{file}@shop_reward", "--action", "overwrite", "--output-file", str(again))
     for file_ in (log, again):
-        samples = json.loads(file_.read_text(encoding="utf-8"))["samples"]
+        samples = read_json(file_)["samples"]
         assert len(samples) == 3
         for index, sample in enumerate(samples):
             expected = tasks.score("test", index, HARD_REPLIES["terminate"]).reward

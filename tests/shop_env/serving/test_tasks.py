@@ -1,6 +1,5 @@
 """Sessions as single-turn tasks: one for each step, with the env's prompt and the env's reward."""
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from shop_env.replies import Extraction
 from shop_env.reward.score import reward_preset
 from shop_env.serving.__main__ import main
 from shop_env.serving.tasks import StepTask, StepTasks, score_step
+from tests.json_files import read_json_lines
 from tests.shop_env.memory_store import MemoryStore
 from tests.shop_env.serving.contract import paid_by_gym, paid_by_score, reply_of_kind
 
@@ -140,7 +140,7 @@ def test_the_file_holds_a_line_for_each_task(store_path: str, tasks: StepTasks, 
     out = tmp_path / "tasks.jsonl"
     words = ["tasks", "--store", store_path, "--split", "test", "--out", str(out), *(["--answers"] if answers else [])]
     assert main(words) == 0
-    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").strip().split("\n")]
+    lines = read_json_lines(out)
     assert [line["index"] for line in lines] == list(range(tasks.count("test")))
     for line in lines:
         if answers:

@@ -19,6 +19,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import EMPTY_RATIONALE
 from shop_env.serving.tasks import StepTasks
 from tests.demo_stores import demo_store_at
+from tests.json_files import read_json
 from tests.train.adapters.test_verl import replies_to, rows_of
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
@@ -299,7 +300,7 @@ def test_the_command_leaves_a_model_and_a_stopped_run_goes_on_from_its_last_chec
     assert train([str(folder), *words, "max_steps=1"]) == 0
     assert sorted(found.name for found in (tmp_path / "checkpoints").glob("checkpoint-*")) == ["checkpoint-1"]
     assert train([str(folder), *words]) == 0
-    state = json.loads((tmp_path / "checkpoints" / "checkpoint-2" / "trainer_state.json").read_text())
+    state = read_json(tmp_path / "checkpoints" / "checkpoint-2" / "trainer_state.json")
     assert state["global_step"] == STEPS and len([row for row in state["log_history"] if "reward" in row]) == STEPS
     assert (folder / "model" / "model.safetensors").exists()
     assert train([str(tmp_path), "use_cpu=true"]) == 2

@@ -1,6 +1,5 @@
 """A change of a tiny shop's pages, asked of agents whose answers are known: shifts by hand, honest checks, refusals."""
 
-import json
 import math
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from replay_sessions.foundation.command_line import parse_options
 from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import StoreWriter
 from replay_sessions.store.splits import SplitPlan
+from tests.json_files import read_json
 
 USERS = 10
 PRODUCT = (
@@ -259,7 +259,7 @@ def test_the_command_leaves_its_answer_and_prints_what_it_says_and_does_not_say(
     text = shop.call("sees_it", more=("--draws", "1"))
     assert "cart 0.0 100.0 10.0 −90.0 5.1e−05" in text and "[−112.6, −67.4]" in text
     assert "the agents never saw B" in text and "docs/demo_shop.md" in text
-    record = json.loads((shop.folder / "out/pages.json").read_text(encoding="utf-8"))
+    record = read_json(shop.folder / "out/pages.json")
     assert record["results"]["rows"][0]["shifts"]["purchase"]["on_b"] == 0.9
     assert record["provenance"]["store"]["sessions"] == 10
     assert "| purchase | 40.0 | 0.0 | 90.0 | +90.0 [67.4, 112.6] |" in (shop.folder / "out/pages.md").read_text()

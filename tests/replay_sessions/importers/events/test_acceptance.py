@@ -21,6 +21,7 @@ from replay_sessions.importers.events.importer import EventsImporter, EventsOpti
 from replay_sessions.importers.events.mapping import VIEWS, load_event_mapping
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.manifest import REJECTED_FILE
+from tests.json_files import read_json_lines
 from tests.replay_sessions.importers.events.test_events import CLOTHING, KETTLE, MERCHANDISE, POT, ga4
 
 
@@ -33,7 +34,7 @@ def imported(source: Path, mapping: str, out: Path) -> tuple[SessionStore, Event
 
 def rejections(store: SessionStore) -> list[dict[str, str]]:
     file = store.path / REJECTED_FILE
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return read_json_lines(file) if file.exists() else []
 
 
 def assert_all_actions_are_counted(store: SessionStore, mapping: str, words: Iterable[str]) -> None:

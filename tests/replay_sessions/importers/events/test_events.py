@@ -19,8 +19,8 @@ from replay_sessions.foundation.errors import BadConfig, ImportFailed
 from replay_sessions.importers.events.importer import EventsImporter, EventsOptions
 from replay_sessions.importers.events.mapping import load_event_mapping
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.store.manifest import REJECTED_FILE
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from tests.stores import read_rejected
 
 DATA = Path(os.environ.get("SHOP_R1_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
 CLOTHING = DATA / "clothing_shop" / "clicks_april_june.csv.gz"
@@ -254,8 +254,7 @@ def test_orders_with_other_ids_are_purchases_and_a_repeated_one_is_none(tmp_path
 def test_an_order_that_does_not_sort_is_an_error_with_file_and_row(tmp_path: Path) -> None:
     events = [*PURCHASE, {**ga4("scroll", "/red", 10), "batch_page_id": "first"}]
     store = imported(tmp_path, events)
-    (rejected,) = map(json.loads, (store.path / REJECTED_FILE).read_text().splitlines())
-    assert rejected["where"] == "export.jsonl:11" and "batch_page_id" in rejected["reason"]
+    assert "batch_page_id" in read_rejected(store.path)["export.jsonl:11"]
 
 
 MAPPING = """

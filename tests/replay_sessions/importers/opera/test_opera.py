@@ -17,6 +17,7 @@ from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
+from tests.json_files import read_json
 from tests.stores import read_rejected
 
 _FILTERED = """
@@ -305,7 +306,7 @@ class TestSources:
         assert "import opera --help-all" in capsys.readouterr().err
 
     def test_the_cards_own_row_imports(self, shared_data: Path, tmp_path: Path) -> None:
-        row = json.loads((shared_data / "opera/opera_viewer_row.json").read_text())["row"]
+        row = read_json(shared_data / "opera/opera_viewer_row.json")["row"]
         store = imported(write_opera(tmp_path, [action(row["session_id"], 0, "click", **row)]))
         step = only_session(store).steps[0]
         assert msgspec.to_builtins(step.action) == {

@@ -9,6 +9,7 @@ import pytest
 from replay_sessions import Click, SessionStore, Step, Terminate, TypeAndSubmit
 from replay_sessions.foundation.errors import ImportFailed
 from tests.replay_sessions.importers.rrweb.made_recordings import Recorded, Tab, imported, nodes_of
+from tests.stores import read_rejected
 
 SHOP = """<title>Shop</title>
 <form id="form" role="search"><input id="q" name="q" placeholder="Search"><button id="go">Go</button></form>
@@ -35,11 +36,6 @@ def steps(store: SessionStore) -> tuple[Step, ...]:
 
 def actions(store: SessionStore) -> list[Any]:
     return [step.action for step in steps(store)]
-
-
-def listed(store: SessionStore) -> list[str]:
-    path = store.path / "rejected.jsonl"
-    return [json.loads(line)["reason"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
 class TestClicks:
@@ -137,7 +133,10 @@ class TestClicks:
         store = imported(made.tab(SHOP).click("sale").click(4711))
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click without a page": 2}
-        assert listed(store) == ["no full snapshot came before it", "node 4711 is not in the page"]
+        assert [*read_rejected(store.path).values()] == [
+            "no full snapshot came before it",
+            "node 4711 is not in the page",
+        ]
 
     @pytest.mark.parametrize("value", [[], {}, [1], {"a": "b"}])
     def test_an_attribute_that_is_none_makes_its_event_unreadable(self, made: Recorded, value: Any) -> None:
@@ -156,7 +155,7 @@ class TestClicks:
             (Click(name="sale"), 0),
             (Click(name="kettle"), 1),
         ]
-        damaged, click, note = sorted(listed(store))
+        damaged, click, note = sorted(read_rejected(store.path).values())
         assert "event 8, which may have changed the page, cannot be read" in click + damaged + note
         assert any("Expected `str`, got `int`" in reason for reason in (damaged, click, note))
 

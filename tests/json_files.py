@@ -1,0 +1,23 @@
+"""JSON files that tests read, and change as somebody else could."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def read_json(file: Path) -> Any:
+    return json.loads(file.read_bytes())
+
+
+def read_json_lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+@contextmanager
+def edited_json(file: Path) -> Iterator[Any]:
+    """What the file holds, which is written back as the caller changed it."""
+    content = read_json(file)
+    yield content
+    file.write_text(json.dumps(content))
