@@ -108,18 +108,10 @@ def test_an_installed_package_brings_its_agents_along(
     assert make_agent("theirs?reply=hello").act({}) == "hello"  # type: ignore[typeddict-item]
 
 
-def test_a_package_that_an_agent_needs_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "needy.py"
-    file.write_text("import no_such_package_anywhere\n", encoding="utf-8")
+def test_a_package_that_an_agent_needs_is_named(agent_file: Path) -> None:
+    agent_file.write_text("import no_such_package_anywhere\n", encoding="utf-8")
     with pytest.raises(MissingExtra, match="no_such_package_anywhere"):
-        make_agent(f"{file}:Agent")
-
-
-def test_a_class_without_act_is_no_agent(tmp_path: Path) -> None:
-    file = tmp_path / "half.py"
-    file.write_text("class Half:\n    def reset(self, *, seed=None): pass\n", encoding="utf-8")
-    with pytest.raises(BadConfig, match="no method 'act'"):
-        make_agent(f"{file}:Half")
+        make_agent(f"{agent_file}:Agent")
 
 
 MADE_WRONG = """
@@ -127,6 +119,8 @@ class Fails:
     def __init__(self): raise ValueError("no model here")
 
 
+class Half:
+    def reset(self, *, seed=None): pass
 class Bot:
     def __init__(self, concurrency): self.concurrency = concurrency
     def reset(self, *, seed=None): pass
@@ -138,16 +132,17 @@ class Bot:
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("Fails", r"cannot be made: ValueError: no model here \(.*wrong\.py:3\)"),
+        ("Fails", r"cannot be made: ValueError: no model here \(.*my_agent\.py:3\)"),
+        ("Half", "no method 'act'"),
         ("Bot?concurrency=0", "concurrency 0, which must be a whole number of 1 to 1024"),
         ("Bot?concurrency=%228%22", "concurrency '8', which"),
         ("Bot?concurrency=true", "concurrency True, which"),
     ],
 )
-def test_what_is_made_wrong_is_a_bad_call_that_names_the_reason(agent: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "wrong.py").write_text(MADE_WRONG, encoding="utf-8")
+def test_what_is_made_wrong_is_a_bad_call_that_names_the_reason(agent: str, message: str, agent_file: Path) -> None:
+    agent_file.write_text(MADE_WRONG, encoding="utf-8")
     with pytest.raises(BadConfig, match=message):
-        make_agent(f"{tmp_path / 'wrong.py'}:{agent}")
+        make_agent(f"{agent_file}:{agent}")
 
 
 @pytest.mark.parametrize("name", [name for name, own in AGENTS.items() if own.extra])

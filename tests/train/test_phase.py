@@ -62,15 +62,19 @@ def at_call(number: int, act: Callable[[], None], then: Callable[..., float | No
     return call
 
 
+def steps_before_the_stop(phase: Phase, folder: Path) -> int:
+    with pytest.raises(Stopped):
+        run(phase, folder)
+    saved = load_state(folder)
+    assert saved is not None
+    return saved[1]["done"]
+
+
 @pytest.mark.parametrize("stopping", [signal.SIGINT, signal.SIGTERM])
 def test_a_validation_is_cut_off_and_done_again(stopping: signal.Signals, tmp_path: Path, undisturbed: Path) -> None:
     phase = validated_phase(tmp_path)
     phase.validate = at_call(2, lambda: os.kill(os.getpid(), stopping), phase.validate)  # type: ignore[assignment]
-    with pytest.raises(Stopped):
-        run(phase, tmp_path)
-    saved = load_state(tmp_path)
-    assert saved is not None
-    assert saved[1]["done"] == 20
+    assert steps_before_the_stop(phase, tmp_path) == 20
     assert [row.step for row in read_metrics(tmp_path / "metrics.jsonl")[0]] == list(range(1, 20))
     assert run(validated_phase(tmp_path), tmp_path).steps == STEPS
     assert trace(tmp_path) == trace(undisturbed)
@@ -95,11 +99,7 @@ def test_a_stop_in_a_step_comes_after_it(tmp_path: Path, undisturbed: Path) -> N
     assert phase.trainer is not None
     step = at_call(7, lambda: os.kill(os.getpid(), signal.SIGINT), phase.trainer.step)  # type: ignore[arg-type]
     phase.trainer.step = step  # type: ignore[method-assign,assignment]
-    with pytest.raises(Stopped):
-        run(phase, tmp_path)
-    saved = load_state(tmp_path)
-    assert saved is not None
-    assert saved[1]["done"] == 7
+    assert steps_before_the_stop(phase, tmp_path) == 7
     run(validated_phase(tmp_path), tmp_path)
     assert trace(tmp_path) == trace(undisturbed)
 

@@ -106,9 +106,14 @@ def only_session(store: SessionStore) -> Session:
     return next(store.sessions())
 
 
+def session_from(folder: Path, rows: list[dict[str, str | None]], **options: Any) -> Session:
+    """What becomes of the rows of one session."""
+    return only_session(imported(write_opera(folder, rows), **options))
+
+
 class TestFiltered:
     def test_actions_sessions_and_users_are_joined_with_names_verbatim(self, tmp_path: Path) -> None:
-        session = only_session(imported(write_opera(tmp_path, session_of("anna"))))
+        session = session_from(tmp_path, session_of("anna"))
         assert (session.session_id, session.user_id, session.source) == (session_id("anna"), "anna", "opera")
         assert [step.action for step in session.steps] == [
             Click(name="4_stars_and_above.tiger_rice_cooker", click_type="product_link"),
@@ -127,7 +132,7 @@ class TestFiltered:
 
     def test_empty_and_null_rationales_are_none(self, tmp_path: Path) -> None:
         rows = [*session_of("anna", last="purchase"), action(session_id("anna"), 5, "click", rationale="  ")]
-        session = only_session(imported(write_opera(tmp_path, rows)))
+        session = session_from(tmp_path, rows)
         assert [step.rationale for step in session.steps] == [None, None, None, "It is cheap."]
 
     def test_null_fields_keep_the_step(self, tmp_path: Path) -> None:
@@ -137,7 +142,7 @@ class TestFiltered:
             action(name, 2, "input", semantic_id=None, input_text=None, url=None),
             action(name, 3, "terminate", simplified_html=""),
         ]
-        steps = only_session(imported(write_opera(tmp_path, rows))).steps
+        steps = session_from(tmp_path, rows).steps
         assert [step.action for step in steps] == [
             Click(name=""), TypeAndSubmit(name="", text="", submitted=False), Terminate(),
         ]  # fmt: skip

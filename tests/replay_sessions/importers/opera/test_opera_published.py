@@ -17,6 +17,7 @@ from tests.replay_sessions.importers.opera.test_opera import (
     action,
     imported,
     only_session,
+    session_from,
     session_id,
     session_of,
     user,
@@ -99,7 +100,7 @@ def test_official_splits_share_users_and_the_split_by_user_does_not(published: P
 def test_the_longest_page_is_kept_whole(tmp_path: Path) -> None:
     page = f"<p>{'x' * 626_000}</p>{PAGE}"
     rows = [{**row, "simplified_html": page} for row in session_of("anna")]
-    assert [step.page for step in only_session(imported(write_opera(tmp_path, rows))).steps] == [page] * 3
+    assert [step.page for step in session_from(tmp_path, rows).steps] == [page] * 3
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_names_are_verbatim_whatever_they_hold(tmp_path: Path, name: str) -> Non
         action(session_id("anna"), 1, "click", semantic_id=name),
         action(session_id("anna"), 2, "input", semantic_id=name),
     ]
-    steps = only_session(imported(write_opera(tmp_path, rows))).steps
+    steps = session_from(tmp_path, rows).steps
     assert [step.action for step in steps] == [Click(name=name), TypeAndSubmit(name=name, text="", submitted=False)]
 
 
