@@ -39,7 +39,7 @@ def discrete_env(store: SessionStore, view: str = "dict") -> DiscreteActions:
 def trained(demo_store: SessionStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MaskablePPO after a few rollouts."""
     out = tmp_path_factory.mktemp("runs") / "ppo"
-    call = ["--store", str(demo_store.path), "--timesteps", "3000", "--envs", "4", "--out", str(out)]
+    call = f"--store {demo_store.path} --timesteps 3000 --envs 4 --out {out}".split()
     assert main([*call, "--max-candidates", str(CANDIDATES), "--arguments", '{"n_steps": 128}']) == 0
     return out
 

@@ -31,7 +31,7 @@ def whole(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_verifies_is_recorded_but_for_where_things_lie(whole: Path, store_path: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    call = ["submit", str(whole), "baselines/small", "--results", str(results), "--store", str(store_path)]
+    call = f"submit {whole} baselines/small --results {results} --store {store_path}".split()
     assert main([*call, "--rerun", "3"]) == 0
     for made, kept in (("results.json", "baselines/small.json"), ("leaderboard.md", "baselines/small.md")):
         text = (whole / made).read_text()
@@ -49,7 +49,7 @@ def test_an_entry_that_was_edited_is_not_recorded(
     folder, results = shutil.copytree(whole, tmp_path / "edited"), tmp_path / "results"
     with edited_json(folder / "results.json") as content:
         content["entries"][1]["row"]["figures"]["exact_accuracy"]["value"] = 0.99
-    call = ["submit", str(folder), "mine", "--results", str(results), "--store", str(store_path)]
+    call = f"submit {folder} mine --results {results} --store {store_path}".split()
     assert main(call) == 1
     assert "exact_accuracy.value: recorded 0.99" in capsys.readouterr().out
     assert not results.exists()
@@ -68,5 +68,5 @@ def test_an_agent_that_kept_silent_is_not_recorded(
     (tmp_path / "refuses.py").write_text(REFUSES)
     out = tmp_path / "out"
     assert rank(store_path, out, f"silent={tmp_path / 'refuses.py'}:Refuses", "random") == 1
-    assert main(["submit", str(out), "mine", "--results", str(tmp_path / "r"), "--store", str(store_path)]) == 2
+    assert main(f"submit {out} mine --results {tmp_path}/r --store {store_path}".split()) == 2
     assert "'silent' gave no reply at some steps" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
     assert main(["verify", str(finished), "--store", str(store.path)]) == 0
-    assert main(["verify", str(finished), "--rerun", "3", "--store", str(store.path)]) == 0
+    assert main(f"verify {finished} --rerun 3 --store {store.path}".split()) == 0
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_replies_edited_to_the_logged_ones_are_found_by_a_rerun_and_by_nothing_e
     assert rows["random"]["figures"]["exact_accuracy"]["value"] == 1.0
     assert not any(verify(copied, store).values())
     assert "run again, the agent replies" in mismatches(copied, store, "random", rerun=5)
-    assert main(["verify", str(copied), "--rerun", "5", "--store", str(store.path)]) == 1
+    assert main(f"verify {copied} --rerun 5 --store {store.path}".split()) == 1
 
 
 def test_a_checkpoint_that_a_folder_names_is_run_only_if_it_is_trusted() -> None:
@@ -219,7 +219,7 @@ def test_code_that_is_not_what_gave_the_replies_is_found_by_asking_again_and_not
     agent = "class A:\n    def reset(self, *, seed): pass\n    def act(self, observation): return 'x'\n"
     file.write_text(agent, encoding="utf-8")
     out = tmp_path / "out"
-    assert main(["--agents", f"theirs={file}:A", "--store", str(store.path), "--out", str(out), "--sessions", "3"]) == 0
+    assert main(f"--agents theirs={file}:A --store {store.path} --out {out} --sessions 3".split()) == 0
     trust = f"{file}:A"
     assert f"to run what this folder names, add --trust '{trust}'" in mismatches(out, store, "theirs", rerun=2)
     assert mismatches(out, store, "theirs", rerun=2, trust=trust) == ""

@@ -22,7 +22,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
         )
         return imported(tab.click("q").focus("q").give("q", "********"), terminate_at_end=True)
     source = request.getfixturevalue("shared_data") / "rrweb" / "recordings"
-    assert main(["import", "rrweb", str(source), "--workers", "1", "--out", str(tmp_path / "store")]) == 0
+    assert main(f"import rrweb {source} --workers 1 --out {tmp_path}/store".split()) == 0
     return SessionStore.open(tmp_path / "store")
 
 

@@ -175,7 +175,7 @@ def test_import_and_rank_give_the_floors_without_a_page(sessions: list[list[Labe
         imported(write_opera(tmp_path, rows[False], rows[True]), splits=SplitPlan(by="official")),
         tmp_path / "out",
     )
-    call = ["--agents", "repeat_last,page_counts,ngram", "--no-page", "--store", str(store.path), "--out", str(out)]
+    call = f"--agents repeat_last,page_counts,ngram --no-page --store {store.path} --out {out}".split()
     assert main(call) == 0
     exact = {entry.label: entry.row.figures["exact_accuracy"].value for entry in read_log(out).entries}
     of_tested = [labels for labels in sessions if labels[0].user in tested]

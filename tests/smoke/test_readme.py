@@ -68,5 +68,5 @@ def test_the_ppo_of_a_few_lines_runs_in_the_leaderboard(
 
 def test_the_session_in_json_imports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "logs.jsonl").write_text(json.dumps(json.loads(SESSION)) + "\n", encoding="utf-8")
-    assert replay_sessions(["import", "jsonl", str(folder / "logs.jsonl"), "--out", str(folder / "mine")]) == 0
+    assert replay_sessions(f"import jsonl {folder}/logs.jsonl --out {folder}/mine".split()) == 0
     assert "1 session" in capsys.readouterr().out

@@ -118,7 +118,7 @@ def test_the_leaderboard_keeps_the_replies(
 ) -> None:
     with ScriptedServer(completion(ended="length")) as server:
         spec = f"zero=prompting?base_url={server.base_url}&model=scripted"
-        words = ["--store", str(demo_store.path), "--split", "test", "--out", str(tmp_path / "board")]
+        words = f"--store {demo_store.path} --split test --out {tmp_path}/board".split()
         assert leaderboard([*words, "--agents", f"{spec}&concurrency=32"]) == 0
         steps = len(server.received)
         assert f"cut at max_new_tokens=512: {steps} replies" in capsys.readouterr().out

@@ -53,7 +53,7 @@ def make_store(path: Path, sessions: int = 8) -> SessionStore:
 
 
 def words(server: ScriptedServer, tmp_path: Path, *more: str) -> list[str]:
-    given = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "told"), "--model", "writer", "--by", "step"]
+    given = f"--store {tmp_path}/store --out {tmp_path}/told --model writer --by step".split()
     return [*given, "--base-url", server.base_url, *more]
 
 

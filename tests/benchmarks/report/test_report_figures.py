@@ -209,7 +209,7 @@ def made_up(
 
 
 def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_path: Path) -> None:
-    assert main([str(board), "--out", str(tmp_path / "r.html"), "--tables", str(tmp_path)]) == 0
+    assert main(f"{board} --out {tmp_path}/r.html --tables {tmp_path}".split()) == 0
     rows = {row.label: row for row in read_log(board).rows}
     with (tmp_path / "ranking.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))

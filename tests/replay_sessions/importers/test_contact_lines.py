@@ -22,7 +22,7 @@ def imported(folder: Path, pages: Iterable[tuple[str, str]], *words: str, name: 
         for n, (user, page) in enumerate(pages)
     ]  # fmt: skip
     (folder / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    command = ["import", "jsonl", str(folder / "log.jsonl"), "--overwrite", "--out", str(folder / "store")]
+    command = f"import jsonl {folder}/log.jsonl --overwrite --out {folder}/store".split()
     assert main([*command, *words]) == 0
     return SessionStore.open(folder / "store")
 

@@ -113,7 +113,7 @@ def test_a_table_without_user_ids_or_rows_is_refused(
     text: str, reason: str, visits: Path, table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table.write_text(text)
-    assert main(["import", "raw", str(visits), "--out", str(visits / "s"), "--customers", str(table)]) == 2
+    assert main(f"import raw {visits} --out {visits}/s --customers {table}".split()) == 2
     assert reason in capsys.readouterr().err
     assert not (visits / "s").exists()
 

@@ -117,7 +117,7 @@ def test_a_session_of_two_gigabytes_takes_no_more_memory_than_the_longest_that_i
                 step = {"visit": visit, "page": PADDING * 100, "type": "click", "name": "nav_bar.cart"}
                 for _ in range(count):
                     file.write(json.dumps(step).encode() + b"\n")
-            words = ["shopcart", str(log), "--mapping", str(tmp_path / "mine.toml"), "--page-offset", "0"]
+            words = f"shopcart {log} --mapping {tmp_path}/mine.toml --page-offset 0".split()
     peak_mib = peak_memory_mib("import", *words, "--out", str(tmp_path / "store"), "--workers", "1")
     store = SessionStore.open(tmp_path / "store")
     assert store.session_ids() == ["session-0001", "session-0002"]

@@ -152,7 +152,7 @@ def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: P
     line = read_json(log)
     line["steps"][-1]["is_inferred"] = True
     log.write_text(json.dumps(line) + "\n")
-    assert main(["import", "jsonl", str(log), "--pages", "raw", "--out", str(tmp_path / "store")]) == 0
+    assert main(f"import jsonl {log} --pages raw --out {tmp_path}/store".split()) == 0
     (session,) = SessionStore.open(tmp_path / "store").sessions()
     assert session.steps[0].is_inferred
 

@@ -27,7 +27,7 @@ EVENT = {"type": 5, "timestamp": 1_700_000_000_000, "data": {"tag": "a"}}
 
 
 def store_of(folder: Path) -> SessionStore:
-    assert main(["import", "rrweb", str(folder / "recordings"), "--workers", "1", "--out", str(folder / "store")]) == 0
+    assert main(f"import rrweb {folder}/recordings --workers 1 --out {folder}/store".split()) == 0
     return SessionStore.open(folder / "store")
 
 

@@ -98,7 +98,7 @@ class TestCommand:
         assert main(["export", "hub", str(store.path), "--out", out]) == 0
         assert main(["export", "hub", str(store.path), "--out", out]) == 2
         assert main(["export", "hub", str(store.path), "--out", out, "--overwrite"]) == 0
-        assert main(["export", "hub", str(store.path), "--out", str(tmp_path), "--overwrite"]) == 2
+        assert main(f"export hub {store.path} --out {tmp_path} --overwrite".split()) == 2
         told = capsys.readouterr()
         assert "24 sessions" in told.out
         assert "there is a folder with a shop_r1.json" in told.err
@@ -107,7 +107,7 @@ class TestCommand:
         assert len(SessionStore.open(tmp_path / "again")) == 24
 
     def test_wrong_calls_are_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["export", "hub", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+        assert main(f"export hub {tmp_path}/nowhere --out {tmp_path}/out".split()) == 2
         assert main(["export", "hubb", str(tmp_path)]) == 2
         assert main(["import", "hub", str(tmp_path), "--out", str(tmp_path / "again")]) == 2
         told = capsys.readouterr().err.splitlines()

@@ -89,7 +89,7 @@ class TestPageOffset:
     ) -> None:
         source = write_lines(tmp_path / "log.jsonl", [line(number) for number in range(30)])
         store = tmp_path / "store"
-        assert main(["import", "shopcart", str(source), "--page-offset", "0", "--out", str(store)]) == 0
+        assert main(f"import shopcart {source} --page-offset 0 --out {store}".split()) == 0
         assert SessionStore.open(store).manifest.options["page_offset_decided_by"] == "the command"
         assert main(["check", str(store)]) == 1
         told = " ".join(capsys.readouterr().out.split())

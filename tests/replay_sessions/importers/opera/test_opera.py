@@ -20,6 +20,7 @@ from replay_sessions.store.splits import SplitPlan
 from tests.json_files import read_json
 from tests.stores import read_rejected
 
+Row = dict[str, str | None]
 _FILTERED = """
 session_id action_id timestamp action_type click_type semantic_id mouse_position element_meta url window_size page_meta
 simplified_html rationale products input_text image"""
@@ -43,13 +44,13 @@ def session_id(user: str, number: int = 0) -> str:
     return f"{user}_2025-04-{number + 1:02}T21:52:46.756000Z_2025-04-{number + 1:02}T21:55:50.785000Z"
 
 
-def action(session: str, second: float, kind: str | None, **fields: str | None) -> dict[str, str | None]:
-    row: dict[str, str | None] = dict.fromkeys(FULL_COLUMNS)
+def action(session: str, second: float, kind: str | None, **fields: str | None) -> Row:
+    row: Row = dict.fromkeys(FULL_COLUMNS)
     row.update(session_id=session, timestamp=f"2025-04-14T21:52:{second:06.3f}Z", action_type=kind)
     return {**row, "simplified_html": PAGE, "url": "https://www.amazon.com/?URL_MASKED", **fields}
 
 
-def session_of(user: str, number: int = 0, last: str = "terminate") -> list[dict[str, str | None]]:
+def session_of(user: str, number: int = 0, last: str = "terminate") -> list[Row]:
     """Click, input and the end: a terminate, or a click on a purchase button."""
     name = session_id(user, number)
     end = (
@@ -64,8 +65,8 @@ def session_of(user: str, number: int = 0, last: str = "terminate") -> list[dict
     ]
 
 
-def user(name: str, **fields: str | None) -> dict[str, str | None]:
-    row: dict[str, str | None] = {"user_id": name, "survey": json.dumps(SURVEY), "raw_survey": "{}",
+def user(name: str, **fields: str | None) -> Row:
+    row: Row = {"user_id": name, "survey": json.dumps(SURVEY), "raw_survey": "{}",
                                   "interview_transcript": None, "interview_transcript_processed": None}  # fmt: skip
     return {**row, **fields}
 
@@ -78,10 +79,10 @@ def write(path: Path, rows: list[Mapping[str, Any]], columns: list[str], **optio
 
 def write_opera(
     folder: Path,
-    train: list[dict[str, str | None]],
-    test: list[dict[str, str | None]] | None = None,
+    train: list[Row],
+    test: list[Row] | None = None,
     *,
-    users: list[dict[str, str | None]] | None = None,
+    users: list[Row] | None = None,
     version: str = "filtered",
     row_group_size: int = 1000,
 ) -> Path:
@@ -106,7 +107,7 @@ def only_session(store: SessionStore) -> Session:
     return next(store.sessions())
 
 
-def session_from(folder: Path, rows: list[dict[str, str | None]], **options: Any) -> Session:
+def session_from(folder: Path, rows: list[Row], **options: Any) -> Session:
     """What becomes of the rows of one session."""
     return only_session(imported(write_opera(folder, rows), **options))
 
@@ -304,10 +305,10 @@ class TestSources:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         pytest.importorskip("huggingface_hub", reason="needs the extra hub")
-        assert main(["import", "opera", str(tmp_path / "nowhere"), "--out", str(tmp_path / "store")]) == 2
+        assert main(f"import opera {tmp_path}/nowhere --out {tmp_path}/store".split()) == 2
         assert "--revision 6f26a2c5cc69" in capsys.readouterr().err
         (tmp_path / "empty").mkdir()
-        assert main(["import", "opera", str(tmp_path / "empty"), "--out", str(tmp_path / "store")]) == 2
+        assert main(f"import opera {tmp_path}/empty --out {tmp_path}/store".split()) == 2
         assert "import opera --help-all" in capsys.readouterr().err
 
     def test_the_cards_own_row_imports(self, shared_data: Path, tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ class TestPages:
 
     RAW = '<script>track("anna@example.org")</script><p>Hello, anna@example.org</p><a href="/1">Tiger rice cooker</a>'
 
-    def rows(self) -> list[dict[str, str | None]]:
+    def rows(self) -> list[Row]:
         click = action(
             session_id("anna"), 10, "click", semantic_id="Tiger rice cooker", rationale="I am anna@example.org."
         )

@@ -14,6 +14,7 @@ from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
 from tests.replay_sessions.importers.opera.test_opera import (
     PAGE,
+    Row,
     action,
     imported,
     only_session,
@@ -34,12 +35,12 @@ ROWS = {"train": 4864, "test": 992}
 TEST_USERS, SHARED_USERS = 15, 12
 
 
-def published_rows() -> dict[str, list[dict[str, str | None]]]:
+def published_rows() -> dict[str, list[Row]]:
     """Rows of both splits: every click type as often as published, the others inputs, a terminate where none bought."""
     clicks = [name for name, count in CLICK_TYPES.items() for _ in range(count) if name != "purchase"]
     buys = CLICK_TYPES["purchase"]
     others = itertools.chain(clicks, itertools.repeat("input"))
-    rows: dict[str, list[dict[str, str | None]]] = {}
+    rows: dict[str, list[Row]] = {}
     for split, n_sessions in SESSIONS.items():
         rows[split] = []
         for number in range(n_sessions):

@@ -90,7 +90,7 @@ def test_files_of_a_folder_are_recordings_of_their_own(
     (folder / "1.json").write_text(json.dumps(made.events[:12]))
     (folder / "2.json.gz").write_bytes(gzip.compress(json.dumps(made.events[12:]).encode()))
     (folder / "readme.md").write_text("no recording")
-    assert main(["import", "rrweb", str(tmp_path / "logs"), "--out", str(tmp_path / "s")]) == 0
+    assert main(f"import rrweb {tmp_path}/logs --out {tmp_path}/s".split()) == 0
     store = SessionStore.open(tmp_path / "s")
     assert {session.session_id: len(session.steps) for session in store.sessions()} == {"u1/1": 1}
     assert store.manifest.rejected == 1

@@ -47,7 +47,7 @@ def test_what_a_part_raises_is_told_in_one_line(tmp_path: Path, capsys: pytest.C
     content = bytearray(file.read_bytes())
     content[len(content) // 4 : len(content) // 2] = os.urandom(len(content) // 2 - len(content) // 4)
     file.write_bytes(content)
-    assert main(["import", "opera", str(folder), "--out", str(tmp_path / "store"), "--engine", "ray"]) == 2
+    assert main(f"import opera {folder} --out {tmp_path}/store --engine ray".split()) == 2
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 1
     assert "is damaged" in told[0]

@@ -33,7 +33,7 @@ def test_a_stopped_import_leaves_nothing(tmp_path: Path, number: signal.Signals,
     sessions = [msgspec.json.encode(make_session(i, page=page, steps=8)) + b"\n" for i in range(100)]
     log.write_bytes(b"".join(sessions))
 
-    words = ["import", "jsonl", str(log), "--out", str(tmp_path / "store"), "--workers", str(workers)]
+    words = f"import jsonl {log} --out {tmp_path}/store --workers {workers}".split()
     command = [sys.executable, "-m", "replay_sessions", *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not list(tmp_path.glob(".store.writing-*/new/shards/*.parquet")):
