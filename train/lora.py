@@ -22,11 +22,10 @@ ADAPTER_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 # The keys that are read from an adapter's configuration. Others could make peft import modules, read files or build
 # models.
-READ_KEYS = {
-    "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "bias",
-    "lora_bias", "fan_in_fan_out", "modules_to_save", "layers_to_transform", "layers_pattern", "rank_pattern",
-    "alpha_pattern", "use_rslora", "use_dora", "task_type",
-}  # fmt: skip
+_KEYS = """
+base_model_name_or_path r lora_alpha lora_dropout target_modules exclude_modules bias lora_bias fan_in_fan_out
+modules_to_save layers_to_transform layers_pattern rank_pattern alpha_pattern use_rslora use_dora task_type"""
+READ_KEYS = set(_KEYS.split())
 UNUSED_KEYS = {"peft_type", "peft_version", "inference_mode", "revision"}
 TRAINED = "default"
 

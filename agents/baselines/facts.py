@@ -21,18 +21,18 @@ from replay_sessions.schema import Click
 from shop_env.observation import Observation
 from shop_env.words import content_words, past_actions, words_of
 
-FEATURES = (
-    "constant", "has its own price", "price / budget", "price over budget", "rating", "reviews, log", "badge",
-    "out of stock", "place", "place, log", "wanted words", "wanted kind", "another kind", "other words typed",
-    "product: wanted words", "product: another kind", "done before", "done since the product", "is set",
-    "its group is set", "leads to a purchase", "purchase, nothing else wanted", "leads back", "total / budget",
-    "total over budget", "shipping / budget", "kinds still wanted", "steps so far, log", "words matched", "best match",
-    "goal words", "share of goal words", "times done", "heading words", "is the heading", "last one on the page",
-    "after the last one", "distance from the last one, log",
-)  # fmt: skip
+_FEATURE_NAMES = """
+constant; has its own price; price / budget; price over budget; rating; reviews, log; badge; out of stock;
+place; place, log; wanted words; wanted kind; another kind; other words typed; product: wanted words;
+product: another kind; done before; done since the product; is set; its group is set; leads to a purchase;
+purchase, nothing else wanted; leads back; total / budget; total over budget; shipping / budget;
+kinds still wanted; steps so far, log; words matched; best match; goal words; share of goal words; times done;
+heading words; is the heading; last one on the page; after the last one; distance from the last one, log"""
+FEATURES = tuple(fact.strip() for fact in _FEATURE_NAMES.split(";"))
 NAMED_STEPS = 5_000  # of the train split: enough to see every offer's name that recurs
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
-_LIMITS = frozenset(("most", "under", "less", "below", "within", "up", "budget", "max", "maximum", "about"))
+_LIMIT_WORDS = "most under less below within up budget max maximum about"
+_LIMITS = frozenset(_LIMIT_WORDS.split())
 _BUYS = re.compile(
     r"\b(?:buy|check ?out|purchase|order|pay|kaufen|kasse|bestell\w*|bezahl\w*|achet\w*|command\w*"
     r"|compr\w*|acquist\w*)\b"

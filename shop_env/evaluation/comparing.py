@@ -18,19 +18,10 @@ from shop_env.metrics.clustered_errors import MIN_CLUSTERS, holm
 from shop_env.metrics.intervals import Cluster
 
 LEVEL = 0.05
-LOWER_IS_BETTER = (
-    "nll",
-    "brier",
-    "calibration_error",
-    "top1_calibration_error",
-    "invalid_rate",
-    "page_cut_rate",
-    "pages_lost_rate",
-    "too_long_rate",
-    "stop_brier",
-    "stop_too_early",
-    "stop_too_late",
-)
+_ERRORS_AND_LOSSES = """
+nll brier calibration_error top1_calibration_error invalid_rate page_cut_rate pages_lost_rate
+too_long_rate stop_brier stop_too_early stop_too_late"""
+LOWER_IS_BETTER = tuple(_ERRORS_AND_LOSSES.split())
 
 
 class Comparison(PairedTest):

@@ -12,21 +12,10 @@ from importlib.resources import files
 
 import msgspec
 
-CLICK_TYPES = (
-    "review",
-    "search",
-    "product_option",
-    "product_link",
-    "other",
-    "purchase",
-    "nav_bar",
-    "page_related",
-    "quantity",
-    "suggested_term",
-    "cart_side_bar",
-    "cart_page_select",
-    "filter",
-)
+_TYPES = """
+review search product_option product_link other purchase nav_bar page_related quantity suggested_term cart_side_bar
+cart_page_select filter"""
+CLICK_TYPES = tuple(_TYPES.split())
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

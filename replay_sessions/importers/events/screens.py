@@ -125,7 +125,8 @@ class RenderedPages(Pages):
 
 _CACHED_PAGES = 512
 _TEMPLATES: dict[str, str] = msgspec.toml.decode((files(__package__) / "layout.toml").read_bytes())
-_HTML = ("search", "menu", "links", "main", "detail", "offers", "items", "rows", "facts", "buttons")
+_PARTS = "search menu links main detail offers items rows facts buttons"
+_HTML = frozenset(_PARTS.split())
 
 
 def _fill(template: str, **values: str) -> str:

@@ -14,7 +14,8 @@ from replay_sessions.simplify.media import DESKTOP, Viewport
 from replay_sessions.simplify.targets import can_be_acted_on
 
 _CONTROLS = frozenset({"button", "input", "meter", "output", "progress", "select", "textarea"})
-_NOT_TYPED = frozenset({"button", "checkbox", "color", "file", "hidden", "image", "radio", "range", "reset", "submit"})
+_INPUTS = "button checkbox color file hidden image radio range reset submit"
+_NOT_TYPED = frozenset(_INPUTS.split())
 _SUBMITTING = frozenset({"image", "submit"})
 
 

@@ -13,7 +13,8 @@ _TRACKING_PARAMETER = re.compile(
     r"|mc_cid|mc_eid|_hsenc|_hsmi)(?:=|$)"
 )
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-_NO_PAGES = ("about", "blob", "cid", "data", "dns", "javascript", "mailto", "tel", "urn", "whois")
+_SCHEMES = "about blob cid data dns javascript mailto tel urn whois"
+_NO_PAGES = _SCHEMES.split()
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _UNESCAPED = "%/:@!$&'()*+,;=~-._?[]|"
 _LONGEST = 16_384  # characters; browsers and servers refuse longer ones

@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.css_selectors import parse_selectors
 
-_PIECES = [
-    "{", "}", ";", ":", ",", "(", ")", "[", "]", "'", '"', "\\", "/*", "*/", "@media", "@layer a", "@layer",
-    "@supports", "@container", "@scope (.a)", "@import", "&", ">", "+", "~", "*", ".a", "#i", "p", "::before", ":is(",
-    ":not(", ":has(", ":host", "::slotted(", ":hover", "[x=y]", "display", "visibility", "none", "hidden", "visible",
-    "var(--x)", "--x", "!important", " ", "\n", "width >= 40rem", "min-width: 1px", "and", "or", "not", "\0", "é",
-    "\ud83e", "<!--", "-->", "</style>", "url(", "1e99px", "/0", "calc(1px)", "|", "\\7b ", "u+1-2", "%",
-]  # fmt: skip
+_WORDS = """
+{ } ; : , ( ) [ ] ' " \\ /* */ @media @layer @supports @container @import & > + ~ * .a #i p ::before :is( :not( :has(
+:host ::slotted( :hover [x=y] display visibility none hidden visible var(--x) --x !important and or not é \ud83e
+<!-- --> </style> url( 1e99px /0 calc(1px) | u+1-2 %"""
+_PIECES = [*_WORDS.split(), "@layer a", "@scope (.a)", " ", "\n", "\0", "width >= 40rem", "min-width: 1px", "\\7b "]
 _SHADOW = "<x-a><template shadowrootmode=open><style>{}</style><slot></slot></template><p class=a id=i>x</p></x-a>"
 _PAGE = f"<style>{{}}</style>{_SHADOW}"
 
