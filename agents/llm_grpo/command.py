@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.data import RationaleCoverage
 from agents.llm_grpo.dry_run import dry_run, get_machine
 from agents.llm_grpo.evaluation import check_rows, evaluate_run
 from agents.llm_grpo.export import export_phase
@@ -58,14 +57,14 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
         advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
         ranks.barrier()  # after this no process checks whether the folder holds a run
         log: RunLog = NoLog()
-        coverage: RationaleCoverage | None = None
+        begun: str | None = None
         if ranks.is_main:
             open_while_training.enter_context(working_alone_in(folder, TRAINING_LOCK))
-            coverage = begin_run(folder, config, store)
+            begun = begin_run(folder, config, store)
             log = RunLog(folder, trackers)
         with log:  # its progress bars end before the table is printed
-            if coverage is not None:
-                log.info(str(coverage))
+            if begun is not None:
+                log.info(begun)
             training = TrainingRun(config, store, folder, log, ranks)
             open_while_training.callback(training.close)
             training.train()

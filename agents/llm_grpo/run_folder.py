@@ -11,6 +11,7 @@ labels, comparisons and further temperatures belong to the table and may differ,
 """
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.llm_grpo.data import RationaleCoverage, rationale_coverage
+from agents.llm_grpo.data import rationale_coverage
 from agents.llm_grpo.named_code import named_code, remember_run
 from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.durable_files import replace_json
@@ -26,6 +27,7 @@ from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.locks import TRAINING_LOCK
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.results_file import digest_file
 from train.metrics_file import METRICS_FILE
 
 # No training or evaluation depends on these keys. The path of the store may differ, but not its fingerprint.
@@ -43,8 +45,7 @@ def read_config(folder: Path) -> TrainConfig:
         BadConfig: The folder holds no run, or its configuration cannot be read.
     """
     try:
-        record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        return msgspec.convert(record["config"], TrainConfig)
+        return msgspec.convert(_read_record(folder)["config"], TrainConfig)
     except FileNotFoundError as error:
         raise BadConfig(f"'{folder}' holds no run to go on with: it has no run.json.") from error
     except (ValueError, KeyError) as error:
@@ -67,7 +68,7 @@ def check_store(folder: Path, store: SessionStore) -> None:
     Raises:
         CheckpointMismatch: The run began with another store.
     """
-    begun_with = json.loads((folder / "run.json").read_text(encoding="utf-8"))["store"]["fingerprint"]
+    begun_with = _read_record(folder)["store"]["fingerprint"]
     if begun_with != store.fingerprint:
         raise CheckpointMismatch(
             f"the run in '{folder}' began with store {begun_with[:12]}, but '{store.path}' is now "
@@ -110,7 +111,7 @@ def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> 
     begun = read_config(folder)
     if config == begun:
         return
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record = _read_record(folder)
     now = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
     added = {
         "phases": [name for name in config.phases if name not in begun.phases],
@@ -150,11 +151,11 @@ def _differences(first: Any, second: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {json.dumps(first)}, now {json.dumps(second)}"
 
 
-def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> RationaleCoverage | None:
+def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | None:
     """Writes run.json of a new or extended run.
 
     Returns:
-        The number of training steps with a rationale; None for an existing run.
+        A line for the log: the number of training steps with a rationale; of an existing run, its files that changed.
 
     Raises:
         BadConfig: Too few training steps have a rationale for the reward.
@@ -163,13 +164,27 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> Rationa
     if has_begun(folder):
         check_store(folder, store)
         record_extension(folder, config, store)
-        return None
+        former = _read_record(folder).get("files", {})
+        now = _digests(former)
+        changed = [file for file in former if former[file] != now.get(file)]
+        return f"warning: changed since this run began: {', '.join(changed)}" if changed else None
     coverage = rationale_coverage(store.sessions("train"), inferred=config.inferred)
     if problem := coverage.problem(config):
         raise BadConfig(problem)
     record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
-    _write_record(folder, record | {"rationales": coverage._asdict()})
-    return coverage
+    files = _digests(name.partition(":")[0] for name in named_code(record["config"]))
+    _write_record(folder, record | {"rationales": coverage._asdict(), "files": files})
+    return str(coverage)
+
+
+def _digests(files: Iterable[str]) -> dict[str, str]:
+    """Returns the digest of each text that is the path of a file."""
+    return {file: digest_file(Path(file)) for file in files if os.path.isfile(file)}
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return record
 
 
 def _write_record(folder: Path, record: dict[str, Any]) -> None:

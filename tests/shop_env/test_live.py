@@ -219,10 +219,8 @@ def test_a_visit_can_be_rendered_before_and_after_its_end() -> None:
         ({"variant": {"price_facto": 2}}, "variant: unknown key 'price_facto'. Did you mean 'price_factor'?"),
         ({"variant": {"order": "luck"}}, "variant"),
         ({"reward": "shop_r1"}, "reward is 'shop_r1'; it must be one of none, shopper"),
-        ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, strict_input, lenient"),
         ({"context": {"persona": "shuffled"}}, "persona is 'shuffled'"),
         ({"context": {"persona": "alien"}}, "persona is 'alien'; it must be one of matched, none, shuffled, generic"),
-        ({"render_mode": "rgb"}, "render_mode is 'rgb'"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:

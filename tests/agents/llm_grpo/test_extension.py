@@ -9,7 +9,7 @@ import pytest
 from agents.agent_code import reply_identity
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.presets import load_preset
-from agents.llm_grpo.run_folder import extend_config, read_config, record_extension
+from agents.llm_grpo.run_folder import begin_run, extend_config, read_config, record_extension
 from agents.registry import parse_spec
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
@@ -77,6 +77,16 @@ def test_an_agent_that_was_edited_or_is_given_other_arguments_is_another_row(tmp
     store = demo_store_at(tmp_path / "store", 8, seed=0)
     assert identity() == identity()
     assert identity() not in (identity(edited=True), identity(arguments="?depth=2"))
+
+
+def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path: Path) -> None:
+    run, file, store = tmp_path / "run", tmp_path / "mine.py", demo_store_at(tmp_path / "store", 8, seed=0)
+    config = msgspec.structs.replace(TABLE_2, reward=f"{file}:reward")
+    file.write_text("def reward(reply, logged): return 1.0", encoding="utf-8")
+    assert "rationales" in str(begin_run(run, config, store))
+    assert begin_run(run, config, store) is None
+    file.write_text("def reward(reply, logged): return 2.0", encoding="utf-8")
+    assert begin_run(run, config, store) == f"warning: changed since this run began: {file}"
 
 
 @pytest.mark.parametrize(
