@@ -42,7 +42,7 @@ from shop_env.versions import SCORING_VERSION
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Matches an absolute path without its last part, but no part of an address or of HTML.
-_FOLDERS = re.compile(rb"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
+_FOLDERS = re.compile(r"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 JSON = (str, int, float, list, type(None))
 TOLERANCE = 1e-9  # because the order of a sum may differ
 # Fields that nothing else in a folder proves (nor a training run's configuration); docs/leaderboards.md lists them.
@@ -139,7 +139,7 @@ def submit(
     if not any(mismatches.values()):
         record = results / name
         for file, suffix in ((LOG_FILE, ".json"), (TABLE_FILES[log.kind], ".md")):
-            replace_file(record.with_name(record.name + suffix), _FOLDERS.sub(b"", (folder / file).read_bytes()))
+            replace_file(record.with_name(record.name + suffix), _FOLDERS.sub("", (folder / file).read_text("utf-8")))
     return mismatches
 
 

@@ -34,7 +34,7 @@ class Tested(Record):
     Attributes:
         steps: Number of steps that every row answered.
         sessions: Number of sessions with such a step.
-        users: Number of users with such a step. If all seeds have the same users, each counts once.
+        users: Number of users with such a step; each counts once.
         left_out: Number of steps at which at least one row gave no reply.
         logged: The share of each type of action among the logged actions.
         click_kinds: A sentence on how often the kinds of click by name agree with the log's. None if the log has none.
@@ -53,7 +53,7 @@ class Measured:
 
     Args:
         seeds: The records of every row, for each seed.
-        same_users: Whether all seeds were tested on the same users.
+        same_users: Whether seeds were tested on some of the same users.
         preset: The metrics preset.
         further: Further metrics of the table, by name.
 
@@ -99,11 +99,10 @@ class Measured:
         """Returns the counts behind the metrics."""
         any_row = [next(iter(records.values())) for records in self._answered]
         records = [record for of_seed in any_row for record in of_seed]
-        users = [{record.user_id for record in of_seed} for of_seed in any_row]
         return Tested(
             steps=len(records),
             sessions=sum(len({record.session_id for record in of_seed}) for of_seed in any_row),
-            users=len(set().union(*users)) if self._same_users else sum(map(len, users)),
+            users=len({record.user_id for record in records}),
             left_out=self._evaluated - len(records),
             logged={
                 kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES

@@ -120,7 +120,6 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
     """Computes the result of finished runs."""
     runs = {name: [FinishedRun(run) for run in seed_runs] for name, seed_runs in planned.items()}
     all_runs = [run for seed_runs in runs.values() for run in seed_runs]
-    stores = {run.log.provenance["store"]["fingerprint"] for run in all_runs}
     seeds = [run.seed for run in next(iter(planned.values()))]
     by_seed = [dict(zip(runs, of_seed, strict=True)) for of_seed in zip(*runs.values(), strict=True)]
     samples = dict.fromkeys(
@@ -129,7 +128,8 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
     measured = {}
     for name, decoding in _decodings(sweep, planned).items():
         records = [_records(sweep, of_seed, decoding) for of_seed in by_seed]
-        same_users = len(stores) == 1
+        users = [{record.user_id for record in next(iter(rows.values()))} for rows in records]
+        same_users = sum(map(len, users)) > len(set().union(*users))
         measured[name] = Measured(records, same_users=same_users, preset=sweep.metrics, further=TYPE_SHARES)
     return SweepResult(
         name=options.name,

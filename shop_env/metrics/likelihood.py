@@ -32,7 +32,7 @@ _TOLERANCE = 1e-3
 def likelihood_metrics() -> dict[str, Metric]:
     """Returns the metrics at the head of this module by name."""
     return {
-        "nll": share(lambda table: -np.log(np.maximum(table.logged_probability, SMALLEST)), (0.0, -math.log(SMALLEST))),
+        "nll": share(lambda table: -np.log(np.clip(table.logged_probability, SMALLEST, 1)), (0.0, -math.log(SMALLEST))),
         **{f"top{k}_accuracy": share(_is_among_first(k)) for k in (1, 3, 5)},
     }
 

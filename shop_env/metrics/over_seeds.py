@@ -6,11 +6,11 @@ error of one seed, with f degrees of freedom, and B the variance between the S s
     different users for each seed:   t(S-1) · √(B/S)
     the same users for all seeds:    √(t(f)²·W + t(S-1)²·B/S)      because more seeds say nothing about other users
 
-The first is exact for normal values. The second is a little too wide, because B contains a part of W and each part has
-a separate t; combining their degrees of freedom by Satterthwaite's formula errs in 7% of cases instead of 5% with three
-seeds. With three seeds t(2) is 4.3: more seeds help more than more users. The p value of a difference is the level at
-which the interval just reaches 0. Two one-sided tests at 5% (TOST) find two recipes equal within a margin if the 90%
-interval lies within it.
+The first is exact for normal values; if B is 0 by chance, the second is used. That is a little
+too wide, because B contains a part of W and each part has a separate t; combining their degrees of freedom by
+Satterthwaite's formula errs in 7% of cases instead of 5% with three seeds. With three seeds t(2) is 4.3: more seeds
+help more than more users. The p value of a difference is the level at which the interval just reaches 0. Two one-sided
+tests at 5% (TOST) find two recipes equal within a margin if the 90% interval lies within it.
 """
 
 import math
@@ -56,7 +56,11 @@ def pooled_over_seeds(values: Sequence[float], errors: Sequence[ClusteredError],
     fewest = min(error.clusters for error in errors)
     low = high = p_value = equal_within = None
     seed_error = math.sqrt(float(np.var(values, ddof=1)) / seeds)
-    user_error = math.sqrt(np.mean([error.standard_error**2 for error in errors])) if same_users else 0.0
+    user_error = (
+        math.sqrt(np.mean([error.standard_error**2 for error in errors]))
+        if same_users or seed_error <= NO_SPREAD
+        else 0.0
+    )
     freedom = min(error.degrees_of_freedom for error in errors)
 
     def margin(level: float) -> float:

@@ -24,7 +24,7 @@ def rank(store: Path, out: Path, *agents: str) -> int:
 
 @pytest.fixture(scope="module")
 def whole(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("merge") / "whole"
+    out = tmp_path_factory.mktemp("merge") / "Jürgen" / "whole"
     assert rank(store_path, out, *AGENTS) == 0
     return out
 

@@ -79,9 +79,10 @@ def test_a_row_is_the_mean_over_its_seeds_and_stands_in_one_table(store_path: Pa
 
 
 @pytest.mark.long
-def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        demo_store_at(tmp_path / f"shop{seed}", 150, seed=seed)
+@pytest.mark.parametrize("second", [1, 2])
+def test_stores_of_each_seed_are_of_other_people_unless_they_share_some(second: int, tmp_path: Path) -> None:
+    demo_store_at(tmp_path / "shop1", 150, seed=1)
+    demo_store_at(tmp_path / "shop2", 158, seed=second)
     text = f"""
         store = "{tmp_path}/shop{{seed}}"
         [[run]]
@@ -94,7 +95,8 @@ def test_stores_of_each_seed_are_one_table_of_other_people(tmp_path: Path) -> No
     assert figure["by_seed"] == pytest.approx(values) and len(values) == 2
     # Of two seeds with people of their own: t(1) · standard error, 12.7 of it, on the logit scale.
     mean, reach = np.mean(values), 12.706 * np.std(values, ddof=1) / np.sqrt(2)
-    assert figure["high"] == pytest.approx(expit(logit(mean) + reach / (mean * (1 - mean))), rel=1e-3)
+    high = pytest.approx(expit(logit(mean) + reach / (mean * (1 - mean))), rel=1e-3)
+    assert (found["tested"]["users"], figure["high"] == high) == ((40, False) if second == 1 else (78, True))
 
 
 def test_calibration_is_the_mean_over_seeds_of_those_that_give_probabilities(store_path: Path, tmp_path: Path) -> None:

@@ -142,6 +142,8 @@ def test_pooling_over_seeds_by_hand() -> None:
     assert at_zero.p_value == pytest.approx(stats.ttest_1samp([reach, reach + 10], 0).pvalue)
     edge = pooled_over_seeds([reach - 5, reach + 5], errors, same_users=True)  # its interval begins at 0
     assert (edge.low, edge.p_value) == (pytest.approx(0, abs=1e-3), pytest.approx(0.05, rel=1e-3))
+    alike = pooled_over_seeds([0.1] * 3, [ClusteredError(0.1, 14, 15)] * 3, same_users=False)  # as counts may be
+    assert alike.low is not None and alike.p_value == pytest.approx(2 * stats.t.sf(1, 14))
     few = pooled_over_seeds([0.0, 10.0], [ClusteredError(2.0, 6, 7)] * 2, same_users=True)
     assert (few.value, few.low, few.high, few.p_value, few.equal_within) == (5, None, None, None, None)
     with pytest.raises(BadConfig, match="pooling needs two"):

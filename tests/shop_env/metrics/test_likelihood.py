@@ -91,6 +91,9 @@ def test_nll_and_top_k_by_hand() -> None:
     assert figures["top1_accuracy"] == pytest.approx(1 / 3)
     assert figures["top3_accuracy"] == figures["top5_accuracy"] == pytest.approx(2 / 3)
     assert "nll" not in step_metrics(records[3:])
+    assert (
+        step_metrics([msgspec.structs.replace(records[0], logged_probability=1.0005)])["nll"] == 0
+    )  # a sum's rounding
     assert estimate_metric(records, "nll") == Estimate(figures["nll"])  # one user: no interval
 
 
