@@ -17,7 +17,7 @@ import msgspec
 
 from agents.adapted import TrainView
 from agents.local.policy_agent import Decode, PolicyAgent, usual_device
-from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, Style, prompt_of
 from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, read_info
@@ -64,10 +64,7 @@ def local(
         CheckpointMismatch: The model or the adapter cannot be loaded.
         MissingExtra: The package that reads GGUF files or adapters is not installed.
     """
-    if max_new_tokens < 1 or max_tokens <= max_new_tokens:
-        raise BadConfig(
-            f"max_new_tokens is {max_new_tokens} and max_tokens {max_tokens}: expected 1 or more, and more."
-        )
+    check_choice("precision", precision, Precision)
     model_path = _base(path, adapter)
     overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     trained = _read_trained(adapter, model_path)

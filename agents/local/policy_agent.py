@@ -36,7 +36,14 @@ import torch
 
 from agents.adapted import SeededAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
-from replay_sessions.foundation.errors import BadConfig, DeviceFailed, PromptTooLong, check_choice, first_line
+from replay_sessions.foundation.errors import (
+    BadConfig,
+    DeviceFailed,
+    PromptTooLong,
+    check_at_least,
+    check_choice,
+    first_line,
+)
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Seeds
 from shop_env.evaluation.protocol import PromptCut
@@ -80,14 +87,26 @@ class PolicyAgent(SeededAgent):
         rationales: int = 16,
     ) -> None:
         model, tokenizer, info = policy or load_checkpoint(str(path), device or usual_device())
+        most_new = info.max_new_tokens if max_new_tokens is None else max_new_tokens
+        if not 0 < most_new < info.max_tokens:
+            raise BadConfig(
+                f"max_new_tokens is {most_new}: expected at least 1, and less than max_tokens ({info.max_tokens})"
+            )
+        check_choice("decode", decode, Decode)
+        check_at_least(0, temperature=temperature)
+        if type(rationales) is not int or rationales < 0:
+            raise BadConfig(f"rationales is {rationales!r}; it must be a whole number, 0 for an empty rationale.")
+        if decode == "most_probable_action" and temperature:
+            raise BadConfig(
+                f"temperature is {temperature} with decode=most_probable_action, which draws no action: leave it out."
+            )
         self._policy = Policy(model, autocast=autocast_dtype(info.precision))
         self._tokenizer, self.info = tokenizer, info
         self._sampling = SamplingConfig(
             temperature=info.temperature if temperature is None else temperature,
-            max_new_tokens=max_new_tokens or info.max_new_tokens,
+            max_new_tokens=most_new,
             end_token=stop_token(tokenizer),
         )
-        _check_decoding(decode, temperature, rationales)
         self._decode, self._rationales = decode, rationales
         self._cuts: dict[int, PromptCut] = {}  # of the last call, by the observation's id
         self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
@@ -228,14 +247,3 @@ def _is_of_device(error: RuntimeError) -> bool:
 def usual_device() -> str:
     """Returns "cuda" if a GPU is available, or else "cpu"."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _check_decoding(decode: str, temperature: float | None, rationales: int) -> None:
-    """Raises BadConfig if an option is invalid or the options do not fit together."""
-    check_choice("decode", decode, Decode)
-    if type(rationales) is not int or rationales < 0:
-        raise BadConfig(f"rationales is {rationales!r}; it must be a whole number, 0 for an empty rationale.")
-    if decode == "most_probable_action" and temperature:
-        raise BadConfig(
-            f"temperature is {temperature} with decode=most_probable_action, which draws no action: leave it out."
-        )

@@ -96,7 +96,7 @@ def test_a_model_keeps_the_contract_of_agents(folder: Path) -> None:
 
 
 def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
-    agent = make_agent(f"local?path={folder}&precision=bfloat16&{ASKED}")
+    agent = make_agent(f"local?path={folder}&precision=bfloat16_autocast&{ASKED}")
     assert isinstance(agent.act(observe_session(tiny.sessions[0])[1]), str)
 
 
@@ -107,6 +107,10 @@ def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
         ("path=nowhere/at/all", CheckpointMismatch, "nowhere/at/all"),
         ("path={folder}&magic=0.5", BadConfig, "magic"),
         ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "100"),
+        ("path={folder}&max_new_tokens=0", BadConfig, "max_new_tokens is 0"),
+        ("path={folder}&temperature=-1", BadConfig, "temperature is -1"),
+        ("path={folder}&temperature=NaN", BadConfig, "temperature is nan"),
+        ("path={folder}&precision=bfloat16", BadConfig, "bfloat16_autocast"),
         ("path={folder}&adapter={folder}", CheckpointMismatch, "LoRA"),
     ],
 )
