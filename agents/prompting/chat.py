@@ -3,9 +3,10 @@
 The openai client retries if that may help (no connection, HTTP 408, 409, 429, 5xx), waits as the server requests,
 limits the time of each try and pools the connections. The model's behaviour is no failure: refusals, replies that were
 cut at their length and replies that are no JSON are replies. If the server stops answering, or the limit on tokens is
-reached, each further request fails at once. If the server repeats the key, the key is removed from its texts.
+reached, each further request fails at once. If the server repeats the key, it is removed from its texts.
 """
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -18,9 +19,12 @@ from replay_sessions.foundation.errors import AgentFailed
 from shop_env.prompts import Message
 
 _NO_KEY = "no-key"  # the client needs a key; servers without keys ignore it
+_SHORTEST_KEY = 12  # shorter ones are placeholders such as "none", which replies may hold
 _MAX_CHARACTERS = 300  # of a server's message
 _MIN_FAILURES_IN_A_ROW = 8
-_TOO_LONG = ("context_length", "context length", "context size", "maximum context", "too long", "too many tokens")
+_TOO_LONG = re.compile(
+    "context.length|context size|maximum (context|model length|number of tokens)|too (long|many tokens)", re.IGNORECASE
+)
 # Errors of the client, or of reading its answer, if the body does not follow the API.
 _MALFORMED = (AttributeError, IndexError, TypeError, ValueError, RecursionError)
 _UNREACHABLE = (
@@ -70,10 +74,10 @@ class Chat:
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._failures_in_a_row = 0
-        self._key = options.key
+        self._key = options.key or _NO_KEY
         self._client = openai.OpenAI(
             base_url=options.base_url,
-            api_key=options.key or _NO_KEY,
+            api_key=self._key,
             max_retries=options.max_retries,
             timeout=options.timeout_s,
             # No redirects, so that pages are only sent to the address that the user gave.
@@ -148,9 +152,7 @@ class Chat:
         if not isinstance(error, openai.OpenAIError):
             return NoAnswer(f"malformed answer: {detail}")
         if isinstance(error, openai.APIStatusError) and error.status_code in (400, 413):
-            is_too_long = error.status_code == 413 or any(
-                words in f"{error.code} {detail}".lower() for words in _TOO_LONG
-            )
+            is_too_long = error.status_code == 413 or _TOO_LONG.search(f"{error.code} {detail}")
             return (RequestTooLong if is_too_long else NoAnswer)(f"{type(error).__name__}: {detail}")
         if isinstance(error, _UNREACHABLE):
             self._failures_in_a_row += 1
@@ -159,7 +161,7 @@ class Chat:
     def _clean(self, text: str) -> str:
         """Removes the key, and escapes unpaired surrogates, which no file can hold."""
         text = text.encode("utf-8", "backslashreplace").decode()
-        return text.replace(self._key, "[key]") if self._key else text
+        return text if len(self._key) < _SHORTEST_KEY else text.replace(self._key, "[key]")
 
 
 def _parse_completion(response: Any) -> Completion:

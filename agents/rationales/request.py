@@ -7,6 +7,7 @@ information"). The instructions are ours; those of the papers can be read from a
 client of a server.
 """
 
+import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -22,14 +23,9 @@ from shop_env.replies import Unreadable, action_json, object_inside
 
 INSTRUCTIONS: dict[str, str] = tomllib.loads((files(__package__) / "prompts.toml").read_text(encoding="utf-8"))
 Problem = Literal["refused", "malformed"]
-_REFUSALS = (
-    "i'm sorry, but",
-    "i am sorry, but",
-    "i cannot assist",
-    "i can't assist",
-    "i cannot help with",
-    "i can't help with",
-    "as an ai",
+_REFUSAL = re.compile(
+    r"(i(['’]m| am) sorry, but|i can(not|['’]t) (assist|help with)|as an ai\b)",
+    re.IGNORECASE,
 )
 
 
@@ -107,6 +103,6 @@ def parse_rationale(text: str, key: str = "rationale") -> str | NoRationale:
     except Unreadable:
         value = None
     rationale = " ".join(value.split()) if isinstance(value, str) else ""
-    if (rationale or text).strip().lower().startswith(_REFUSALS):
+    if _REFUSAL.match((rationale or text).strip()):
         return NoRationale("refused", text)
     return rationale or NoRationale("malformed", text)

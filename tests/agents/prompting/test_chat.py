@@ -142,8 +142,13 @@ def pages_in(request: dict[str, Any]) -> str:
 
 def test_what_is_too_long_is_sent_without_the_earliest_pages(make_prompting: MakeAgent) -> None:
     def script(request: dict[str, Any], times: int) -> Response:
-        return completion() if len(pages_in(request)) <= 2 else error(400, "the maximum context length is 4096 tokens")
+        return completion() if len(pages_in(request)) <= 2 else error(400, messages[len(pages_in(request)) - 3])
 
+    messages = [
+        "the maximum context length is 4096 tokens",
+        "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+        "The prompt (length 9) is longer than the maximum model length of 8.",
+    ]
     with ScriptedServer(script) as server:
         agent = make_prompting(server)
         assert answer(agent, session(5)) == REPLY

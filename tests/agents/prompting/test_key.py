@@ -79,6 +79,15 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(spec: str) -> None
     assert KEY not in str(refused.value)
 
 
+def test_a_placeholder_for_a_key_is_kept_in_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with ScriptedServer(completion("none of these")) as server:
+        agent = make_agent(f"prompting?base_url={server.base_url}&model=m")
+        assert isinstance(agent, ServedAgent)
+        assert agent.act(first_seen("")) == "none of these"
+        agent.close()
+
+
 def test_without_a_key_none_of_the_environment_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

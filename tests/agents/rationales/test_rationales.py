@@ -242,6 +242,8 @@ def test_figures_count_names_words_and_repetitions() -> None:
         ('```json\n{"rationale": "I need a hat."}\n```', "I need a hat."),
         ('<think>{"rationale": "no"}</think>{"rationale": "yes"}', "yes"),
         ('{"rationale": "a"} {"rationale": "b"}', NoRationale("malformed", '{"rationale": "a"} {"rationale": "b"}')),
+        ('{"rationale": "As an aisle flyer I need it."}', "As an aisle flyer I need it."),
+        *((text, NoRationale("refused", text)) for text in ("I’m sorry, but no.", '{"rationale": "As an AI, no."}')),
     ],
 )
 def test_a_rationale_is_found_in_fences_and_behind_thoughts(text: str, found: Any) -> None:
