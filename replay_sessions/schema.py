@@ -186,6 +186,11 @@ class Session(Record, frozen=True, kw_only=True):
         if not self.steps:
             raise ValueError(f"session {self.session_id!r} has no steps")
 
+    @property
+    def page_characters(self) -> int:
+        """Number of characters of all pages."""
+        return sum(len(step.page) for step in self.steps)
+
     def __repr__(self) -> str:
         goal = f", goal {self.goal!r}" if self.goal else ""
         return f"Session({self.session_id!r}, user {self.user_id!r}{goal}, {len(self.steps)} steps)"

@@ -74,7 +74,7 @@ class Episode:
         self.actions: list[Action] = [step.action for step in session.steps]
         self.logged = [written_action(step.action) for step in session.steps]
         self.best_rewards = [best_breakdown(action, reward).total for action in self.actions]
-        self.characters = sum(len(step.page) for step in session.steps)
+        self.characters = session.page_characters
 
 
 class EpisodeCache:

@@ -212,14 +212,9 @@ class ObservedSession:
         return page, [{**step, "page": step["page"] if i >= first else ""} for i, step in enumerate(past)]
 
 
-def observe(
-    session: Session,
-    step_index: int,
-    context: ContextConfig = _DEFAULT_CONTEXT,
-    personas: Mapping[str, str] | None = None,
-) -> Observation:
+def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT_CONTEXT) -> Observation:
     """Returns the observation of one step; arguments as for ObservedSession."""
-    return ObservedSession(session, context, personas).at(step_index)
+    return ObservedSession(session, context, None).at(step_index)
 
 
 def observe_session(

@@ -153,7 +153,7 @@ class ChoiceModel(FittedBaseline):
         """
         curvature = np.zeros(len(self._penalty))
         for rows, _, counts in fit:
-            shares = self.shares(rows, self.levels(self.weights))
+            shares = self.shares(rows, self.weights)
             variances = shares * (1 - shares) * counts[rows.step]
             curvature += self._sum_rows(rows, rows.facts**2, rows.persona**2, variances)
         return curvature
@@ -168,7 +168,7 @@ class ChoiceModel(FittedBaseline):
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
         rows = self._rows(pages)
-        return iter(np.split(self.shares(rows, self.levels(self.weights)), rows.starts[1:]))
+        return iter(np.split(self.shares(rows, self.weights), rows.starts[1:]))
 
     def log_ratios(self, observations: Sequence[Observation], replies: Sequence[str]) -> Floats:
         """Computes the log-probability of each reply under each refit minus that under the fit, (replies, refits).
@@ -181,7 +181,7 @@ class ChoiceModel(FittedBaseline):
         rows, sizes = self._rows(pages), np.array([len(page.choices) for page in pages])
         taken = rows.starts + chosen
         logs = [
-            np.log((1 - UNIFORM_SHARE) * self.shares(rows, self.levels(weights))[taken] + UNIFORM_SHARE / sizes)
+            np.log((1 - UNIFORM_SHARE) * self.shares(rows, weights)[taken] + UNIFORM_SHARE / sizes)
             for weights in (self.weights, *self.refitted)
         ]
         ratios: Floats = np.stack(logs[1:], axis=1) - logs[0][:, None]
@@ -273,16 +273,12 @@ class ChoiceModel(FittedBaseline):
             stands_for=np.zeros(len(choices)),
         )
 
-    def shares(self, rows: Rows, levels: Iterable[Floats]) -> Floats:
-        """Computes the probability of each row among the rows of its step, (rows,).
-
-        Args:
-            levels: The weights as `levels` splits them.
-        """
-        shared, role, kind, category = levels
+    def shares(self, rows: Rows, weights: Floats) -> Floats:
+        """Computes the probability of each row among the rows of its step, (rows,)."""
+        shared, role, kind, category = self.levels(weights)
         by_role = np.tensordot(rows.persona, shared + role, (1, 1))  # (personas, roles, features)
-        weights = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
-        scores = np.einsum("nd,nd->n", rows.facts, weights) + rows.categories @ category + rows.stands_for
+        of_row = by_role[rows.persona_of[rows.step], rows.role] + kind[rows.kind]
+        scores = np.einsum("nd,nd->n", rows.facts, of_row) + rows.categories @ category + rows.stands_for
         powers = np.exp(scores - np.maximum.reduceat(scores, rows.starts)[rows.step])
         shares: Floats = powers / np.add.reduceat(powers, rows.starts)[rows.step]
         return shares
@@ -293,7 +289,7 @@ class ChoiceModel(FittedBaseline):
         slope = ridge / steps * self._penalty * weights
         cost = weights @ slope / 2
         for rows, taken, counts in batches:
-            error = self.shares(rows, self.levels(weights))
+            error = self.shares(rows, weights)
             cost -= np.log(error[taken]) @ counts / steps
             error[taken] -= 1
             error *= counts[rows.step] / steps

@@ -109,7 +109,7 @@ def _information(model: ChoiceModel, batches: Sequence[FitBatch], roles: Sequenc
     """Computes the gradient of each step's log-likelihood, (steps, roles * features), and the summed curvature."""
     slopes, curvature = [], np.zeros((len(roles) * len(FEATURES),) * 2)
     for rows, taken, _ in batches:
-        shares = model.shares(rows, model.levels(model.weights))
+        shares = model.shares(rows, model.weights)
         error = -shares
         error[taken] += 1
         parts: list[tuple[Floats, Floats]] = []

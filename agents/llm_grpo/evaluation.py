@@ -164,7 +164,7 @@ def evaluate_run(
         users_held_out=users_are_held_out(store),
     )
     log = EvaluationLog(
-        provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
+        provenance=provenance(config, store=store, seed=config.seed),
         config=config.evaluation_config,
         sample=describe_sample(store, config.evaluation_config),
         entries=entries,

@@ -112,7 +112,7 @@ def record_extension(folder: Path, config: TrainConfig, store: SessionStore) -> 
     if config == begun:
         return
     record = _read_record(folder)
-    now = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
+    now = provenance(config, store=store, seed=config.seed)
     added = {
         "phases": [name for name in config.phases if name not in begun.phases],
         "agents": [name for name in config.evaluation.agents if name not in begun.evaluation.agents],
@@ -171,7 +171,7 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | N
     coverage = rationale_coverage(store.sessions("train"), inferred=config.inferred)
     if problem := coverage.problem(config):
         raise BadConfig(problem)
-    record = provenance(msgspec.to_builtins(config), store=store, seed=config.seed)
+    record = provenance(config, store=store, seed=config.seed)
     files = _digests(name.partition(":")[0] for name in named_code(record["config"]))
     _write_record(folder, record | {"rationales": coverage._asdict(), "files": files})
     return str(coverage)

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import Any
 
 import gymnasium
-import msgspec
 import sb3_contrib
 import stable_baselines3
 import torch
+from msgspec.structs import asdict
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -50,7 +50,7 @@ def train(config: Sb3Config) -> None:
     started = time.monotonic()
     model.learn(config.timesteps, callback=_Progress(out / "metrics.jsonl"))
     save_policy(model, out)
-    described = provenance({**msgspec.to_builtins(config), "arguments": arguments}, store=store, seed=config.seed)
+    described = provenance({**asdict(config), "arguments": arguments}, store=store, seed=config.seed)
     described["time_s"] = round(time.monotonic() - started, 1)
     (out / "run.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(f'written: {out}; rank it with --agents "sb3?path={out}"\n')

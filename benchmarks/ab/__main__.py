@@ -17,8 +17,6 @@ Exit codes: 0 done, 2 the call or its input was wrong.
 
 import sys
 
-import msgspec
-
 from benchmarks.ab import report
 from benchmarks.ab.config import LabConfig
 from benchmarks.ab.lab import run_lab
@@ -32,7 +30,7 @@ from replay_sessions.foundation.table import print_results
 def _run(config: LabConfig) -> None:
     with working_alone_in(config.out):
         results = run_lab(config)
-        record = {"results": results, "provenance": provenance(msgspec.to_builtins(config, enc_hook=str))}
+        record = {"results": results, "provenance": provenance(config)}
         write_results(config.out, "ab", record, report.markdown(results))
     written = f"written: {config.out / 'ab.json'}, ab.md"
     print_results(*report.tables(results), *report.sentences(results), written)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import tyro
 
 from agents.agent_code import gives_probabilities, reply_identity
@@ -124,7 +123,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             entries.append(build_entry(agent, run_agent(agent, keys))[0])
         log = EvaluationLog(
             # Made after the agents ran, so that it lists all packages that they loaded.
-            provenance=provenance(msgspec.to_builtins(config), store=store, seed=config.seed),
+            provenance=provenance(config, store=store, seed=config.seed),
             config=evaluation,
             sample=describe_sample(store, evaluation),
             entries=entries,

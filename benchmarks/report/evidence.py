@@ -8,7 +8,7 @@ sessions that the report shows. An answer is right, or wrong in one of several w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,8 +52,8 @@ class Evidence:
     log: EvaluationLog
     store: SessionStore
     records: Mapping[str, Sequence[StepRecord]]
-    probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]] = field(default_factory=dict)
-    runs: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    probabilities: Mapping[str, Mapping[StepKey, Mapping[Action, float]]]
+    runs: Mapping[str, Sequence[Row]]
 
     @property
     def config(self) -> EvaluationConfig:

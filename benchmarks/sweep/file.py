@@ -146,11 +146,6 @@ class Sweep(Config):
             raise BadConfig("a sweep needs a [[run]] and a seed.")
 
     @property
-    def by_temperature(self) -> bool:
-        """True if rows have their own temperatures."""
-        return any(row.temperature is not None for row in self.row)
-
-    @property
     def by_kind(self) -> bool:
         """True if the rows are types of action."""
         return any(row.kind for row in self.row)

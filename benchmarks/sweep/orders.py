@@ -39,7 +39,7 @@ class Order(Record):
     first: str
     second: str | None
     here: Pooled
-    published: dict[str, float] = {}
+    published: dict[str, float]
 
     @property
     def rows(self) -> str:

@@ -45,7 +45,7 @@ class Tested(Record):
     users: int
     left_out: int
     logged: dict[str, float]
-    click_kinds: str | None = None
+    click_kinds: str | None
 
 
 class Measured:

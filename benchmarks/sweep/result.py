@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from agents.llm_grpo.config import Decoding
@@ -47,9 +46,9 @@ class TableRow(Record):
 
     label: str
     figures: list[Pooled | None]
-    published: dict[str, list[float | None]] = {}
-    predicted: dict[str, Pooled | None] = {}
-    beside: bool = False
+    published: dict[str, list[float | None]]
+    predicted: dict[str, Pooled | None]
+    beside: bool
 
 
 class View(Record):
@@ -152,7 +151,7 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         phases={run.run.name: run.log.training and run.log.training.phases for run in all_runs},
         versions=VERSIONS,
         runs={run.run.name: run.log.provenance for run in all_runs},
-        provenance=provenance(msgspec.to_builtins(sweep)),
+        provenance=provenance(sweep),
     )
 
 
@@ -165,7 +164,7 @@ def _decodings(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]]) -> dic
     config = next(iter(planned.values()))[0].config
     if not sweep.row or config is None:
         return {"": None}
-    if sweep.by_temperature:
+    if any(row.temperature is not None for row in sweep.row):
         return {"each row's temperature": None}
     return {decoding.name: decoding for decoding in config.evaluation.get_decodings()}
 

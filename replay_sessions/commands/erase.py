@@ -55,7 +55,7 @@ class Erase(Record):
 def _erase(options: Erase) -> int:
     ids = {options.id}
     count = 0
-    customers = read_customers(options.customers) if options.customers else Customers(())
+    customers = read_customers(options.customers)
     folders = sorted(dict.fromkeys(options.folders), key=_is_store)  # recordings tell the session ids that stores need
     for folder in folders:
         if not folder.is_dir() and not find_unfinished(folder):

@@ -29,7 +29,6 @@ from replay_sessions.importers.customer_sessions import CustomerRemoval, read_cu
 from replay_sessions.importers.importer import Importer
 from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
-from replay_sessions.private_data.customers import Customers
 from replay_sessions.private_data.ner import load_ner
 from replay_sessions.store import SessionStore
 from replay_sessions.store.splits import SplitBy, SplitPlan
@@ -100,8 +99,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
     check_target(options.out, overwrite=options.overwrite)
     removal = None
     if options.customers is not None or options.ner is not None:
-        customers = read_customers(options.customers) if options.customers else Customers(())
-        removal = CustomerRemoval(customers, load_ner(options.ner) if options.ner else None)
+        removal = CustomerRemoval(read_customers(options.customers), load_ner(options.ner) if options.ner else None)
     importer = kind(options.source, options.importer)
     for note in importer.notes:
         Console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)

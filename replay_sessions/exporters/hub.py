@@ -84,7 +84,7 @@ def _group_by_file(sessions: Iterator[Session]) -> Iterator[list[Session]]:
     characters = 0
     for session in sessions:
         group.append(session)
-        characters += sum(len(step.page) for step in session.steps)
+        characters += session.page_characters
         if characters > _FILE_CHARACTERS:
             yield group
             group, characters = [], 0

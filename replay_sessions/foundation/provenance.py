@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from replay_sessions.foundation.packages import OUR_PACKAGES
 
 _PACKAGES = """
@@ -30,11 +32,11 @@ class Describable(Protocol):
     def describe(self) -> dict[str, Any]: ...
 
 
-def provenance(config: dict[str, Any], *, store: Describable | None = None, seed: int | None = None) -> dict[str, Any]:
+def provenance(config: object, *, store: Describable | None = None, seed: int | None = None) -> dict[str, Any]:
     """Returns the origin of a result as plain JSON values.
 
     Args:
-        config: The resolved configuration of the run, as JSON values.
+        config: The resolved configuration of the run.
         store: The session store that the run read, if any.
         seed: The seed of the run, if any.
     """
@@ -46,7 +48,7 @@ def provenance(config: dict[str, Any], *, store: Describable | None = None, seed
         "machine": _machine(),
         "store": None if store is None else store.describe(),
         "seed": seed,
-        "config": config,
+        "config": msgspec.to_builtins(config, enc_hook=str),
     }
 
 

@@ -25,19 +25,21 @@ from replay_sessions.store.manifest import Rejected
 _HELD_CHARACTERS = 100_000_000
 
 
-def read_customers(path: Path) -> Customers:
+def read_customers(path: Path | None) -> Customers:
     """Reads a table of customers from a CSV, TSV, JSON lines or parquet file; a user may have several rows.
+
+    Without a file, there are no customers.
 
     Raises:
         ImportFailed: The file cannot be read.
         BadConfig: The table has no column `user_id`.
     """
     rows = []
-    for record in read_records(path):
+    for record in read_records(path) if path else ():
         if isinstance(record, Rejected):
             raise ImportFailed(f"the table of customers cannot be read: {record.where}: {record.reason}")
         rows.append({name: as_text(value) or value for name, value in record.decode(dict).items()})
-    if not rows:
+    if path and not rows:
         raise ImportFailed(f"the table of customers '{path}' has no rows")
     return Customers(rows)
 

@@ -144,13 +144,8 @@ def without_remarks(texts: list[str], alt: str, address: str | None, title: str 
     shares = [_share(text, description) for text in texts]
     if max(shares) >= _MOSTLY:
         return [share > 0 or len(text) > _LONGEST_REMARK for share, text in zip(shares, texts, strict=True)]
-    is_remark = len(texts) == 1 and not shares[0] and _is_described(alt, path, title)
-    return [not is_remark] * len(texts)
-
-
-def _is_described(alt: str, path: str, title: str | None) -> bool:
-    """Returns whether the alternative text of an image describes the destination of its link."""
-    return bool(alt) and (alt == title or _share(alt, path) >= _MOSTLY)
+    is_described = alt and (alt == title or _share(alt, path) >= _MOSTLY)  # the image shows where the link leads
+    return [len(texts) > 1 or shares[0] > 0 or not is_described] * len(texts)
 
 
 def _share(text: str, description: str) -> float:
@@ -182,7 +177,7 @@ def _last_part(target: Target, label: str) -> str:
         return ""
     last = leaf(label) or target.tag
     card = target.scope.card
-    if card is not None and card.repeat and _repeats(last, card.title_word()):
+    if card is not None and card.repeat and _repeats(last, leaf(card.title)):
         last = card.repeat if target.steady or not target.has_image else "image"
     return last
 

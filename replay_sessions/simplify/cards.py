@@ -250,7 +250,7 @@ def _set_scopes(nodes: list[Node], targets: list[Target]) -> list[Scope]:
 
 def _tell_apart(cards: list[Scope], extents: list[tuple[int, int]], targets: list[Target]) -> None:
     """Gives cards of the same title and scope words that distinguish them, from long titles or the URLs in them."""
-    lasts = [card.title_word() for card in cards]
+    lasts = [leaf(card.title) for card in cards]
     names = [(card.parent and card.parent.named, last) for card, last in zip(cards, lasts, strict=True)]
     titles = [card.title for card in cards]
     address = [targets[first:last] for first, last in extents]

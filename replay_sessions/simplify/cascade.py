@@ -139,7 +139,4 @@ def _order(layers: Iterable[Layer]) -> dict[Layer, int]:
     return ranks
 
 
-@functools.lru_cache(_CASCADES_KEPT)
-def cascade_of(sheets: tuple[Sheet, ...], *, is_slotted: bool) -> Cascade:
-    """Returns the cascade of several sheets, from the cache if another page had the same sheets."""
-    return Cascade(sheets, is_slotted=is_slotted)
+cascade_of = functools.lru_cache(_CASCADES_KEPT)(Cascade)  # for pages with the same sheets

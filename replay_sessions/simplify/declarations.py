@@ -21,7 +21,7 @@ _VISIBILITIES = {
     "inherit": INHERIT, "unset": INHERIT, "revert": INHERIT, "revert-layer": INHERIT,
 }  # fmt: skip
 _SET = re.compile(r"(?:\A|;)\s*(display|visibility|--[^\s:]+)(\s*:[^;]*)", re.IGNORECASE)
-_VARIABLE = re.compile(r"var\(\s*(--[^\s,)]+)")
+VARIABLE = re.compile(r"var\(\s*(--[^\s,)]+)")  # group 1: the custom property that a value uses
 
 
 class Declared(NamedTuple):
@@ -41,11 +41,6 @@ def declared_in(declarations: str) -> tuple[Declared, ...]:
     """
     parsed = [_declared(name + value) for name, value in _SET.findall(declarations)]
     return tuple(item for item in parsed if item is not None)
-
-
-def variables_in(value: str) -> list[str]:
-    """Returns the names of the custom properties in a value."""
-    return _VARIABLE.findall(value) if "var(" in value else []
 
 
 @functools.lru_cache(10_000)

@@ -54,11 +54,11 @@ def _words_in(node: LexborNode) -> str:
     nodes = list(itertools.islice(node.traverse(include_text=True), _MAX_NODES + 1))
     if len(nodes) > _MAX_NODES:
         return ""
-    return _words(inner.text_content if inner.is_text_node else _alt(inner) for inner in nodes)
-
-
-def _alt(node: LexborNode) -> str | None:
-    return node.attributes.get("alt") if node.tag == "img" else None
+    return _words(
+        inner.text_content if inner.is_text_node else inner.attributes.get("alt")
+        for inner in nodes
+        if inner.is_text_node or inner.tag == "img"
+    )
 
 
 def _words(texts: Iterable[str | None]) -> str:

@@ -135,7 +135,7 @@ def _query(tokens: list[Node], evaluate: Evaluate) -> bool | None:
     while words and isinstance(words[0], IdentToken) and not _is_not(words[0]):
         result = _MEDIA_TYPES.get(words.pop(0).lower_value, False) and result
     if words:
-        result = _all([result, _condition(words, evaluate)])
+        result = all_of([result, _condition(words, evaluate)])
     return _not(result) if is_negated else result
 
 
@@ -153,7 +153,7 @@ def _condition(tokens: list[Node], evaluate: Evaluate) -> bool | None:
             is_negated = False
         elif token.type != "whitespace":
             return None
-    return None if not results else _any(results) if is_any else _all(results)
+    return None if not results else _any(results) if is_any else all_of(results)
 
 
 def _term(token: ParenthesesBlock | FunctionBlock, evaluate: Evaluate) -> bool | None:
@@ -221,7 +221,7 @@ def _feature(features: Features, words: list[Node]) -> bool | None:
             return _compare(features, name, _MIRRORED.get(comparison, ""), value)
         case [low, str(first), str(name), str(second), high]:
             is_above = _compare(features, name, _MIRRORED.get(first, ""), low)
-            return _all([is_above, _compare(features, name, second, high)])
+            return all_of([is_above, _compare(features, name, second, high)])
     return None
 
 
@@ -260,7 +260,8 @@ def _not(result: bool | None) -> bool | None:
     return None if result is None else not result
 
 
-def _all(results: list[bool | None]) -> bool | None:
+def all_of(results: list[bool | None]) -> bool | None:
+    """Joins conditions by `and`; None means not understood."""
     return False if False in results else None if None in results else True
 
 

@@ -85,10 +85,6 @@ class Scope:
             scope = scope.parent
         return scope
 
-    def title_word(self) -> str:
-        """Returns a card's title as a part of names."""
-        return leaf(self.title)
-
     def pin(self, name: str) -> None:
         """Makes a target's name the prefix of the names in this scope."""
         self._prefix = f"{name}."
@@ -127,7 +123,7 @@ class Namer:
         if scope.word:
             if not prefix.endswith(f"{scope.word}."):
                 prefix = f"{prefix}{scope.word}."
-        elif word := scope.title_word():
+        elif word := leaf(scope.title):
             prefix = self._unique(f"{prefix}{word}_{scope.apart}" if scope.apart else prefix + word, ".")
         if prefix.count(".") > _MAX_SCOPES:
             first, *_, before, last, _ = prefix.split(".")

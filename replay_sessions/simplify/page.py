@@ -24,7 +24,6 @@ from replay_sessions.simplify.targets import (
     Target,
     kind_of,
     label_of,
-    leads_to_contact,
     shown_attributes,
 )
 from replay_sessions.simplify.trees import parse
@@ -166,7 +165,11 @@ class _Draft:
         if not find_private_data("\n".join(texts)):
             return
         examples = [target.attributes.get("placeholder") or "" for target in self.targets]
-        links = [label for label, target in zip(self._labels, self.targets, strict=True) if leads_to_contact(target)]
+        links = [
+            label
+            for label, target in zip(self._labels, self.targets, strict=True)
+            if (target.attributes.get("href") or "").startswith(("mailto:", "tel:"))
+        ]
         shops_values = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
         joined = "\n".join([text.replace("\n", " ") for text in texts])
         lines = iter(mark_text(joined, shops_values).split("\n"))

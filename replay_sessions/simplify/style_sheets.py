@@ -18,8 +18,8 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborNode
 
 from replay_sessions.simplify.css_selectors import Parents, parse_selectors
-from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, Declared, declared_in, variables_in
-from replay_sessions.simplify.media import Viewport, matches_container, matches_media, supports
+from replay_sessions.simplify.declarations import HIDE, INHERIT, PROPERTIES, SHOW, VARIABLE, Declared, declared_in
+from replay_sessions.simplify.media import Viewport, all_of, matches_container, matches_media, supports
 
 _SHEETS_KEPT = 1_000
 
@@ -107,7 +107,7 @@ class Sheet:
         self._names = names
         self.variables: set[str] = set()
         for block in self._blocks(_flatten(written), _Context(applies, (), None)):
-            self.variables.update(name for item in block.declared for name in variables_in(item.value))
+            self.variables.update(name for item in block.declared for name in VARIABLE.findall(item.value))
             words = set(block.words())
             for word in words:
                 self.filed.setdefault(word, []).append(block)
@@ -151,8 +151,7 @@ class Sheet:
             layer = (*context.layer, *map(str.strip, names))
             self._name_layer(layer)
             context = context._replace(layer=layer)
-        conditions = (context.applies, applies)
-        return context._replace(applies=False if False in conditions else None if None in conditions else True)
+        return context._replace(applies=all_of([context.applies, applies]))
 
     def _name_layer(self, layer: Layer) -> None:
         for depth in range(len(layer)):

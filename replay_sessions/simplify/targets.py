@@ -120,11 +120,6 @@ def role_of(attributes: Attributes) -> str:
     return next(iter((attributes.get("role") or "").lower().split()), "")
 
 
-def leads_to_contact(target: Target) -> bool:
-    """Returns whether a link is a phone number or an e-mail address."""
-    return (target.attributes.get("href") or "").startswith(("mailto:", "tel:"))
-
-
 def label_of(target: Target) -> str:
     """Returns the words for the last part of a target's name, the first of its labels with a letter; "" if none."""
     words = _first_label(target)

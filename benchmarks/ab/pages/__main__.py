@@ -32,8 +32,6 @@ wrong.
 
 import sys
 
-import msgspec
-
 from benchmarks.ab.pages import report
 from benchmarks.ab.pages.config import PagesConfig
 from benchmarks.ab.pages.question import run_pages
@@ -49,8 +47,7 @@ def _run(config: PagesConfig) -> int:
     with working_alone_in(config.out):
         results = run_pages(config)
         if not config.dry_run:
-            options = msgspec.to_builtins(config, enc_hook=str)
-            made_with = provenance(options, store=SessionStore.open(config.store), seed=config.seed)
+            made_with = provenance(config, store=SessionStore.open(config.store), seed=config.seed)
             record = {"results": results, "provenance": made_with}
             write_results(config.out, "pages", record, report.markdown(results))
     answered = [row for row in results.rows if row.shifts]

@@ -81,15 +81,14 @@ def read_recordings(
             reader.read(value)
     reader.end()
     recordings = [recording for recording in reader.recordings if recording.events]
-    row_recordings = [*reader.sessions.values()]
-    events = [event for recording in recordings for event in recording.events]
-    all_events = [*events, *(event for recording in row_recordings for event in recording.events)]
-    if not any(isinstance(event, Event) for event in all_events):
-        reasons = (event.reason for event in all_events if isinstance(event, Unread))
-        raise BadSession(f"it holds no rrweb event: {next(reasons, 'it is empty')}")
     if not all(recording.has_page() for recording in recordings):
-        recordings = [Recording(events)]
-    return recordings + row_recordings
+        recordings = [Recording([event for recording in recordings for event in recording.events])]
+    recordings += reader.sessions.values()
+    events = [event for recording in recordings for event in recording.events]
+    if not any(isinstance(event, Event) for event in events):
+        reasons = (event.reason for event in events if isinstance(event, Unread))
+        raise BadSession(f"it holds no rrweb event: {next(reasons, 'it is empty')}")
+    return recordings
 
 
 def _json_values(content: bytes) -> list[list[Raw]]:
@@ -208,8 +207,10 @@ class _Reader:
         if isinstance(event, Event):
             if _SECONDS[0] <= event.timestamp < _SECONDS[1]:
                 event.timestamp *= 1000
-            if _is_json_text(event.data):
-                event.data = Raw(msgspec.json.decode(event.data, type=str).encode())
+            if _first(event.data) == '"':
+                text = msgspec.json.decode(event.data, type=str)
+                if text.lstrip()[:1] == "{":  # JSON as text, which no packer makes
+                    event.data = Raw(text.encode())
             event.window = window or event.windowId or event.window_id or ""
 
 
@@ -217,8 +218,3 @@ def _id_of(raw: Raw) -> str:
     """Returns a text or number as an id, and "" for any other value."""
     value = msgspec.json.decode(raw)
     return str(value) if isinstance(value, str | int) else ""
-
-
-def _is_json_text(raw: Raw) -> bool:
-    """Returns whether the value is a string that holds a JSON object, which no packer makes."""
-    return _first(raw) == '"' and msgspec.json.decode(raw, type=str).lstrip()[:1] == "{"

@@ -193,4 +193,4 @@ class Player:
     def _not_read(self, number: int, reason: str, *windows: Window) -> None:
         self._log.timeline.append(Unread(" ".join(reason.split()), number=number))
         for window in windows:
-            window.forget(f"event {number}, which may have changed the page, cannot be read")
+            window.page, window.lost = None, f"event {number}, which may have changed the page, cannot be read"

@@ -146,22 +146,20 @@ class _Part:
         self.acts.append(act)
         self._since_address.setdefault(act.window, []).append(act)
         if act.kind == "click" and isinstance(act.page, ActedPage) and act.page.buys:
-            act.buys = not self._has_bought()
+            self._buy(act)
 
     def go(self, address: Address, purchase_url: str | None) -> None:
         """Uses a new address to complete the acts before it."""
-        click = self._last_click(address.window)
-        if click is not None and purchase_url and purchase_url in address.href:
-            click.buys = click.buys or not self._has_bought()
+        if purchase_url and purchase_url in address.href:
+            self._buy(self._last_click(address.window))
         learn_from(address, self._since_address.pop(address.window, []))
 
     def remark(self, remark: Remark) -> None:
         """Uses a note of our own recorder."""
         acts = [act for act in self.acts if not act.is_part]
         acts_in_window = [act for act in acts if act.window == remark.window] or acts
-        click = self._last_click(remark.window)
-        if remark.tag == PURCHASE_TAG and click is not None:
-            click.buys = click.buys or not self._has_bought()
+        if remark.tag == PURCHASE_TAG:
+            self._buy(self._last_click(remark.window))
         elif remark.tag == RATIONALE and acts_in_window:
             acts_in_window[-1].rationale = remark.payload.text
         elif remark.tag == PERSONA and remark.payload.text:
@@ -179,6 +177,11 @@ class _Part:
                 if entry.kind == "click" and entry.is_masked and isinstance(page, ActedPage):
                     page = msgspec.structs.replace(page, name="")  # the chosen option is unknown
                 self.rows.append(_row(_row_type(entry), entry, page))
+
+    def _buy(self, click: Act | None) -> None:
+        """Makes a click the purchase, unless there was one."""
+        if click is not None and not self._has_bought():
+            click.buys = True
 
     def _has_bought(self) -> bool:
         return any(act.buys for act in self.acts)

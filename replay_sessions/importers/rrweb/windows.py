@@ -146,10 +146,6 @@ class Window(msgspec.Struct, eq=False):
             self.page.viewport = self.viewport
             self.page.hidden = frozenset()
 
-    def forget(self, reason: str) -> None:
-        """Discards the page, because it is unknown."""
-        self.page, self.lost = None, reason
-
     def node(self, node_id: int) -> Node | None:
         return self.page.nodes.get(node_id) if self.page is not None else None
 
