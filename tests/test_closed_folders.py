@@ -17,31 +17,28 @@ pytestmark = pytest.mark.long
 PLACES = ("closed", "closed/inside", "read_only/inside", "file/inside")
 # PLACE is one of these; STORE and BOARD are as `prepare` makes them.
 WRITING = (
-    ("generate", "--sessions", "4", "--out", "PLACE"),
-    ("import", "hub", "STORE", "--out", "PLACE"),
-    ("export", "hub", "STORE", "--out", "PLACE"),
-    ("rank", "--agents", "random", "--store", "STORE", "--split", "all", "--out", "PLACE"),
-    ("report", "BOARD", "--out", "PLACE"),
-    ("train", "--preset", "tiny_cpu", "--store", "STORE", "--out", "PLACE"),
-    ("ab", "--agents", "random", "--variants", "cheapest_first", "--visits", "4", "--out", "PLACE"),
-    ("serve", "tasks", "--store", "STORE", "--out", "PLACE"),
+    "generate --sessions 4 --out PLACE",
+    "import hub STORE --out PLACE",
+    "export hub STORE --out PLACE",
+    "rank --agents random --store STORE --split all --out PLACE",
+    "report BOARD --out PLACE",
+    "train --preset tiny_cpu --store STORE --out PLACE",
+    "ab --agents random --variants cheapest_first --visits 4 --out PLACE",
+    "serve tasks --store STORE --out PLACE",
 )
 READING = (
-    ("check", "PLACE"),
-    ("show", "PLACE"),
-    ("report", "PLACE"),
-    ("verify", "PLACE", "--store", "STORE"),
-    ("train", "--resume", "PLACE"),
-    ("rank", "--agents", "random", "--store", "PLACE", "--out", "out"),
+    "check PLACE",
+    "show PLACE",
+    "report PLACE",
+    "verify PLACE --store STORE",
+    "train --resume PLACE",
+    "rank --agents random --store PLACE --out out",
 )
 
 
 def prepare(folder: Path) -> None:
-    for words in (
-        ["generate", "--sessions", "12", "--out", "STORE"],
-        ["rank", "--agents", "random", "--store", "STORE", "--split", "all", "--out", "BOARD"],
-    ):
-        assert main(words) == 0
+    for words in ("generate --sessions 12 --out STORE", "rank --agents random --store STORE --split all --out BOARD"):
+        assert main(words.split()) == 0
     (folder / "closed").mkdir(mode=0o000)
     (folder / "read_only").mkdir(mode=0o555)
     (folder / "file").write_text("")
@@ -53,7 +50,7 @@ def call_all() -> None:
         prepare(Path.cwd())
     for place in PLACES:
         for words in WRITING + READING:
-            called = [place if word == "PLACE" else word for word in words]
+            called = words.replace("PLACE", place).split()
             with redirect_stderr(StringIO()) as said, redirect_stdout(StringIO()):
                 code = main(called)
             print(json.dumps([called, code, said.getvalue()]), flush=True)

@@ -110,23 +110,23 @@ def test_every_command_of_shop_r1_says_its_own_name(name: str, capsys: pytest.Ca
 
 
 # What is not installed, what is called (STORE is a small store), and the extra that brings it.
-MISSING: list[tuple[list[str], list[str], str]] = [
-    (["torch"], ["agents.llm_grpo.train"], "train"),
-    (["transformers"], ["agents.llm_grpo.train"], "train"),
-    (["stable_baselines3", "sb3_contrib"], ["agents.sb3.train", "--out", "run"], "sb3"),
-    (["stable_baselines3"], ["agents", "check", "sb3?path=runs/ppo"], "sb3"),
-    (["openai"], ["agents", "check", "prompting?base_url=http://127.0.0.1:1/v1&model=m"], "api"),
-    (["sklearn"], ["agents", "check", "boosting", "--store", "STORE"], "baselines"),
-    (["torch"], ["agents", "check", "local?path=models/mine"], "train"),
-    (["torch"], ["benchmarks.sweep", "shop_r1_table2", "--out", "x"], "train"),
-    (["bs4"], ["benchmarks.speed", "simplify"], "reference"),
-    (["trl"], ["train.adapters.trl_train", "x"], "trl"),
-    (["torch"], ["train.merge", "x", "--out", "y"], "train"),
-    (["openenv"], ["shop_env.serving", "openenv"], "openenv"),
-    (["minari"], ["replay_sessions", "export", "minari", "STORE", "--out", "x"], "minari"),
-    (["starlette"], ["replay_sessions", "collect", "--out", "x"], "recorder"),
-    (["uvicorn"], ["replay_sessions", "shop", "--out", "x"], "recorder"),
-    (["huggingface_hub"], ["replay_sessions", "import", "opera", "NEU-HAI/OPeRA", "--out", "x"], "hub"),
+MISSING = [
+    ("torch", "agents.llm_grpo.train", "train"),
+    ("transformers", "agents.llm_grpo.train", "train"),
+    ("stable_baselines3 sb3_contrib", "agents.sb3.train --out run", "sb3"),
+    ("stable_baselines3", "agents check sb3?path=runs/ppo", "sb3"),
+    ("openai", "agents check prompting?base_url=http://127.0.0.1:1/v1&model=m", "api"),
+    ("sklearn", "agents check boosting --store STORE", "baselines"),
+    ("torch", "agents check local?path=models/mine", "train"),
+    ("torch", "benchmarks.sweep shop_r1_table2 --out x", "train"),
+    ("bs4", "benchmarks.speed simplify", "reference"),
+    ("trl", "train.adapters.trl_train x", "trl"),
+    ("torch", "train.merge x --out y", "train"),
+    ("openenv", "shop_env.serving openenv", "openenv"),
+    ("minari", "replay_sessions export minari STORE --out x", "minari"),
+    ("starlette", "replay_sessions collect --out x", "recorder"),
+    ("uvicorn", "replay_sessions shop --out x", "recorder"),
+    ("huggingface_hub", "replay_sessions import opera NEU-HAI/OPeRA --out x", "hub"),
 ]
 # What takes seconds to load, or is an extra.
 HEAVY = ["torch", "transformers", "tokenizers", "sklearn", "pandas", "matplotlib", "openai", "stable_baselines3"]
@@ -151,12 +151,13 @@ def call_where_packages_are_missing() -> None:
     assert not set(HEAVY) & sys.modules.keys()
     mains = {named((main, [])): main for main, _ in LISTS + COMMANDS}
     replay_sessions(["generate", "--sessions", "4", "--out", "STORE"])
-    for absent, (command, *words), _ in MISSING:
+    for absent, call, _ in MISSING:
+        command, *words = call.split()
         with tempfile.TemporaryFile("w+") as said:
             child = os.fork()
             if not child:
                 os.dup2(said.fileno(), sys.stderr.fileno())
-                sys.meta_path.insert(0, Absent(absent))  # type: ignore[arg-type]
+                sys.meta_path.insert(0, Absent(absent.split()))  # type: ignore[arg-type]
                 os._exit(mains[command](words))
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             said.seek(0)
@@ -195,7 +196,7 @@ def told_of_missing(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int,
     return [tuple(json.loads(line)) for line in printed.splitlines() if line.startswith("[")]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("number", range(len(MISSING)), ids=[f"{absent[0]}-{words[0]}" for absent, words, _ in MISSING])
+@pytest.mark.parametrize("number", range(len(MISSING)), ids=[f"{absent}-{call}" for absent, call, _ in MISSING])
 def test_a_missing_extra_is_named_in_one_line(number: int, told_of_missing: list[tuple[int, str]]) -> None:
     code, said = told_of_missing[number]
     assert f"pip install 'shop-r1[{MISSING[number][2]}]'" in said

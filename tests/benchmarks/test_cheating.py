@@ -124,9 +124,9 @@ def test_verify_takes_a_store_that_only_the_folder_names_from_nobody(
     assert rank(store, folder, "random") == 0
     assert main(["verify", str(folder)]) == 2
     assert f"say --store {store.path}" in capsys.readouterr().err
-    assert main(["verify", str(folder), "--store", str(store.path)]) == 0
+    assert main(f"verify {folder} --store {store.path}".split()) == 0
     assert f"fingerprint {store.fingerprint}" in capsys.readouterr().out
-    assert main(["submit", str(folder), "name", "--results", str(tmp_path / "results")]) == 2
+    assert main(f"submit {folder} name --results {tmp_path}/results".split()) == 2
 
 
 @pytest.mark.parametrize("metric", sorted({*all_metrics(MetricChoices()), *METRIC_COLUMNS}))
@@ -164,7 +164,7 @@ def test_a_file_that_never_ends_or_is_too_deep_is_an_error(
         os.mkfifo(file)
     else:
         file.write_text("[" * 200_000 + "\n", encoding="utf-8")
-    assert main(["verify", str(tmp_path), "--store", str(store.path)]) in (1, 2)
+    assert main(f"verify {tmp_path} --store {store.path}".split()) in (1, 2)
 
 
 def test_a_source_of_any_depth_ends_no_other_agent_s_run(store: SessionStore, tmp_path: Path) -> None:

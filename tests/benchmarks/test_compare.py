@@ -87,7 +87,7 @@ def test_another_seed_is_no_other_question(folders: Path) -> None:
 def test_an_agent_that_did_not_answer_all_is_refused_or_its_errors_are_misses(
     folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ["compare", str(folders / "plain"), "silent", "majority"]
+    call = f"compare {folders}/plain silent majority".split()
     assert main(call) == 2
     assert "--with-errors" in capsys.readouterr().err
     assert main([*call, "--with-errors", "--metrics", "exact_accuracy"]) == 0
@@ -111,7 +111,7 @@ def test_the_p_is_adjusted_for_all_metrics_and_decides(folders: Path, capsys: py
     assert len(p_values) == len(found) == 4
     assert [one.difference.holm_p_value for one in found] == holm(p_values)
     capsys.readouterr()
-    assert main(["compare", str(folders / "plain"), "silent", "majority", "--with-errors"]) == 0
+    assert main(f"compare {folders}/plain silent majority --with-errors".split()) == 0
     said = capsys.readouterr().out
     assert all(one.difference.text().removesuffix(" points").split(" ")[0] in said for one in found)
     assert [one.difference.verdict in said for one in found] == [True] * 4

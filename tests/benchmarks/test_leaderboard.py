@@ -1,5 +1,6 @@
 """The leaderboard through its command line: what it writes, what it runs again, what it says of bad calls."""
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def finished(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_a_third_party_agent_of_ten_lines_runs_through_the_real_command_line(store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "my_agent.py").write_text(TEN_LINES, encoding="utf-8")
     call = ["--agents", "random,my_agent.py:FirstLink", "as module=my_agent:FirstLink"]
-    call += ["--store", str(store_path), "--out", "out"]
+    call += f"--store {store_path} --out out".split()
     # From the author's own folder: as a file, and as a module of the current folder.
     done = run_python("-m", "benchmarks.leaderboard", *call, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -249,28 +250,28 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--agents", "radnom", "--store", "{store}"], "Unknown agent 'radnom'. Did you mean 'random'?"),
-        (["--agents", "random", "--store", "no/such/store"], "no/such/store"),
-        (["--agents", "random", "--store", "{store}", "--reward", "shop_r2"], "Did you mean 'shop_r1'?"),
-        (["--agents", "random", "--store", "{store}", "--metrics", "oprea"], "Did you mean 'opera'?"),
-        (["--agents", "random", "--store", "{store}", "--metrics", "opera, text=smilar"], "Did you mean 'similar'?"),
-        (["--agents", "random,random", "--store", "{store}"], "'random' twice"),
-        (["--agents", "random?speed=1", "--store", "{store}"], "it takes these arguments: none"),
-        (["verify", "no/such/run"], "no/such/run"),
-        (["verify", "{run}", "--rerun", "-1"], "--rerun is -1"),
-        (["verfy", "no/such/run"], "Did you mean 'verify'?"),
-        (["compare", "{run}", "oracel", "random"], "Did you mean 'oracle'?"),
+        ("--agents radnom --store {store}", "Unknown agent 'radnom'. Did you mean 'random'?"),
+        ("--agents random --store no/such/store", "no/such/store"),
+        ("--agents random --store {store} --reward shop_r2", "Did you mean 'shop_r1'?"),
+        ("--agents random --store {store} --metrics oprea", "Did you mean 'opera'?"),
+        ("--agents random --store {store} --metrics 'opera, text=smilar'", "Did you mean 'similar'?"),
+        ("--agents random,random --store {store}", "'random' twice"),
+        ("--agents random?speed=1 --store {store}", "it takes these arguments: none"),
+        ("verify no/such/run", "no/such/run"),
+        ("verify {run} --rerun -1", "--rerun is -1"),
+        ("verfy no/such/run", "Did you mean 'verify'?"),
+        ("compare {run} oracel random", "Did you mean 'oracle'?"),
     ],
 )
 def test_a_bad_call_is_one_line_and_exit_code_two(
-    arguments: list[str],
+    arguments: str,
     said: str,
     store_path: Path,
     finished: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    call = [argument.format(store=store_path, run=finished) for argument in arguments]
+    call = shlex.split(arguments.format(store=store_path, run=finished))
     if call[0] == "--agents":
         call += ["--out", str(tmp_path / "out")]
     assert main(call) == 2

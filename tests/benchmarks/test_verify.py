@@ -61,7 +61,7 @@ def test_what_a_run_wrote_is_as_it_should_be(finished: Path, store: SessionStore
     found = verify(finished, store, rerun=5)
     assert list(found) == [FOLDER, "majority", "random", "oracle"]
     assert not any(found.values())
-    assert main(["verify", str(finished), "--store", str(store.path)]) == 0
+    assert main(f"verify {finished} --store {store.path}".split()) == 0
     assert main(f"verify {finished} --rerun 3 --store {store.path}".split()) == 0
 
 
@@ -82,7 +82,7 @@ def test_edited_steps_are_found(
 ) -> None:
     edit_lines(steps_file(copied, "random"), edit)
     assert said in mismatches(copied, store, "random")
-    assert main(["verify", str(copied), "--store", str(store.path)]) == 1
+    assert main(f"verify {copied} --store {store.path}".split()) == 1
 
 
 def test_fewer_sessions_are_found_though_the_config_was_edited_too(copied: Path, store: SessionStore) -> None:

@@ -80,7 +80,7 @@ def test_verify_passes_also_after_a_move(kind: str, folders: dict[str, Path], st
     moved = shutil.copytree(folders[kind], tmp_path / "moved")
     trust = [format_spec(entry.spec.within(moved)) for entry in read_log(moved).entries]
     assert not any(verify(moved, SessionStore.open(store), rerun=3, trust=trust).values())
-    assert leaderboard(["verify", str(folders[kind]), "--store", str(store)]) == 0
+    assert leaderboard(f"verify {folders[kind]} --store {store}".split()) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +88,7 @@ def test_compare_and_report_pass(kind: str, folders: dict[str, Path], tmp_path: 
     folder = folders[kind]
     first, second = read_log(folder).entries[3].label, read_log(folder).entries[0].label
     assert leaderboard(["compare", str(folder), first, second]) == 0
-    assert report([str(folder), "--out", str(tmp_path / "report.html")]) == 0
+    assert report(f"{folder} --out {tmp_path}/report.html".split()) == 0
 
 
 def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:

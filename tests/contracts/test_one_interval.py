@@ -36,7 +36,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     demo_store_at(folder / "store", 60, seed=4)
     call = ["--agents", *AGENTS, "--store", str(folder / "store"), "--split", "all", "--out", str(folder / "board")]
     assert leaderboard(call) == 0
-    assert report([str(folder / "board"), "--tables", str(folder / "tables")]) == 0
+    assert report(f"{folder}/board --tables {folder}/tables".split()) == 0
     (folder / "sweep.toml").write_text(
         f"""
         title = "One seed"
@@ -50,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         """,
         encoding="utf-8",
     )
-    assert sweep([str(folder / "sweep.toml"), "--out", str(folder / "sweep")]) == 0
+    assert sweep(f"{folder}/sweep.toml --out {folder}/sweep".split()) == 0
     return {name: folder / name for name in ("board", "tables", "sweep")}
 
 

@@ -77,7 +77,7 @@ def test_a_preset_runs_and_reads_nothing_that_the_call_does_not_name(text: str, 
     preset = tmp_path / "theirs.toml"
     preset.write_text(f'base = "base.toml"\n{text.format(code=theirs)}\n', encoding="utf-8")
     (tmp_path / "base.toml").write_text('base = "tiny_cpu"\n', encoding="utf-8")
-    call = ["--preset", str(preset), "--out", str(tmp_path / "out")]
+    call = f"--preset {preset} --out {tmp_path}/out".split()
     for words in (call, [*call, "--dry-run"]):
         with pytest.raises(BadConfig) as refused:
             prepare(words)
@@ -93,7 +93,7 @@ def test_a_preset_runs_and_reads_nothing_that_the_call_does_not_name(text: str, 
 def test_what_the_command_line_names_needs_no_consent(theirs: Path, tmp_path: Path) -> None:
     preset = tmp_path / "mine.toml"
     preset.write_text(f'base = "tiny_cpu"\nreward = "{theirs}:reward"\n', encoding="utf-8")
-    call = ["--preset", str(preset), "--out", str(tmp_path / "out")]
+    call = f"--preset {preset} --out {tmp_path}/out".split()
     assert prepare([*call, "--reward", f"{theirs}:reward"])[2].reward_config.kind == f"{theirs}:reward"
     assert prepare([*call, "--reward", "binary"])[2].reward_config.kind == "binary"
     assert prepare_from({"reward": f"{theirs}:reward", "out": str(tmp_path / "out")})[2].reward == f"{theirs}:reward"
@@ -150,7 +150,7 @@ def test_a_session_that_was_rewritten_is_found_wherever_the_fingerprint_is_print
     with pytest.raises(BadSession):
         SessionStore.open(forged).session(changed)
     assert rank(SessionStore.open(forged), tmp_path / "again") == 2
-    assert main(["verify", str(out), "--store", str(forged)]) == 1
+    assert main(f"verify {out} --store {forged}".split()) == 1
     assert main(f"submit {out} x --store {forged} --results {tmp_path}/records".split()) == 1
     assert not (tmp_path / "records").exists() and changed in capsys.readouterr().out
 

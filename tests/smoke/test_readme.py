@@ -33,7 +33,7 @@ def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder outside the project with a small demo store in it."""
     folder = tmp_path_factory.mktemp("reader")
-    assert replay_sessions(["generate", "--sessions", "40", "--seed", "0", "--out", str(folder / "demo")]) == 0
+    assert replay_sessions(f"generate --sessions 40 --seed 0 --out {folder}/demo".split()) == 0
     return folder
 
 

@@ -144,22 +144,22 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "tiny_cpo"], "Did you mean 'tiny_cpu'?"),
-        (["--store", "nowhere/at/all"], "nowhere/at/all"),
-        (["--grpo.step", "4"], "--grpo.steps INT"),
-        (["--sft.sessions_per_bach", "4"], "Perhaps you meant: --sft.sessions-per-batch INT"),
-        (["--grpo.num-generations", "1"], "--grpo.num-generations is 1"),
-        (["--evaluation.agents", "random", "copy_mtach"], "Did you mean 'copy_match'?"),
-        (["--reward", "binery"], "Did you mean 'binary'?"),
-        (["--resume", "no/such/run"], "it has no run.json"),
-        (["--sed", "1"], "--sed"),
+        ("--preset tiny_cpo", "Did you mean 'tiny_cpu'?"),
+        ("--store nowhere/at/all", "nowhere/at/all"),
+        ("--grpo.step 4", "--grpo.steps INT"),
+        ("--sft.sessions_per_bach 4", "Perhaps you meant: --sft.sessions-per-batch INT"),
+        ("--grpo.num-generations 1", "--grpo.num-generations is 1"),
+        ("--evaluation.agents random copy_mtach", "Did you mean 'copy_match'?"),
+        ("--reward binery", "Did you mean 'binary'?"),
+        ("--resume no/such/run", "it has no run.json"),
+        ("--sed 1", "--sed"),
     ],
 )
 def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = [] if "--resume" in arguments else ["--out", str(tmp_path / "run")]
-    assert main([*arguments, *out]) == 2
+    assert main([*arguments.split(), *out]) == 2
     error = capsys.readouterr().err
     assert message in " ".join(error.replace("│", " ").split())
 
@@ -385,7 +385,7 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["--store", str(store), "--model.tiny.layers", "1", "--grpo.steps", "3"]
+    words = f"--store {store} --model.tiny.layers 1 --grpo.steps 3".split()
     assert main([*words, "--dry-run"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^shop_r1 +grpo +all kept +3 +[\d,]+ +[\d,]+ +0.0 +0.0 +0.0 +[\d.]+ +–$", told, re.MULTILINE)

@@ -189,7 +189,7 @@ def test_an_agent_replies_with_base_and_adapter_as_with_the_merged_model(
     base: Path, tiny: Tiny, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_checkpoint(tmp_path / "sft", moved(fresh(base)), tiny.tokenizer, INFO)
-    assert merge([str(tmp_path / "sft"), "--out", str(tmp_path / "merged")]) == 0
+    assert merge(f"{tmp_path}/sft --out {tmp_path}/merged".split()) == 0
     assert (tmp_path / "merged" / "model.safetensors").exists()
     assert not (tmp_path / "merged" / "adapter_config.json").exists()
     shutil.copytree(base, tmp_path / "plain")
@@ -200,5 +200,5 @@ def test_an_agent_replies_with_base_and_adapter_as_with_the_merged_model(
         for name in ("sft", "merged", "plain")
     )
     assert adapted == merged != plain
-    assert merge([str(tmp_path / "merged"), "--out", str(tmp_path / "again")]) == 2
+    assert merge(f"{tmp_path}/merged --out {tmp_path}/again".split()) == 2
     assert "holds no adapter" in capsys.readouterr().err

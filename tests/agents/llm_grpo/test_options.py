@@ -26,7 +26,7 @@ def test_auto_precision_is_definite_in_the_configuration_of_a_run(
 
 
 def test_flags_reach_every_phase_that_does_not_differ_in_them(tmp_path: Path) -> None:
-    call = ["--preset", "tiny_cpu", "--rows", "calibration", "--out", str(tmp_path)]
+    call = f"--preset tiny_cpu --rows calibration --out {tmp_path}".split()
     phases = prepare([*call, "--grpo.steps", "5", "--context.persona", "none"])[2].phases
     assert [phase.grpo and (phase.grpo.steps, phase.grpo.scale_rewards) for phase in phases.values()] == [
         None,

@@ -46,7 +46,7 @@ def test_rows_are_taken_by_their_first_cells(results: Path, tmp_path: Path) -> N
     page, record = tmp_path / "page.md", results / "baselines/small.md"
     record.write_text(record.read_text() + "| b, greedy | 8 | 3 |\n| c | 7 | 4 |\n")
     page.write_text("<!-- table: baselines/small | agent, NLL | c; b, greedy -->\n<!-- end of table -->\n")
-    assert main(["--pages", str(page), "--results", str(results)]) == 0
+    assert main(f"--pages {page} --results {results}".split()) == 0
     assert "-->\n| agent | NLL |\n| --- | --: |\n| b, greedy | 3 |\n| c | 4 |\n<!--" in page.read_text()
 
 
@@ -54,7 +54,7 @@ def test_a_changed_record_is_shown_and_written(results: Path, tmp_path: Path) ->
     page = tmp_path / "page.md"
     mark = "<!-- table: baselines/small | agent, NLL -->\n"
     page.write_text(f"Before.\n{mark}old\n<!-- end of table -->\nAfter.\n")
-    options = ["--pages", str(page), "--results", str(results)]
+    options = f"--pages {page} --results {results}".split()
     assert main([*options, "--check"]) == 1
     assert "old" in page.read_text()
     assert main(options) == 0
@@ -75,5 +75,5 @@ def test_a_changed_record_is_shown_and_written(results: Path, tmp_path: Path) ->
 def test_a_wrong_mark_is_an_error_and_changes_nothing(text: str, results: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(text)
-    assert main(["--pages", str(page), "--results", str(results)]) == 2
+    assert main(f"--pages {page} --results {results}".split()) == 2
     assert page.read_text() == text

@@ -193,7 +193,7 @@ def test_a_store_that_is_another_now_is_refused(
 def assert_generated(path: Path) -> None:
     from replay_sessions.__main__ import main as stores  # noqa: PLC0415 - one test needs another store
 
-    assert stores(["generate", "--sessions", "12", "--seed", "9", "--out", str(path)]) == 0
+    assert stores(f"generate --sessions 12 --seed 9 --out {path}".split()) == 0
 
 
 def _point_to(board: Path, store: Path) -> None:

@@ -184,7 +184,7 @@ def test_the_title_names_the_best_baseline(first: str, second: str, said: str, b
 def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(store_path: Path, tmp_path: Path) -> None:
     options = {"store": str(store_path), "split": "all", "metrics": "lu_2025", "cluster": "session"}
     rank(agents=["random,majority"], out=str(tmp_path), **options)
-    assert main([str(tmp_path), "--out", str(tmp_path / "report.html")]) == 0
+    assert main(f"{tmp_path} --out {tmp_path}/report.html".split()) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("(each session counts the same") == 2
     assert "over sessions" in page and "over users" not in page

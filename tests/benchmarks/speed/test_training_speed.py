@@ -56,7 +56,7 @@ def test_figures_of_a_gpu_are_not_measured_without_one(capsys: pytest.CaptureFix
 
 @pytest.mark.long
 def test_rollouts_are_measured_beside_generate(tmp_path: Path) -> None:
-    assert main(["rollouts", "--quick", "--json", str(tmp_path / "speed.json")]) == 0
+    assert main(f"rollouts --quick --json {tmp_path}/speed.json".split()) == 0
     groups, singles = written(tmp_path / "speed.json")
     assert (groups.name, singles.name) == ("rollouts.tiny.groups.generate", "rollouts.tiny.singles.generate")
     assert groups.ratio == pytest.approx(groups.value / (groups.peer_value or 0))
@@ -90,7 +90,7 @@ def test_a_part_that_fails_leaves_the_figures_before_it(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(training_gpu, "_measure_way", broken)
     with pytest.raises(RuntimeError, match="no more"):
-        main(["rollouts", "training_gpu", "--quick", "--json", str(tmp_path / "speed.json")])
+        main(f"rollouts training_gpu --quick --json {tmp_path}/speed.json".split())
     assert written(tmp_path / "speed.json")[0].name == "rollouts.tiny.groups.generate"
 
 

@@ -141,7 +141,7 @@ def test_two_runs_of_the_same_steps_are_one_table_and_of_others_an_error(
     assert labels == {"majority", "x", "x, other"}  # those with equal rows are one
     file = written(tmp_path, text.replace('"5"]\n        [[run]]', '"4"]\n        [[run]]'))
     capsys.readouterr()
-    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+    assert main(f"{file} --out {tmp_path}/out".split()) == 2
     assert "not evaluated on the same steps" in capsys.readouterr().err
 
 

@@ -1,6 +1,6 @@
 import errno
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -75,25 +75,25 @@ def test_show_a_page_simplified(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 WRONG_CALLS = [
-    (["generate", "--sessions", "0", "--out", "x"], "--sessions is 0, and at least 1 was expected"),
-    (["generate", "--sessions", "3", "--out", "x", "--test", "nan"], "add up to at most 1"),
-    (["import", "jsonl", "missing.jsonl", "--out", "x"], "'missing.jsonl'"),
-    (["import", "json", "missing.jsonl", "--out", "x"], "unknown importer 'json'. Did you mean 'jsonl'?"),
-    (["show", "demmo"], "Did you mean 'demo'?"),
-    (["show", "demo", "--step", "1"], "--step needs --session"),
-    (["shwo"], "unknown command 'shwo'. Did you mean 'show'? (see `python -m replay_sessions --help`)"),
-    ([], "missing: COMMAND"),
+    ("generate --sessions 0 --out x", "--sessions is 0, and at least 1 was expected"),
+    ("generate --sessions 3 --out x --test nan", "add up to at most 1"),
+    ("import jsonl missing.jsonl --out x", "'missing.jsonl'"),
+    ("import json missing.jsonl --out x", "unknown importer 'json'. Did you mean 'jsonl'?"),
+    ("show demmo", "Did you mean 'demo'?"),
+    ("show demo --step 1", "--step needs --session"),
+    ("shwo", "unknown command 'shwo'. Did you mean 'show'? (see `python -m replay_sessions --help`)"),
+    ("", "missing: COMMAND"),
 ]
 
 
 @pytest.mark.parametrize(("words", "told"), WRONG_CALLS)
 def test_a_wrong_call_is_one_line_and_exit_code_2(
-    words: Sequence[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHOP_R1_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("replay_sessions.demo_shop.visits.DEMO_SESSIONS", 2)
-    assert run(*words) == 2
+    assert run(*words.split()) == 2
     error = capsys.readouterr().err
     assert told in error
     assert error.startswith("error: ")
@@ -102,18 +102,18 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
 
 # Explained by tyro, in a box of its own.
 WRONG_FLAGS = [
-    (["--sessions", "many", "--out", "x"], ["many", "--sessions INT"]),
-    (["--sessions", "3"], ["shop-r1 generate", "--out PATH"]),
-    (["--sessions", "3", "--out", "x", "--page-size", "huge"], ["--page-size", "compact"]),
-    (["--sessions", "3", "--out", "x", "--sed", "1"], ["--sed", "--seed"]),
+    ("--sessions many --out x", ["many", "--sessions INT"]),
+    ("--sessions 3", ["shop-r1 generate", "--out PATH"]),
+    ("--sessions 3 --out x --page-size huge", ["--page-size", "compact"]),
+    ("--sessions 3 --out x --sed 1", ["--sed", "--seed"]),
 ]
 
 
 @pytest.mark.parametrize(("words", "named"), WRONG_FLAGS)
 def test_a_wrong_flag_is_named_with_what_was_expected(
-    words: list[str], named: list[str], capsys: pytest.CaptureFixture[str]
+    words: str, named: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("generate", *words) == 2
+    assert run("generate", *words.split()) == 2
     out, error = capsys.readouterr()
     assert not out
     assert all(name in error for name in [*named, "generate --help"])

@@ -154,7 +154,7 @@ class TestCrawlers:
         self, bot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         store = tmp_path / "store"
-        assert main(["import", "jsonl", str(bot), "--out", str(store)]) == 0
+        assert main(f"import jsonl {bot} --out {store}".split()) == 0
         main(["check", str(store)])
         told = " ".join(capsys.readouterr().out.split())
         assert "1 session of more than 1,000 steps, the longest of 50,000: a crawler's, or of a log whose" in told

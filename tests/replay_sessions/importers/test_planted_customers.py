@@ -119,7 +119,7 @@ def stores(shared_data: Path, tmp_path: Path) -> tuple[list[Customer], SessionSt
         writer = csv.DictWriter(file, customers[0])
         writer.writeheader()
         writer.writerows(customers)
-    command = ["import", "raw", str(visits), "--workers", "1", "--out"]
+    command = f"import raw {visits} --workers 1 --out".split()
     assert main([*command, str(tmp_path / "plain")]) == 0
     assert main([*command, str(tmp_path / "clean"), "--customers", str(tmp_path / "customers.csv")]) == 0
     return customers, SessionStore.open(tmp_path / "clean"), SessionStore.open(tmp_path / "plain")

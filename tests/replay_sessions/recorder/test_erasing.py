@@ -100,7 +100,7 @@ def test_packed_recordings_are_searched_and_damaged_ones_named(
     packed = gzip.compress(head + head.replace(b"u1", b"c17"))  # who has logged in since
     (mine := tmp_path / "s3.jsonl.gz").write_bytes(packed)
     (damaged := tmp_path / "s4.jsonl.gz").write_bytes(packed[:20])
-    assert main(["erase", "c17", str(tmp_path), str(tmp_path / "gone")]) == 2
+    assert main(f"erase c17 {tmp_path} {tmp_path}/gone".split()) == 2
     assert mine.exists()
     assert main(["erase", "c17", str(tmp_path)]) == 0
     assert not mine.exists()

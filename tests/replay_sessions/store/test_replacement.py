@@ -162,9 +162,9 @@ class TestPlace:
         with pytest.raises(BadConfig, match="mounted"):
             StoreWriter(mounted, source="test").__enter__()
         assert list(mounted.parent.iterdir()) == [mounted]
-        assert main(["generate", "--sessions", "4", "--out", str(mounted)]) == 2
+        assert main(f"generate --sessions 4 --out {mounted}".split()) == 2
         assert capsys.readouterr().err.count("\n") == 1
-        assert main(["generate", "--sessions", "4", "--out", str(mounted / "store")]) == 0
+        assert main(f"generate --sessions 4 --out {mounted}/store".split()) == 0
 
     def test_a_full_disk_is_told_in_one_line_and_harms_nothing(self, mounted: Path, tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,size=1m", mounted], check=True)

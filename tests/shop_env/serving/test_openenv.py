@@ -432,18 +432,18 @@ def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: s
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--store", "no/such/store"], "no session store at 'no/such/store'"),
-        (["--splits", "tset"], "Did you mean 'test'"),
-        (["--prompt.system-file", "no/such/file"], "'no/such/file' cannot be read"),
-        (["--reward", "shop_r2"], "Did you mean 'shop_r1'"),
-        (["--max-sessions", "0"], "--max-sessions is 0"),
-        (["--idle-timeout-s", "nan"], "--idle-timeout-s is nan"),
-        (["--port", "70000"], "--port is 70000"),
-        (["--host", "no.such.host.invalid"], "no.such.host.invalid is not available"),
+        ("--store no/such/store", "no session store at 'no/such/store'"),
+        ("--splits tset", "Did you mean 'test'"),
+        ("--prompt.system-file no/such/file", "'no/such/file' cannot be read"),
+        ("--reward shop_r2", "Did you mean 'shop_r1'"),
+        ("--max-sessions 0", "--max-sessions is 0"),
+        ("--idle-timeout-s nan", "--idle-timeout-s is nan"),
+        ("--port 70000", "--port is 70000"),
+        ("--host no.such.host.invalid", "no.such.host.invalid is not available"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_code_2(flags: list[str], told: str) -> None:
-    done = run_python("-m", "shop_env.serving", "openenv", "--port", "0", *flags)
+def test_a_wrong_call_is_one_line_and_exit_code_2(flags: str, told: str) -> None:
+    done = run_python("-m", "shop_env.serving", "openenv", "--port", "0", *flags.split())
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert told in done.stderr
 

@@ -420,7 +420,7 @@ def test_a_pause_begins_another_session_where_the_user_says_so(tmp_path: Path) -
 def test_a_split_by_date_reads_the_times_of_the_log(tmp_path: Path, test_from: str, split: str) -> None:
     store = imported(tmp_path, PURCHASE)
     assert steps_of(store)[0].timestamp == "2023-11-14T22:13:20.000001+00:00"
-    words = ["import", "events", str(tmp_path / "export.jsonl"), "--mapping", "ga4_ecommerce", "--validation", "0"]
+    words = f"import events {tmp_path}/export.jsonl --mapping ga4_ecommerce --validation 0".split()
     words += ["--split-by", "date", "--test-from", test_from, "--out", str(tmp_path / "dated")]
     assert main(words) == 0
     assert len(SessionStore.open(tmp_path / "dated").session_ids(split)) == 1  # type: ignore[arg-type]

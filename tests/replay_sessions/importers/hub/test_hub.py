@@ -109,7 +109,7 @@ class TestCommand:
     def test_wrong_calls_are_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(f"export hub {tmp_path}/nowhere --out {tmp_path}/out".split()) == 2
         assert main(["export", "hubb", str(tmp_path)]) == 2
-        assert main(["import", "hub", str(tmp_path), "--out", str(tmp_path / "again")]) == 2
+        assert main(f"import hub {tmp_path} --out {tmp_path}/again".split()) == 2
         told = capsys.readouterr().err.splitlines()
         assert [line[:7] for line in told] == ["error: "] * 3
         assert "there is no file or folder" in told[2]
