@@ -199,7 +199,7 @@ def make_agent(
         agent = build(*leading, **merged)
     except ShopR1Error:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadConfig(f"Agent '{spec.target}' cannot be made: {error_with_line(error)}") from error
     if is_policy(agent):
         return PolicyAdapter(agent)

@@ -67,10 +67,6 @@ class PromptingAgent(SeededAgent):
                 replies.append(error)
         return replies
 
-    def stop(self) -> None:
-        """Stops sending requests; requests in flight fail."""
-        self._chat.close()
-
     def remarks(self) -> list[str]:
         """Returns sentences about the replies so far: how many were cut, how many tokens they took."""
         shortened = self._chat.counts["shortened"]
@@ -78,8 +74,10 @@ class PromptingAgent(SeededAgent):
         return [*remarks, *self._chat.remarks()]
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; requests in flight fail."""
         self._chat.close()
+
+    stop = close
 
     def _reply(self, observation: Observation, seed: int | None) -> str:
         """Returns the reply to the observation with as many of its past pages as the server accepts."""

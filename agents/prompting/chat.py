@@ -18,7 +18,6 @@ from agents.prompting.options import ChatOptions
 from replay_sessions.foundation.errors import AgentFailed
 from shop_env.prompts import Message
 
-_NO_KEY = "no-key"  # the client needs a key; servers without keys ignore it
 _SHORTEST_KEY = 12  # shorter ones are placeholders such as "none", which replies may hold
 _MAX_CHARACTERS = 300  # of a server's message
 _MIN_FAILURES_IN_A_ROW = 8
@@ -74,14 +73,14 @@ class Chat:
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._failures_in_a_row = 0
-        self._key = options.key or _NO_KEY
+        self._key = options.key
         self._client = openai.OpenAI(
             base_url=options.base_url,
             api_key=self._key,
             max_retries=options.max_retries,
             timeout=options.timeout_s,
             # No redirects, so that pages are only sent to the address that the user gave.
-            http_client=openai.DefaultHttpxClient(timeout=options.timeout_s, follow_redirects=False),
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
         )
 
     def close(self) -> None:
@@ -143,8 +142,7 @@ class Chat:
         limit, used = self.options.token_limit, self.counts["tokens"]
         if limit is not None and used >= limit:
             raise NoAnswer(f"token limit: {used:,} tokens are used, and token_limit is {limit:,}")
-        max_failures = max(_MIN_FAILURES_IN_A_ROW, 2 * self.options.concurrency)
-        if self._failures_in_a_row >= max_failures:
+        if self._failures_in_a_row >= max(_MIN_FAILURES_IN_A_ROW, 2 * self.options.concurrency):
             raise NoAnswer(f"not sent: {self._failures_in_a_row} requests in a row had no answer")
 
     def _failure(self, error: Exception) -> NoAnswer:

@@ -77,9 +77,9 @@ class ChatOptions(Config):
         check_at_least(1, max_new_tokens=self.max_new_tokens, concurrency=self.concurrency, timeout_s=self.timeout_s)
 
     @property
-    def key(self) -> str | None:
-        """The key in the environment, or None; it is never part of a record."""
-        return os.environ.get(self.key_env, "").strip() or None
+    def key(self) -> str:
+        """The key in the environment, never part of a record; without one a word, which the client needs."""
+        return os.environ.get(self.key_env, "").strip() or "no-key"
 
     def request_fields(self, seed: int | None) -> dict[str, Any]:
         """Returns the fields of a request, except its messages and format."""

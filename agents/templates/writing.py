@@ -32,14 +32,14 @@ def write_template(name: str, kind: str, folder: Path) -> tuple[str, list[Path]]
         BadConfig: The name is not valid for a module or already taken, or one of the files exists.
         WriteFailed: The system refused to write.
     """
-    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    if not class_name.isidentifier() or {name, class_name} & {*keyword.kwlist} or name != name.lower():
         raise BadConfig(f"'{name}' is no name for a module: letters, digits and _, lower case, as in my_agent")
     files = [folder / f"{name}.py", folder / f"test_{name}.py"]
     if there := [str(file) for file in files if file.exists()]:
         raise BadConfig(f"{' and '.join(there)} already there, and nothing is overwritten: choose another name")
     if find_spec(name) is not None:
         raise BadConfig(f"there is a module '{name}' already, which the file would hide: choose another name")
-    class_name = "".join(part.capitalize() for part in name.split("_"))
     member = {"function": "act", "reward": "reward", "metric": "metric"}.get(kind, class_name)
     template = f"own_{kind}" if kind in PARTS else f"{kind}_agent"
     words = {template: name, template.title().replace("_", ""): class_name}

@@ -41,13 +41,16 @@ def load_own(target: str, *, importable: bool = False) -> Any:
     """
     module, _, name = target.rpartition(":")
     file, folder = Path(module), Path.cwd()  # an installed command starts without the current folder in sys.path
-    if module.endswith(".py") and not importable:
-        loaded = load_file(file)
-    else:
-        if module.endswith(".py"):
-            folder, module = file.resolve().parent, file.stem
-        import_from(folder)
-        loaded = importlib.import_module(module)
+    try:
+        if module.endswith(".py") and not importable:
+            loaded = load_file(file)
+        else:
+            if module.endswith(".py"):
+                folder, module = file.resolve().parent, file.stem
+            import_from(folder)
+            loaded = importlib.import_module(module)
+    except SystemExit as error:  # would end the command as if it had succeeded
+        raise ImportError(f"'{module}' calls exit when it is imported") from error
     if not hasattr(loaded, name):
         raise NoSuchName(did_you_mean(name, [key for key in vars(loaded) if not key.startswith("_")]))
     return getattr(loaded, name)

@@ -61,7 +61,7 @@ def test_a_write_that_fails_leaves_no_half(tmp_path: Path) -> None:
     assert not (tmp_path / "half_written.py").exists()
 
 
-@pytest.mark.parametrize("name", ["my-agent", "1st", "class", "MyAgent", "../my_agent", "random", ""])
+@pytest.mark.parametrize("name", ["my-agent", "1st", "class", "none", "_", "MyAgent", "../my_agent", "random", ""])
 def test_a_name_that_no_module_can_have_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,10 +114,17 @@ def test_a_package_that_an_agent_needs_is_named(agent_file: Path) -> None:
         make_agent(f"{agent_file}:Agent")
 
 
+def test_a_file_that_calls_exit_does_not_end_the_command_as_a_success(agent_file: Path) -> None:
+    agent_file.write_text(AGENT + "raise SystemExit(0)", encoding="utf-8")
+    with pytest.raises(ImportError, match="calls exit"):
+        make_agent(f"{agent_file}:Fixed")
+
+
 MADE_WRONG = """
 class Fails:
     def __init__(self): raise ValueError("no model here")
-
+class Exits:
+    def __init__(self): raise SystemExit(0)
 
 class Half:
     def reset(self, *, seed=None): pass
@@ -133,6 +140,7 @@ class Bot:
     ("agent", "message"),
     [
         ("Fails", r"cannot be made: ValueError: no model here \(.*my_agent\.py:3\)"),
+        ("Exits", "SystemExit: 0"),
         ("Half", "no method 'act'"),
         ("Bot?concurrency=0", "concurrency 0, which must be a whole number of 1 to 1024"),
         ("Bot?concurrency=%228%22", "concurrency '8', which"),
