@@ -76,11 +76,14 @@ def main() -> None:
     except BaseException as error:
         send(responses, Started(error=format_error(error)))
         return
-    threads = getattr(agent, "concurrency", 1)
+    threads, process = getattr(agent, "concurrency", 1), os.getpid()
     send(responses, Started(replies_in_batches=isinstance(agent, BatchAgent)))
     with ThreadPoolExecutor(threads) as pool:
         for line in requests:
-            send(responses, _respond(agent, msgspec.json.decode(line, type=Request), pool if threads > 1 else None))
+            response = _respond(agent, msgspec.json.decode(line, type=Request), pool if threads > 1 else None)
+            if os.getpid() != process:  # a fork of the agent, whose response would be taken for the next one
+                os._exit(1)
+            send(responses, response)
 
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:

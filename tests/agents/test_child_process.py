@@ -93,6 +93,11 @@ class CountsSplits(Base):
     def __init__(self, store): self.count = len(list(store.sessions()))
     def act(self, observation): return format_reply(f"{self.count} {sorted(observation)}", Terminate())
 
+class Forks(Base):
+    def act(self, observation):
+        if os.fork() == 0: return "of the fork"
+        time.sleep(0.1); return LEAVE
+
 class Prints(Base):
     def act(self, observation):
         print("as it should be"); os.write(1, b"loud"); return LEAVE
@@ -144,6 +149,13 @@ def test_whatever_goes_wrong_is_the_error_of_its_own_steps(agents: Path, planted
     assert odd[1] == "Unprintable: its message cannot be formatted (ValueError)"
     assert odd[2] is None
     assert errors(agents, "Prints", planted_store) == [None] * 5
+
+
+def test_the_reply_of_a_fork_is_not_taken_for_the_next_step_s(agents: Path, planted_store: SessionStore) -> None:
+    agent = build(agents, "Forks")
+    records = evaluate(agent, planted_store, "test")
+    agent.close()
+    assert not any(record.reply == "of the fork" for record in records)
 
 
 def test_probabilities_that_are_none_cost_their_own_step(agents: Path, planted_store: SessionStore) -> None:
