@@ -10,6 +10,7 @@ the writing only writes again.
 import hashlib
 from collections import deque
 from collections.abc import Mapping
+from contextlib import closing
 
 import msgspec
 
@@ -18,6 +19,7 @@ from agents.prompting.formats import texts_format
 from agents.rationales.report import Outcome, report_table
 from agents.rationales.request import INSTRUCTIONS, RationaleOptions, parse_rationale, rationale_messages
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Session, Step
@@ -36,11 +38,9 @@ def synthesise(options: RationaleOptions) -> int:
         raise BadConfig(f"--out {options.out} is the store itself: choose another path for the new version")
     check_target(options.out, overwrite=options.overwrite)  # before the work, not after
     instructions = read_instructions(str(options.prompt), "--prompt") if options.prompt else INSTRUCTIONS[options.by]
-    chat = Chat(options)
-    try:
+    alone = working_alone_in(options.out.parent, f".{options.out.name}.rationales.lock", target=options.out)
+    with alone, closing(Chat(options)) as chat:
         outcomes = _request_all(store, options, chat, instructions)
-    finally:
-        chat.close()
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, NoAnswer)]
     lines = chat.remarks()
     is_written = not failures or options.partial

@@ -19,6 +19,7 @@ from agents.rationales.report import compute_statistics
 from agents.rationales.request import INSTRUCTIONS, NoRationale, parse_rationale
 from replay_sessions.__main__ import main as replay_sessions
 from replay_sessions.demo_shop import SOURCE, generate_sessions
+from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, digest, error
@@ -55,6 +56,14 @@ def make_store(path: Path, sessions: int = 8) -> SessionStore:
 def words(server: ScriptedServer, tmp_path: Path, *more: str) -> list[str]:
     given = f"--store {tmp_path}/store --out {tmp_path}/told --model writer --by step".split()
     return [*given, "--base-url", server.base_url, *more]
+
+
+def test_two_runs_do_not_ask_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_store(tmp_path / "store")
+    with ScriptedServer(thought) as server, working_alone_in(tmp_path, ".told.rationales.lock"):
+        assert main(words(server, tmp_path)) == 2
+        assert not server.received
+    assert "another process is at work" in capsys.readouterr().err
 
 
 def lacking(store: SessionStore) -> list[tuple[Session, int]]:
