@@ -32,6 +32,7 @@ class Shop(Record):
         catalogue: The offers of each address, if the events do not list offers.
         promotions: The texts of the links that were followed at each address.
         has_quickview: Whether each offer has a button that opens it over the list.
+        search_words: The log's words for searches.
         controls: Pairs of a page kind and an element that each page of this kind has.
         acted_on: Page kinds on which the log has actions.
     """
@@ -42,6 +43,7 @@ class Shop(Record):
     catalogue: dict[str, tuple[Offer, ...]]
     promotions: dict[str, tuple[str, ...]]
     has_quickview: bool
+    search_words: frozenset[str]
     controls: frozenset[tuple[View, Control]] = frozenset()
     acted_on: frozenset[View] = frozenset()
 
@@ -120,6 +122,7 @@ def build_shop(events: Iterable[Event], mapping: EventMapping) -> Shop:
         else {},
         promotions={path: tuple(page.promotions) for path, page in pages.items() if page.promotions},
         has_quickview=any("quickview" in mapping.kinds_of(word) for word in mapping.types),
+        search_words=frozenset(word for word in mapping.types if "search" in mapping.kinds_of(word)),
     )
 
 

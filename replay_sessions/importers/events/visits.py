@@ -136,8 +136,9 @@ class Visit:
         same query.
         """
         before, seen = self._screen, self._seen.get(after.path)
-        is_repeated = seen and seen.query == after.query
-        if "search" not in page_view.kinds and (after.query is None or is_repeated):
+        is_logged = any(event.word in self._shop.search_words for event in page_view.views)
+        is_page = "search" in page_view.kinds or after.query is not None
+        if not is_page or (seen and seen.query == after.query and not is_logged):
             return False
         self.actions["search", self._leading is None] += 1
         is_same = after.query == before.query and (after.query is not None or after.path == before.path)
