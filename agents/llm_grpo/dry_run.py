@@ -174,7 +174,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read.
     """
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
-    model_config, tokenizer = _read_model(config, sessions)
+    model_config, tokenizer = _read_model(config, store, sessions)
     tokenizer, targets = CachingTokenizer(tokenizer), target_counts(sessions, inferred=config.inferred)
     model = build_on_meta(model_config, config.model.lora)
     rows: list[list[Cell]] = []
@@ -268,16 +268,17 @@ class CachingTokenizer:
         return {"input_ids": [self._tokens[key] for key in keys]}
 
 
-def _read_model(config: TrainConfig, sessions: Sequence[Session]) -> tuple[Any, Any]:
+def _read_model(config: TrainConfig, store: SessionStore, sessions: Sequence[Session]) -> tuple[Any, Any]:
     """Returns the configuration of the model and its tokenizer, without reading weights.
 
     If the hub does not provide a preset's model, shapes.toml gives its shape, and a tokenizer is trained on `sessions`.
+    A model from scratch has the tokenizer of the run: one of few sessions needs several times as many tokens.
     """
     path = config.model.path
     if path is not None and (path not in SHAPES or is_there(path)):
         return load_pretrained(AutoConfig, path), load_tokenizer(path)
-    size = config.model.tokenizer if path is None else TinyTokenizerConfig(bpe_size=8192)
-    tokenizer = train_tokenizer(sessions, size, config.prompt, config.context)
     if path is not None:
+        tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(bpe_size=8192), config.prompt, config.context)
         return Qwen2Config(**SHAPES[path]), tokenizer
+    tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt, config.context)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer

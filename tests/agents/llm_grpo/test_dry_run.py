@@ -14,8 +14,10 @@ import pytest
 from agents.llm_grpo.dry_run import GIB, Machine, Work, choose_passes, dry_run, get_machine, plan_phase
 from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset, preset_names
+from replay_sessions.demo_shop.visits import write_demo_store
 from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.store import SessionStore
 from tests.json_files import read_json
 from tests.train.flight import qwen2_config
 from tests.train.test_long_pages import long_store
@@ -128,6 +130,18 @@ def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) ->
     assert shares[1][2] == 0 == shares[2][0]
     assert shares[2][2] == shares[1][0] > 0.1
     assert refused == [False, False, True]
+
+
+def test_a_model_from_scratch_is_planned_with_the_tokenizer_of_its_run(tmp_path: Path) -> None:
+    write_demo_store(tmp_path / "store", 600, 0)
+    tiny = load_preset("tiny_cpu", only=["sft"])
+    config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=800))
+    table, *_ = dry_run(config, SessionStore.open(tmp_path / "store"), get_machine(MachineOptions()))
+    assert isinstance(table, Table) and [cell.value for cell in table.rows[0][6:9] if isinstance(cell, Estimate)] == [
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
