@@ -36,9 +36,7 @@ from replay_sessions.private_data import without_credentials
 from replay_sessions.store.manifest import Rejected
 
 ORDER = "order"  # the column of numbers that sort the events of a session
-# The column of a digest, to find duplicates; "" if equal events may be distinct. With `order` it is of mapped fields
-# alone, because GA4's daily and intraday tables differ in others.
-DIGEST = "digest"
+DIGEST = "digest"  # the column of a digest of all fields, to find duplicates; "" if equal events may be distinct
 _NOTABLE = ("session.user_id", "event.timestamp", "event.order", "event.path", "item.id", "item.price")
 _HOST = "http://shop.invalid"
 
@@ -91,16 +89,16 @@ class EventReader:
         if time is not None and seconds(time) is None:
             self.unread["timestamp"] += 1
             time = None
+        is_dated = fields.order or time is not None
         keys = [_sort_key(event, path) for path in fields.order]
         events = list(self._events(worded))
-        content = msgspec.json.encode((time, keys, events) if keys else event)
         row = {
             "session_id": _filled_at(about, self._mapping.session.session_id),
             "user_id": _text_at(about, self._mapping.session.user_id),
             "events": msgspec.json.encode(events).decode(),
             "timestamp": iso_time(time),
             ORDER: " ".join(map(str, keys)),
-            DIGEST: blake2b(content, digest_size=12).hexdigest() if keys or time is not None else "",
+            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if is_dated else "",
         }
         prices = [offer.price for event in events for offer in event.offers]
         values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))

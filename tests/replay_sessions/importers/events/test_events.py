@@ -128,11 +128,6 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     assert ["'part-2.jsonl.zst'" in line for line in other.manifest.warnings] == [True] * (name == "folder")
 
 
-def test_ga4_s_tables_of_a_day_and_intraday_count_once(tmp_path: Path) -> None:
-    store = imported(tmp_path, [*PURCHASE, *({**event, "user_ltv": {"revenue": 1}} for event in PURCHASE)])
-    assert store.manifest.left_out_steps["duplicate"] == len(PURCHASE)
-
-
 def test_what_follows_a_purchase_begins_another_session(tmp_path: Path) -> None:
     after = [
         ga4("page_view", "/thanks", 10),
