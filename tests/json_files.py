@@ -17,7 +17,7 @@ def read_json_lines(file: Path) -> list[Any]:
 
 @contextmanager
 def edited_json(file: Path) -> Iterator[Any]:
-    """What the file holds, which is written back as the caller changed it."""
+    """Yields the content of a file, and writes it back as the caller changed it."""
     content = read_json(file)
     yield content
     file.write_text(json.dumps(content))

@@ -12,7 +12,7 @@ GOAL_SHOWN = ContextConfig(goal="shown")
 
 
 def first_seen(page: str, goal: str = "") -> Observation:
-    """What an agent sees at the first step of a session."""
+    """Returns the observation of the first step of a session."""
     return Observation(page=page, history=(), persona="", goal=goal, step=0)
 
 

@@ -153,15 +153,15 @@ def _read_probabilities(
     folder: Path, log: EvaluationLog, records: Mapping[str, Sequence[StepRecord]]
 ) -> dict[str, dict[StepKey, Mapping[Action, float]]]:
     """Returns each agent's probabilities, by label and step; steps with an error are left out."""
-    return {
-        entry.label: {
+    probabilities: dict[str, dict[StepKey, Mapping[Action, float]]] = {}
+    for entry in log.entries:
+        lines = read_steps(folder, entry)
+        probabilities[entry.label] = {
             record.key: dict(pairs)
             for record in records[entry.label]
             if record.error is None and (pairs := lines[record.key].probabilities) is not None
         }
-        for entry in log.entries
-        for lines in [read_steps(folder, entry)]
-    }
+    return probabilities
 
 
 def _check_rows(evidence: Evidence) -> None:

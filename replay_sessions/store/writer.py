@@ -180,10 +180,11 @@ class StoreWriter:
 
 def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
     """Builds the index row of a session, without its position in the shards."""
-    if session.page_characters > _LONGEST_SESSION_CHARACTERS:
+    page_characters = session.page_characters
+    if page_characters > _LONGEST_SESSION_CHARACTERS:
         raise BadSession(
-            f"session {session.session_id!r} has pages of {session.page_characters:,} characters, and a store holds "
-            f"sessions of {_LONGEST_SESSION_CHARACTERS:,} at most"
+            f"session {session.session_id!r} has pages of {page_characters:,} characters, and a store holds sessions "
+            f"of {_LONGEST_SESSION_CHARACTERS:,} at most"
         )
     try:
         return IndexRow(
@@ -191,7 +192,7 @@ def _index_row(session: Session, plan: SplitPlan) -> IndexRow:
             user_id=session.user_id,
             split=assign_split(session, plan),
             steps=len(session.steps),
-            page_characters=session.page_characters,
+            page_characters=page_characters,
             shard=-1,
             row_group=-1,
             digest=compute_session_digest(session),

@@ -135,7 +135,7 @@ class Offline(Good):
 
 
 class Says(Good):
-    """What a function of the observation says."""
+    """An agent that replies as a function of the observation does."""
 
     def __init__(self, act: Callable[[Observation], Any]) -> None:
         self.act = act  # type: ignore[method-assign]

@@ -89,7 +89,6 @@ class EventReader:
         if time is not None and seconds(time) is None:
             self.unread["timestamp"] += 1
             time = None
-        is_dated = fields.order or time is not None
         keys = [_sort_key(event, path) for path in fields.order]
         events = list(self._events(worded))
         row = {
@@ -98,11 +97,12 @@ class EventReader:
             "events": msgspec.json.encode(events).decode(),
             "timestamp": iso_time(time),
             ORDER: " ".join(map(str, keys)),
-            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if is_dated else "",
+            DIGEST: blake2b(msgspec.json.encode(event), digest_size=12).hexdigest() if keys or time is not None else "",
         }
-        prices = [offer.price for event in events for offer in event.offers]
-        values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
-        self.unfilled.difference_update(compress(_NOTABLE, values))
+        if self.unfilled:
+            prices = [offer.price for each in events for offer in each.offers]
+            values = (row["user_id"], time, any(map(isfinite, keys)), events[0].path, prices, any(prices))
+            self.unfilled.difference_update(compress(_NOTABLE, values))
         return row
 
     def _worded(self, record: dict[str, Any]) -> dict[str, Any]:

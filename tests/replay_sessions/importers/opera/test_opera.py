@@ -108,7 +108,7 @@ def only_session(store: SessionStore) -> Session:
 
 
 def session_from(folder: Path, rows: list[Row], **options: Any) -> Session:
-    """What becomes of the rows of one session."""
+    """Imports the rows of one session and returns it."""
     return only_session(imported(write_opera(folder, rows), **options))
 
 
