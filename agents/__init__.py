@@ -3,7 +3,7 @@
     registry.py       builds an agent from a name, class or checkpoint
     agent_code.py     computes the digest of an agent's code and files
     child_process.py  runs the agents of users in child processes (worker.py)
-    adapted.py        the train split as agents see it; base classes; functions and policies as agents
+    adapted.py        base classes; functions and policies as agents
     conformance.py    checks for authors of agents
     templates/        templates of agents, rewards, metrics and importers, with tests
     baselines/        agents without a language model

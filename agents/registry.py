@@ -24,7 +24,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from agents.adapted import FunctionAgent, PolicyAdapter, TrainView, answers_itself, check_arguments, is_policy
+from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
 from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
@@ -32,6 +32,7 @@ from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import ContextConfig
+from shop_env.train_view import TrainView
 
 if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
     raise ImportError(

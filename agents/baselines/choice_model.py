@@ -6,7 +6,7 @@
 x(a) are numbers (FEATURES): the price of an offer relative to the goal's budget, or to the store's median price if the
 goal names no budget; its rating, stock, place, match with the goal and the page's heading, distance from the last
 click; the cart's total, steps so far. p describes the persona: 1, then the first principal components of its recurring
-words. t are categories: the role after the last role, the traits of choices.py, the words of the element, and the name
+words. t are categories: the role after the last role, the traits of a choice, the words of the element, and the name
 of its offer, which accounts for the offer's popularity.
 
 Weights back off. A ridge penalty draws `w` to 0 least and `w[role, kind]` most, so that `w` learns what holds
@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from agents.adapted import Floats, TrainView
-from agents.baselines.choices import Choice, ChoicePage, Example
-from agents.baselines.facts import FEATURES, OfferReader
+from agents.adapted import Floats
 from agents.baselines.fitted import UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
+from shop_env.choices.facts import FEATURES, OfferReader
+from shop_env.choices.reader import Choice, ChoicePage, Example
 from shop_env.metrics.clustered_errors import Codes
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
+from shop_env.train_view import TrainView
 from shop_env.words import words_of
 
 BATCH_STEPS = 256

@@ -21,9 +21,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from agents.adapted import Floats
-from agents.baselines.choices import Choice, ChoicePage, Example
-from agents.baselines.facts import OfferReader
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
+from shop_env.choices.facts import OfferReader
+from shop_env.choices.reader import Choice, ChoicePage, Example
 
 NOT_TAKEN = 10  # rows of each step, beside the row that was taken
 BINS = 2**18

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from agents.adapted import Floats, TrainView
+from agents.adapted import Floats
 from agents.baselines.choice_model import ChoiceModel, FitBatch, sum_rows
-from agents.baselines.facts import FEATURES, OfferReader
 from agents.baselines.fitted import Labelled, train_steps
-from agents.baselines.offers import amounts
 from replay_sessions.foundation.table import Estimate, Table, columns
 from replay_sessions.store import SessionStore
+from shop_env.choices.facts import FEATURES, OfferReader
+from shop_env.choices.offers import amounts
 from shop_env.metrics.between_users import cluster_sums
 from shop_env.observation import ContextConfig
+from shop_env.train_view import TrainView
 
 MIN_SHARE = 0.02  # of all steps; roles that are taken less often are left out
 NORMAL_95 = 1.96

@@ -2,7 +2,7 @@
 
     TrainView ─► train_steps ─► FittedBaseline.learn     observation ─► ChoicePage ─► FittedBaseline.weigh ─► shares
 
-Both count the roles of actions (choices.py) by context. `context_majority` takes the counts of the most specific
+Both count the roles of actions (shop_env/choices) by context. `context_majority` takes the counts of the most specific
 context with enough train steps. `ngram` counts after the last three roles, with Witten-Bell smoothing (witten_bell.py):
 
     p(o | c) = (count(c, o) + kinds(c) · p(o | c without its first word)) / (count(c) + kinds(c))
@@ -19,11 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from agents.adapted import Distribution, DistributionAgent, Floats, TrainView
-from agents.baselines.choices import Choice, ChoicePage, Example, Reader
+from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.foundation.errors import BadConfig
+from shop_env.choices.reader import Choice, ChoicePage, Example, Reader
 from shop_env.observation import Observation
+from shop_env.train_view import TrainView
 
 UNIFORM_SHARE = 0.01  # of every distribution, so that no choice on the page has probability 0
 MIN_STEPS = 5

@@ -21,13 +21,14 @@ from math import log
 import msgspec
 import numpy as np
 
-from agents.adapted import Distribution, DistributionAgent, Floats, TrainView
+from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.schema import Action, Session, Terminate, reply_action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import action_json
 from shop_env.reward.click_types import click_type_of
+from shop_env.train_view import TrainView
 from shop_env.words import past_actions
 
 _HEADING = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)

@@ -10,15 +10,16 @@ from typing import assert_never
 
 import msgspec
 
-from agents.adapted import SeededAgent, TrainView
-from agents.baselines.choices import match_words
+from agents.adapted import SeededAgent
 from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action, written_action
+from shop_env.choices.reader import match_words
 from shop_env.evaluation.ceiling import sharpened
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.train_view import TrainView
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words
 
 MAX_PHRASE_WORDS = 4

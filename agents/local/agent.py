@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from agents.adapted import TrainView
 from agents.local.policy_agent import Decode, PolicyAgent, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, Style, prompt_of
+from shop_env.train_view import TrainView
 from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, read_info
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from agents.adapted import SeededAgent, TrainView
+from agents.adapted import SeededAgent
 from agents.prompting.chat import Chat, RequestTooLong
 from agents.prompting.formats import reply_format
 from agents.prompting.messages import examples_text, prompt_messages, without_earliest_page
 from agents.prompting.options import deciding_options, parse_options
 from replay_sessions.foundation.errors import BadConfig, PromptTooLong
 from shop_env.observation import Observation
+from shop_env.train_view import TrainView
 
 
 class PromptingAgent(SeededAgent):

@@ -19,7 +19,6 @@ do not include personas, because the persona arm of the context is about the sho
 import random
 from collections.abc import Sequence
 
-from agents.adapted import TrainView
 from agents.prompting.options import History, PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import written_action
@@ -27,6 +26,7 @@ from shop_env.observation import Observation, PastStep
 from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message, past_reply, render_prompt
 from shop_env.replies import action_json
+from shop_env.train_view import TrainView
 
 _BLANK_LINE = "\n\n"
 _EXAMPLES_HEAD = "## Examples\nWhat other people did, page by page; of each page only a part is shown."

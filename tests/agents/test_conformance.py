@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from agents.__main__ import main
-from agents.adapted import TrainView
 from agents.conformance import Report, check_agent
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed
@@ -16,6 +15,7 @@ from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.train_view import TrainView
 
 LEAVE = format_reply("done", Terminate())
 

@@ -91,7 +91,7 @@ def test_mypy_names_the_modules_that_a_new_action_type_concerns(tmp_path: Path) 
         "shop_env/live.py",
         "shop_env/replies.py",
         "shop_env/reward/score.py",
-        "agents/baselines/choices.py",
+        "shop_env/choices/reader.py",
         "agents/baselines/rules.py",
         "benchmarks/ab/pages/shifts.py",
     }

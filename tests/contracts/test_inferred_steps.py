@@ -5,17 +5,17 @@ from random import Random
 
 import pytest
 
-from agents.adapted import TrainView
-from agents.baselines.choices import Reader
 from agents.baselines.rules import MajorityAgent
 from replay_sessions import Click, Session, SessionStore, Step
 from replay_sessions.store.splits import SplitPlan
+from shop_env.choices.reader import Reader
 from shop_env.env import ReplayEnv
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from shop_env.serving.tasks import StepTasks
+from shop_env.train_view import TrainView
 from tests.scored_steps import first_seen
 from tests.stores import store_at
 from train.config import TinyTokenizerConfig

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from agents.baselines.offers import MONEY, amount, amounts, ancestors
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
 from replay_sessions.foundation.records import Config
+from shop_env.choices.offers import MONEY, amount, amounts, ancestors
 
 PageChange = Callable[[str], str]
 

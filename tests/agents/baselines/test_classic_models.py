@@ -10,8 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.adapted import TrainView
-from agents.baselines.choices import Reader
 from agents.baselines.fitted import FittedBaseline
 from agents.baselines.witten_bell import WittenBell
 from agents.registry import GROUPS, make_agent
@@ -25,7 +23,7 @@ from shop_env.metrics import checked_distribution, step_metrics
 from shop_env.observation import Observation
 from shop_env.replies import parse_reply
 from tests.agents.conftest import demo_store as demo_store
-from tests.scored_steps import GOAL_SHOWN, first_seen, scored_steps
+from tests.scored_steps import GOAL_SHOWN, scored_steps
 from tests.stores import store_at
 
 BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
@@ -128,22 +126,6 @@ def test_nothing_on_a_page_is_impossible_and_a_baseline_is_worth_more_than_unifo
     assert own < uniform
 
 
-def test_texts_are_runs_of_the_goal_as_it_is_written(ruled_store: SessionStore) -> None:
-    goal = "Book a flight from: Holy Cross, AK to: Charleston on 12/24/2016."
-    page = Reader(TrainView(ruled_store)).read(first_seen('<input name="from"/>', goal))
-    before = {
-        choice.action.text: choice.traits[2] for choice in page.choices if isinstance(choice.action, TypeAndSubmit)
-    }
-    assert before["Holy Cross, AK"] == "after from"
-    assert before["12/24/2016"] == "after on"
-
-
-def test_a_name_s_own_part_is_no_role_and_a_recurring_one_is(ruled_store: SessionStore) -> None:
-    odd = PAGE.format("one_of_a_kind", "another_of_a_kind")
-    page = Reader(TrainView(ruled_store)).read(first_seen(odd))
-    assert page.roles == ["terminate", "click shelf.*.view", "click shelf.*.view", "click help"]
-
-
 def test_witten_bell_backs_off_to_shorter_contexts() -> None:
     model = WittenBell()
     for context, outcome in ((("a", "b"), "x"), (("c", "b"), "y"), (("c", "b"), "y")):
@@ -202,16 +184,3 @@ def test_a_baseline_at_temperature_1_draws_what_it_learnt_and_repeats_itself_und
 def test_a_temperature_below_0_is_refused(demo_store: SessionStore) -> None:
     with pytest.raises(BadConfig):
         make_agent("ngram?temperature=-1", store=demo_store)
-
-
-def test_a_store_that_is_too_large_is_learnt_from_by_whole_sessions_of_all_of_it(tmp_path: Path) -> None:
-    store = TrainView(store_of(tmp_path / "store", list(sessions_of("train", 60))))
-    reader = Reader(store)
-    learnt = [example.user_id for example in reader.examples(store, skip_first_action=False, max_steps=50)]
-    assert Counter(Counter(learnt).values()) == {3: 16}  # sixteen sessions of three steps
-    numbers = [int(user.split()[1]) for user in dict.fromkeys(learnt)]
-    assert numbers == sorted(numbers) and max(numbers) > 45
-    again = [example.user_id for example in reader.examples(store, skip_first_action=False, max_steps=50)]
-    assert again == learnt
-    whole = [example.user_id for example in reader.examples(store, skip_first_action=True, max_steps=120)]
-    assert len(whole) == 120 and len({*whole}) == 60

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from agents.adapted import TrainView
 from agents.conformance import check_agent
 from agents.prompting.agent import PromptingAgent
 from agents.prompting.messages import examples_text, prompt_messages
@@ -17,6 +16,7 @@ from shop_env.evaluation.generate import generate_batch
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import render_prompt
 from shop_env.replies import MalformedReply, parse_reply
+from shop_env.train_view import TrainView
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.scored_steps import scored_steps
 

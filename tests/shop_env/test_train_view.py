@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from agents.adapted import TrainView
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
+from shop_env.train_view import TrainView
+from tests.agents.conftest import demo_store as demo_store
 from tests.scored_steps import GOAL_SHOWN
 
 LOOK_UP = """

@@ -1,9 +1,9 @@
 """Computes the facts of a choice: numbers of its offer, the goal, the cart and the visit so far, and words of its name.
 
-    observation ─► ChoicePage of choices (choices.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
+    observation ─► ChoicePage of choices (reader.py) and offers (offers.py) ─► each Choice with its facts, as FEATURES
 
 A rating or number of reviews that the page does not show is NaN, which models treat as neutral. The conditional logit
-(choice_model.py) and the boosted trees `boosted_choice` (classifiers.py) read the facts.
+`choice` and the boosted trees `boosted_choice` (agents/baselines) read the facts.
 """
 
 import re
@@ -14,11 +14,11 @@ from math import log1p, log10, nan
 from statistics import median
 from typing import NamedTuple
 
-from agents.adapted import TrainView
-from agents.baselines.choices import Choice, ChoicePage, Reader
-from agents.baselines.offers import Offer, amounts, read_offers
 from replay_sessions.schema import Click
+from shop_env.choices.offers import Offer, amounts, read_offers
+from shop_env.choices.reader import Choice, ChoicePage, Reader
 from shop_env.observation import Observation
+from shop_env.train_view import TrainView
 from shop_env.words import content_words, past_actions, words_of
 
 _FEATURE_NAMES = """

@@ -1,6 +1,6 @@
-"""Reads an observation as a page of choices with roles, traits and a context, which fitted baselines learn from.
+"""Reads an observation as a page of choices with roles, traits and a context, which fitted agents learn from.
 
-    TrainView ─► Reader (the names and words that recur) ─► ChoicePage of choices ─► a baseline's probabilities
+    TrainView ─► Reader (the names and words that recur) ─► ChoicePage of choices ─► an agent's probabilities
 
 A *role* describes an action independently of the product: its type and the parts of the element's name that recur over
 sessions (`click search_results.*.view_product`). *Traits* distinguish the choices of one role by the shopper's words.
@@ -16,7 +16,6 @@ from typing import NamedTuple, assert_never
 
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.adapted import TrainView
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.schema import (
     ACTION_TYPES,
@@ -29,6 +28,7 @@ from replay_sessions.schema import (
 )
 from shop_env.candidates import candidate_phrases
 from shop_env.observation import Observation, observe_session
+from shop_env.train_view import TrainView
 from shop_env.words import past_actions, shopper_words, words_of
 
 RECURS = 0.05  # a name part or word recurs when this share of the train sessions has it
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
 
 class ChoicePage(NamedTuple):
-    """An observation as the input of a fitted baseline.
+    """An observation as the input of a fitted agent.
 
     Attributes:
         past: The roles of the actions so far, oldest first.

@@ -1,0 +1,107 @@
+"""The train split of a store, with the methods of a store: what agents are given of the store they are evaluated on.
+
+    SessionStore ─► TrainView ─► agents, and what reads choices to learn from (choices/)
+
+An agent is code that may run in the same process, so the view does not stop it from opening the store's folder. The
+view only ensures that the answers are neither passed to agents nor read by mistake.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Session
+from replay_sessions.store import SessionStore
+from shop_env.episodes import scored_indices
+from shop_env.observation import ContextConfig
+
+_DEFAULT_CONTEXT = ContextConfig()
+
+
+class TrainView:
+    """The train split of a store, with the methods of a store.
+
+    Attributes:
+        name, source, fingerprint, typing: Properties of the store.
+        context: The context in which the agent will see sessions, and should learn from them. An agent that will see
+            shuffled personas learns from matched ones, because shuffled personas teach nothing.
+    """
+
+    def __init__(self, store: SessionStore, context: ContextConfig = _DEFAULT_CONTEXT) -> None:
+        self.name = store.path.name
+        self.source = store.manifest.source
+        self.fingerprint = store.fingerprint
+        self.typing = store.typing
+        is_shuffled = context.persona == "shuffled"
+        self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
+        self._store = store
+        self._ids = dict.fromkeys(store.session_ids("train"))
+
+    @classmethod
+    def of(cls, store: "TrainView | str") -> "TrainView":
+        """Returns the view of a store that is named by its path or as `demo`; returns a view unchanged."""
+        return cls(SessionStore.open(store)) if isinstance(store, str) else store
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def session_ids(self, split: Literal["train"] = "train") -> list[str]:
+        _check(split)
+        return list(self._ids)
+
+    def sessions(self, split: Literal["train"] = "train") -> Iterator[Session]:
+        """Yields the sessions in storage order."""
+        _check(split)
+        return self._store.sessions("train")
+
+    def learnt(
+        self, *, skip_first_action: bool = True, inferred: bool = False, max_steps: int | None = None
+    ) -> Iterator[tuple[Session, list[int]]]:
+        """Yields sessions in storage order, each with the indices of the steps to learn from.
+
+        These are the steps that an evaluation with the same options scores.
+
+        Args:
+            skip_first_action: Leave out the first step of each session.
+            inferred: Include inferred actions.
+            max_steps: The maximum number of steps; None means all. If the split has more, a random sample of whole
+                sessions is read, which is always the same for a store. At least one session is read.
+
+        Raises:
+            BadConfig: The train split has no step to learn from.
+        """
+        steps = {
+            session_id: scored_indices(self._store, session_id, first_action=not skip_first_action, inferred=inferred)
+            for session_id in self._ids
+        }
+        if not any(steps.values()):
+            raise BadConfig(
+                f"A baseline learns from the train split, and that of store '{self.name}' has no step to learn from"
+            )
+        sessions = self.sessions()
+        if max_steps is not None:
+            order = np.random.default_rng(0).permutation(list(steps))
+            ends = np.cumsum([len(steps[session_id]) for session_id in order])
+            sampled = {*order[: max(1, int(np.searchsorted(ends, max_steps, "right")))].tolist()}
+            if len(sampled) < len(steps):
+                sessions = (self._store.session(session_id) for session_id in self._ids if session_id in sampled)
+        for session in sessions:
+            yield session, steps[session.session_id]
+
+    def session(self, session_id: str) -> Session:
+        """Reads a session of the train split.
+
+        Raises:
+            BadConfig: The session is in another split, or in none.
+        """
+        if session_id not in self._ids:
+            raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent sees no other.")
+        return self._store.session(session_id)
+
+
+def _check(split: str) -> None:
+    if split != "train":
+        raise BadConfig(f"An agent asked for the split '{split}'; it sees the train split alone.")
