@@ -141,7 +141,7 @@ class OracleAgent(SeededAgent):
         """Returns a reply with the likeliest or a drawn action, and the demo shop's rationale for it."""
         shares = sharpened(_probabilities(observation, self._utility), self._temperature)
         (action,) = random.Random(self._seed).choices(list(shares), list(shares.values()))
-        return format_reply(demo_shop.rationale_for(observation, action), action)
+        return format_reply(demo_shop.rationale_for(observation["page"], action), action)
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()

@@ -42,6 +42,7 @@ from replay_sessions.demo_shop.catalogue import (
     get_reason,
     personas,
 )
+from replay_sessions.demo_shop.realistic.read import is_realistic_page
 from replay_sessions.demo_shop.shop import DemoShop, PageSize, Shop
 from replay_sessions.foundation.durable_files import cache_folder
 from replay_sessions.foundation.errors import BadConfig
@@ -103,17 +104,12 @@ def _small_options(observation: Mapping[str, Any]) -> Callable[[Mapping[str, str
     return options
 
 
-def _small_rationale(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the shopper's rationale for `action`, one sentence in the first person."""
-    view = _view_of(observation)
-    noun = view.words["noun"]
+def _small_rationale(page: str, action: Action) -> str:
     match action:
         case Terminate():
-            return str(PHRASES["small"]["terminate"].get(view.facts["note"], "I have looked long enough."))
-        case TypeAndSubmit():
-            return f"I search for the {noun} I want."
-        case Click(name=name) if name == view.words["target"]:
-            return f"This {noun} is just what I want."
+            return str(PHRASES["small"]["terminate"].get(_read_page(page)[1], "I have looked long enough."))
+        case TypeAndSubmit(text=text):
+            return f"I search for the {text.rpartition(' ')[2]} I want."
         case Click(name=name):
             return get_reason("small", name)
         case _:
@@ -134,19 +130,15 @@ class _View(NamedTuple):
 
 def _view_of(observation: Mapping[str, Any]) -> _View:
     page, (product, size) = observation["page"], _parse_goal(observation["goal"])
-    title, heading, paragraph = (
-        match and match[1] for match in (re.search(f"<{tag}>(.*?)</{tag}>", page) for tag in ("title", "h1", "p"))
-    )
-    if title is None:
-        raise ValueError("this page is not one of the demo shop: it has no <title>")
+    title, note = _read_page(page)
     target = f"search_results.{'_'.join(product)}.view_product"
     names = re.findall(r'name="(search_results\.[^"]*)"', page)
     past = [msgspec.json.decode(step["action"]).get("name", "") for step in observation["history"]]
     opened = max((index for index, name in enumerate(past) if name.endswith(".view_product")), default=0)
-    facts = {
+    facts: dict[str, str | bool] = {
         "page": title,
-        "note": (paragraph if title in ("product", "cart") else heading) or "",
-        "is_wanted": heading == " ".join(product),
+        "note": note,
+        "is_wanted": f"<h1>{' '.join(product)}</h1>" in page,
         "size_chosen": 'aria-checked="true"' in page,
         "reviews_read": "product.reviews" in past[opened:],
     }
@@ -158,6 +150,21 @@ def _view_of(observation: Mapping[str, Any]) -> _View:
         "other": next((name for name in names if name != target), ""),
     }
     return _View(facts, words)
+
+
+def _read_page(page: str) -> tuple[str, str]:
+    """Returns the title of a page of the small shop, and its note: what the page says of its products.
+
+    Raises:
+        ValueError: The page is not one of the small shop.
+    """
+    title, heading, paragraph = (
+        str(match[1]) if match else ""
+        for match in (re.search(f"<{tag}>(.*?)</{tag}>", page) for tag in ("title", "h1", "p"))
+    )
+    if not title:
+        raise ValueError("this page is not one of the demo shop: it has no <title>")
+    return title, paragraph if title in ("product", "cart") else heading
 
 
 def _parse_goal(text: str) -> Goal:
@@ -245,7 +252,7 @@ def generate_sessions(
             page = visit.shop.page
             observation = {"page": page, "history": history, "persona": visit.persona.text, "goal": visit.goal}
             action = visit.choose(action_probabilities(observation, utility))
-            steps.append(Step(page=page, action=action, rationale=rationale_for(observation, action)))
+            steps.append(Step(page=page, action=action, rationale=rationale_for(page, action)))
             history.append({"action": msgspec.json.encode(reply_action(action))})
             visit.shop.respond(action)
         yield Session(
@@ -327,10 +334,13 @@ def _open_goals(observation: Mapping[str, Any]) -> list[str]:
     return [Goal(Product(*words), size).text() for size in chosen[:1] or SIZES]
 
 
-def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the shopper's rationale for `action`, one sentence in the first person."""
-    goal = _open_goals(observation)[0]
-    return (realistic.rationale_for if _is_realistic(goal) else _small_rationale)({**observation, "goal": goal}, action)
+def rationale_for(page: str, action: Action) -> str:
+    """Returns the shopper's rationale for `action`, one sentence in the first person.
+
+    It depends only on the page and the action, so a rationale in the history says nothing of the goal or the persona
+    that the history's pages and actions do not.
+    """
+    return (realistic.rationale_for if is_realistic_page(page) else _small_rationale)(page, action)
 
 
 def _is_realistic(goal: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+_TITLE = re.compile(r"<title>(\w+)</title></head><body><header>")
 _CARD = re.compile(r'<section><a name="([^"]*)">([^<]*)</a>(.*?)</section>', re.DOTALL)
 _RATING = re.compile(r'class="rating">([\d.]+) out of 5')
 _PRICE = r'class="price">\$(\d+)\.(\d\d)'
@@ -62,15 +63,24 @@ def read_view(observation: Mapping[str, Any]) -> View:
         ValueError: The page is not one of this shop.
     """
     past = [msgspec.json.decode(step["action"]) for step in observation["history"]]
-    return _page_view(observation["page"])._replace(
+    return read_page(observation["page"])._replace(
         past=tuple(action.get("name", "") for action in past),
         typed=tuple(action["text"] for action in past if "text" in action),
     )
 
 
+def is_realistic_page(page: str) -> bool:
+    return _TITLE.search(page) is not None
+
+
 @lru_cache(maxsize=1024)
-def _page_view(page: str) -> View:
-    title = re.search(r"<title>(\w+)</title></head><body><header>", page)
+def read_page(page: str) -> View:
+    """Parses a page, without the actions before it.
+
+    Raises:
+        ValueError: The page is not one of this shop.
+    """
+    title = _TITLE.search(page)
     if title is None:
         raise ValueError("this page is not one of the realistic demo shop")
     kind = title[1]

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, NamedTuple, assert_never
 
-from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, SIZES, get_reason, personas
+from replay_sessions.demo_shop.catalogue import DEPARTMENT_OF, NOUNS, PHRASES, SIZES, get_reason, personas
 from replay_sessions.demo_shop.realistic.articles import articles, compute_usual_price_cents, kind_of, misspell
-from replay_sessions.demo_shop.realistic.read import Offer, View, read_view
+from replay_sessions.demo_shop.realistic.read import Offer, View, read_page, read_view
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
 from replay_sessions.demo_shop.realistic.utilities import PRICE, QUALITY, Taste, UtilityName
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
@@ -104,13 +104,12 @@ def action_options(observation: Mapping[str, Any], utility: UtilityName) -> Call
     return options
 
 
-def rationale_for(observation: Mapping[str, Any], action: Action) -> str:
-    """Returns the shopper's rationale for `action`, one sentence in the first person."""
-    view = read_view(observation)
+def rationale_for(page: str, action: Action) -> str:
+    """Returns the shopper's rationale for `action` on `page`, one sentence in the first person."""
+    view = read_page(page)
     match action:
         case Terminate():
-            is_dear = view.total_cents > parse_need(observation["goal"]).budget_cents
-            return "This is more than I want to pay." if is_dear else "I have seen enough."
+            return str(PHRASES["realistic"]["terminate"].get(view.kind, "I have seen enough."))
         case TypeAndSubmit(text=text):
             return f"I look for {text}."
         case Click(name=name):

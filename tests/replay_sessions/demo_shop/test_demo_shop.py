@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from replay_sessions.demo_shop import DemoShop, action_probabilities, generate_sessions, rationale_for
 from replay_sessions.demo_shop.catalogue import Product, draw_other_products
+from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
 from shop_env.observation import observe_session
@@ -86,8 +87,26 @@ def test_without_a_persona_the_policy_is_the_mean_over_all_kinds_of_shopper() ->
     assert searching == pytest.approx((0.8 + 0.3) / 2)
 
 
+@pytest.mark.parametrize("page_size", ["small", "compact"])
+def test_a_rationale_is_a_function_of_its_page_and_action_so_it_cannot_tell_the_goal(page_size: PageSize) -> None:
+    for session in generate_sessions(200, seed=11, page_size=page_size):
+        assert [step.rationale for step in session.steps] == [
+            rationale_for(step.page, step.action) for step in session.steps
+        ]
+
+
+def test_the_wanted_product_and_another_one_are_opened_with_the_same_rationale() -> None:
+    opened = {
+        step.rationale
+        for session in SESSIONS
+        for step in session.steps
+        if isinstance(step.action, Click) and step.action.name.startswith("search_results.")
+    }
+    assert len(opened) == 1
+
+
 def test_rationales_are_first_person_sentences() -> None:
-    said = {rationale_for(observation, action) for observation, action in steps(SESSIONS)}
+    said = {rationale_for(observation["page"], action) for observation, action in steps(SESSIONS)}
     first_person = [text for text in said if any(word in text.split() for word in ("I", "my", "me"))]
     assert len(said) > 15
     assert all(text.endswith(".") for text in said)

@@ -178,7 +178,7 @@ def test_everything_that_a_shopper_may_do_can_be_done_on_the_page() -> None:
             assert step.action in probabilities
             for action in probabilities:
                 assert isinstance(action, Terminate) or action.name in names
-                assert rationale_for(observation, action).endswith(".")
+                assert rationale_for(step.page, action).endswith(".")
 
 
 def test_shoppers_search_again_compare_refine_read_come_back_and_buy_two_things() -> None:
