@@ -5,10 +5,10 @@ Stands between the agent and the reward (Shop-R1, section 3, "binary format rewa
     {"rationale": "I need a kettle.", "action": {"type": "click", "name": "search_button"}}
 
 `parse_reply` never raises: it returns a MalformedReply, which earns nothing. The papers leave some rules open, and this
-project decides them. White space around the object is allowed, other text is not. The order of keys is free, and
-unknown keys are ignored. A repeated key makes a reply ambiguous and so malformed. A `name` or `text` that is missing or
-null reads as "". An unknown type of action makes the reply malformed. Text that UTF-8 cannot encode (a lone surrogate)
-is not JSON.
+project decides them. White space around the object is allowed, other text is not. The rationale stands before the
+action, because behind it it could not inform it; unknown keys are ignored. A repeated key makes a reply ambiguous and
+so malformed. A `name` or `text` that is missing or null reads as "". An unknown type of action makes the reply
+malformed. Text that UTF-8 cannot encode (a lone surrogate) is not JSON.
 
 These are the rules of the extraction `strict`, for trained models. Models that were never trained on the format wrap
 the object in other text. For them use `lenient`; it changes zero-shot metrics, so results name it:
@@ -18,10 +18,10 @@ the object in other text. For them use `lenient`; it changes zero-shot metrics, 
     strict_input the same, and the type `input`: the meaning of `strict` on a store with typed texts that are not known
                  to be submitted (OPeRA; `extraction_of`). `type_and_submit` is accepted too, because agents that choose
                  among actions do not know the store's type
-    lenient      all that strict_input accepts; else the one JSON object in the reply, with any text around it (code
-                 fences, prose). Thinking is no part of the reply: `<think>…</think>`, and everything before a
-                 `</think>` without a `<think>`. A reply with two objects is ambiguous, so it stays malformed, as does
-                 one with a `<think>` that never ends
+    lenient      all that strict_input accepts, and the action first; else the one JSON object in the reply, with any
+                 text around it (code fences, prose). Thinking is no part of the reply: `<think>…</think>`, and
+                 everything before a `</think>` without a `<think>`. A reply with two objects is ambiguous, so it stays
+                 malformed, as does one with a `<think>` that never ends
 
 A reply with a special token of its model, other than the end token, begins with SPECIAL_MARK and is malformed.
 
@@ -219,6 +219,11 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     start: int = 0
 
     @property
+    def has_rationale(self) -> bool:
+        """Whether the rationale has more than blanks."""
+        return bool(self.rationale.strip())
+
+    @property
     def rationale_span(self) -> tuple[int, int]:
         """The span in `text` of the rationale's raw text (as written, with escapes, without quotes), in characters.
 
@@ -232,8 +237,8 @@ class MalformedReply(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         problem: What is wrong, as a stable code: not_text, not_json, extra_text, not_an_object, several_objects,
-            bad_unicode, too_deep, duplicate_key, missing_rationale, bad_rationale, missing_action, bad_action,
-            missing_type, unknown_type, special_token.
+            bad_unicode, too_deep, duplicate_key, missing_rationale, bad_rationale, missing_action, action_first,
+            bad_action, missing_type, unknown_type, special_token.
         detail: The problem in words, with the text that caused it.
     """
 
@@ -277,13 +282,15 @@ def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | Malform
             usual = _USUAL_DECODER.decode(text)
         except (ValueError, RecursionError):  # msgspec's errors, SPECIAL_MARK's among them, are ValueErrors
             return _parse_any(text, extraction)
-        if text.count('"') == _USUAL_QUOTES[type(usual.action)]:
+        is_ordered = text.startswith('"rationale"', text.index('"'))
+        if is_ordered and text.count('"') == _USUAL_QUOTES[type(usual.action)]:
             return Reply(usual.rationale, usual.action, text)
     return _parse_any(text, extraction)
 
 
-# Nearly every reply of a trained model has exactly the usual keys and no escapes. msgspec decodes it in a fraction of
-# `_parse_any`'s time. Such a reply has as many quotes as the canonical one; more mean repeated or unknown keys.
+# Nearly every reply of a trained model has exactly the usual keys, in order, and no escapes. msgspec decodes it in a
+# fraction of `_parse_any`'s time. Such a reply has as many quotes as the canonical one; more mean repeated or unknown
+# keys.
 class _UsualReply(msgspec.Struct, gc=False):
     rationale: str
     action: Action
@@ -299,20 +306,19 @@ _USUAL_QUOTES = {
 def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
     if SPECIAL_MARK in text:
         return MalformedReply("special_token", "the model wrote a special token within its reply, or a NUL character")
-    takes_input = extraction != "strict"
     try:
-        return _read_reply(whole_object(text), text, takes_input=takes_input)
+        return _read_reply(whole_object(text), text, 0, extraction)
     except Unreadable as unreadable:
         if extraction != "lenient":
             return MalformedReply(*unreadable.args)
     try:
         fields, start = object_inside(text)
-        return _read_reply(fields, text, start, takes_input=takes_input)
+        return _read_reply(fields, text, start, extraction)
     except Unreadable as unreadable:
         return MalformedReply(*unreadable.args)
 
 
-def _read_reply(fields: dict[str, Any], text: str, start: int = 0, *, takes_input: bool) -> Reply:
+def _read_reply(fields: dict[str, Any], text: str, start: int, extraction: Extraction) -> Reply:
     if "rationale" not in fields:
         raise Unreadable("missing_rationale", f"the keys are {short_repr(list(fields))}; 'rationale' is not among them")
     rationale = fields["rationale"]
@@ -320,7 +326,9 @@ def _read_reply(fields: dict[str, Any], text: str, start: int = 0, *, takes_inpu
         raise Unreadable("bad_rationale", f"the rationale must be a string, not {short_repr(rationale)}")
     if "action" not in fields:
         raise Unreadable("missing_action", f"the keys are {short_repr(list(fields))}; 'action' is not among them")
-    return Reply(rationale, _read_action(fields["action"], takes_input=takes_input), text, start)
+    if extraction != "lenient" and next(key for key in fields if key in ("rationale", "action")) == "action":
+        raise Unreadable("action_first", "the action stands before the rationale, which must come first")
+    return Reply(rationale, _read_action(fields["action"], takes_input=extraction != "strict"), text, start)
 
 
 def _read_action(action: object, *, takes_input: bool) -> Action:

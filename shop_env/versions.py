@@ -5,8 +5,8 @@ A change that could move a score raises one of these numbers, and the CHANGELOG 
 
 from typing import Final
 
-SCORING_VERSION: Final = 2
+SCORING_VERSION: Final = 3
 """Version of reading and scoring a reply: observations, prompts, extraction, reward (the env's is in its id)."""
 
-METRICS_VERSION: Final = 7
+METRICS_VERSION: Final = 8
 """Version of computing metrics from records: the steps that count, the metrics in a table, formulas, clusters."""

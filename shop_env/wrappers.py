@@ -78,6 +78,11 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
                 f"{env} does not show what DiscreteActions reads: put it around ShopR1-v0 or ShopLive-v0, inside "
                 "wrappers that change observations."
             )
+        if getattr(getattr(env.unwrapped, "reward", None), "requires_rationale", False):
+            raise BadConfig(
+                "the reward of the env has requires_rationale, and DiscreteActions writes no rationale, so that every "
+                "action would earn 0: make the env without it."
+            )
         RecordConstructorArgs.__init__(self, max_candidates=max_candidates, view=view)
         gymnasium.Wrapper.__init__(self, env)
         self._max_candidates = max_candidates

@@ -206,8 +206,8 @@ class TrainConfig(Config):
         reward: The name of a preset (shop_env.reward.score) or a table of numbers.
         inferred: Train on inferred actions and score them too.
         missing_rationales: The treatment of missing rationales, if the reward scores them (self-certainty,
-            log_likelihood) and fewer than half of the train split's steps have one: `refuse` refuses the run; `empty`
-            trains on empty rationales in their place.
+            requires_rationale, log_likelihood) and fewer than half of the train split's steps have one: `refuse`
+            refuses the run; `empty` trains on empty rationales in their place.
         threads: The number of CPU threads; 0 means torch's default. The same seed and number of threads give the same
             run on CPU.
         save_every_s: Seconds between saves of the training state; 0 saves after every step. They are more if a save
@@ -258,6 +258,12 @@ class TrainConfig(Config):
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
             if phase.same_compute_as and (phase.start == "model" or self.phases[phase.start].method != "sft"):
                 raise BadConfig(f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of sft.")
+            is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
+            if is_paid and not (self.prompt.rationales and phase.teach_rationales):
+                raise BadConfig(
+                    f"phases.{name}: reward.requires_rationale pays only replies with a rationale, and the prompt asks "
+                    "for none; leave one of them out (prompt.rationales, teach_rationales)."
+                )
             earlier.append(name)
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:
@@ -302,4 +308,7 @@ class TrainConfig(Config):
         """True if the reward of a phase depends on rationales."""
         phases = (phase for phase in self.phases.values() if isinstance(phase.numbers, GrpoConfig))
         rewards = [phase.get_reward(self.reward_config) for phase in phases]
-        return any(reward.self_certainty_weight > 0 or reward == LOG_LIKELIHOOD for reward in rewards)
+        return any(
+            reward.self_certainty_weight > 0 or reward.requires_rationale or reward == LOG_LIKELIHOOD
+            for reward in rewards
+        )

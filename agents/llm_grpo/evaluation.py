@@ -36,7 +36,7 @@ from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.reading import training_sentences
-from shop_env.evaluation.results import ResultRow, intervals_text, results_table, sorted_rows
+from shop_env.evaluation.results import EMPTY_RATIONALES, ResultRow, intervals_text, results_table, sorted_rows
 from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, steps_file, write_log
 from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
@@ -226,6 +226,7 @@ def _summary(log: EvaluationLog) -> Iterator[str]:
             f"The best policy is {best.first}: {best.text()} of exact match over {best.second}, the best other agent "
             f"({best.verdict})."
         )
+    yield from _policies_without_rationales(log)
     tests = log.training.comparisons
     tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
     yield (
@@ -238,10 +239,21 @@ def _sentences(log: EvaluationLog) -> Iterator[str]:
     """Yields remarks on the agents, the comparisons, and the limits of one training seed."""
     assert log.training is not None, "the log of a training run"
     yield from (f"{entry.label}: {remark}." for entry in log.entries for remark in entry.remarks)
+    yield from _policies_without_rationales(log)
     if over_best := log.training.over_best_agent:
         added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
         yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
     yield from training_sentences(log)
+
+
+def _policies_without_rationales(log: EvaluationLog) -> Iterator[str]:
+    """Yields a sentence for each policy that is asked for rationales and writes none."""
+    config = msgspec.convert(log.provenance["config"], TrainConfig)
+    for entry in log.entries:
+        phase, empty = config.phases.get(entry.spec.target), entry.row.figures.get(EMPTY_RATIONALES)
+        is_asked = phase is not None and phase.teach_rationales and config.prompt.rationales
+        if is_asked and empty is not None and empty.value == 1:
+            yield f"{entry.label}: all its rationales are empty, although its prompt asks for one."
 
 
 def over_best_agent(

@@ -19,8 +19,8 @@ from shop_env.metrics.intervals import Cluster
 
 LEVEL = 0.05
 _ERRORS_AND_LOSSES = """
-nll brier calibration_error top1_calibration_error invalid_rate page_cut_rate pages_lost_rate
-too_long_rate stop_brier stop_too_early stop_too_late"""
+nll brier calibration_error top1_calibration_error invalid_rate empty_rationale_rate page_cut_rate
+pages_lost_rate too_long_rate stop_brier stop_too_early stop_too_late"""
 LOWER_IS_BETTER = tuple(_ERRORS_AND_LOSSES.split())
 
 

@@ -29,6 +29,7 @@ from shop_env.reward.score import RewardConfig, describe_scale
 
 # Only for agents without a reply at some steps; beside it stands `coverage`.
 ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
+EMPTY_RATIONALES = "empty_rationale_rate"
 
 
 def _by_name(*columns: Column) -> dict[str, Column]:
@@ -69,7 +70,9 @@ METRIC_COLUMNS = (
     | CALIBRATION_COLUMNS
     | LENGTH_COLUMNS
     | _by_name(
-        Column("coverage", "percent", "coverage"), Column("exact, errors as misses", "percent", ERRORS_AS_MISSES)
+        Column("empty rationale", "percent", EMPTY_RATIONALES),
+        Column("coverage", "percent", "coverage"),
+        Column("exact, errors as misses", "percent", ERRORS_AS_MISSES),
     )
 )
 MOSTLY_ONE = "mostly one answer: "  # the beginning of DominantType's remark
@@ -173,7 +176,7 @@ def results_table(
         sample: The sessions of the evaluation; its warnings and its share of inferred actions are shown.
     """
     custom = {name: None for row in rows for name in row.figures if ":" in name}
-    names = [name for name in METRIC_COLUMNS if name in COLUMNS or any(name in row.figures for row in rows)] + [*custom]
+    names = [name for name in METRIC_COLUMNS if name in COLUMNS or _is_informative(name, rows)] + [*custom]
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
     inferred = {Column("inferred", "percent"): sample.inferred} if sample and sample.inferred else {}
     return Table(
@@ -201,6 +204,13 @@ def results_table(
         ],
         dim=[index for index, row in enumerate(rows) if row.known],
     )
+
+
+def _is_informative(name: str, rows: Sequence[ResultRow]) -> bool:
+    values = [row.figures[name].value for row in rows if name in row.figures]
+    if name == EMPTY_RATIONALES:  # all are empty where an agent chooses among actions, or the prompt asks for none
+        return any(0 < value < 1 for value in values)
+    return bool(values)
 
 
 def metric_cell(name: str, estimate: Estimate | None) -> Cell:

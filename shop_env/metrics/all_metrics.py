@@ -12,6 +12,7 @@ stopping.py and long_pages.py, and
 | `exact_accuracy_shop_r1_mix`, `type_accuracy_shop_r1_mix`, `type_f1_weighted_shop_r1_mix` | the same, clicks, typed texts and ends weighed 690:677:512, derived from the paper's table 3 | 0–1 | Shop-R1, table 3 |
 | `mean_reward` | mean reward, self-certainty aside | as the reward | Shop-R1, table 1 |
 | `rationale_similarity` | mean ROUGE-L of the rationale with the logged one; unreadable: 0 | 0–1 | Lin 2004 |
+| `empty_rationale_rate` | share of readable replies whose rationale is empty or blank | 0–1 | ours |
 """  # noqa: E501 - a table row is a line
 
 import math
@@ -81,6 +82,7 @@ def all_metrics(choices: MetricChoices) -> dict[str, Metric]:
         **long_page_metrics(),
         "mean_reward": share(lambda table: table.reward, UNBOUNDED),
         "rationale_similarity": share(_rationale_similarity),
+        "empty_rationale_rate": share(_empty_rationales),
         **{
             name: share(partial(StepTable.numbers, value=load_measure("metrics", name)), UNBOUNDED)
             for name in choices.own
@@ -99,3 +101,7 @@ def _rationale_similarity(table: StepTable) -> Floats:
             rouge_l(record.predicted_rationale or "", record.logged_rationale) if record.logged_rationale else None
         )
     )
+
+
+def _empty_rationales(table: StepTable) -> Floats:
+    return table.numbers(lambda r: None if r.predicted_rationale is None else not r.predicted_rationale.strip())

@@ -10,6 +10,7 @@ computes it: precision 1 and recall 3/5 give 0.7499999999999999.
 
 A malformed reply earns 0 in total. Self-certainty comes from the policy's probabilities (train.policy), so it is an
 argument; None means that it was not measured. An empty rationale has no token to measure and earns 0 (`EMPTY_RATIONALE`).
+With `requires_rationale` a reply whose rationale is empty or blank earns 0 in total too, as a malformed one.
 
 The papers' rewards by name (`REWARD_PRESETS`):
 
@@ -60,6 +61,8 @@ class RewardConfig(Config):
             `customer_r1` gives an exact match points by the kind of action; `log_likelihood` is only the log-likelihood
             of the logged action behind the reply's rationale; "module:function" is the user's function.
         format: Points for a readable reply; a malformed reply always earns 0 in total.
+        requires_rationale: If True, the format asks for a rationale: a reply whose rationale is empty or blank earns 0
+            in total, as a malformed one.
         action_type: Points for the right type of action.
         click_name_present: Points for a click that names an element.
         typing_name_present: Points for typing that names an element.
@@ -83,6 +86,7 @@ class RewardConfig(Config):
 
     kind: RewardKind | str = "hierarchical"
     format: float = 0.5
+    requires_rationale: bool = False
     action_type: float = 0.3
     click_name_present: float = 0.2
     typing_name_present: float = 0.1
@@ -220,7 +224,7 @@ TERM_NAMES = {
 
 
 EMPTY_RATIONALE = 0.0  # the self-certainty of an empty rationale
-NOTHING = RewardBreakdown()  # the reward of a malformed reply
+NOTHING = RewardBreakdown()  # the reward of a malformed reply, and of one without a required rationale
 
 
 def score_reply(
@@ -241,19 +245,25 @@ def score_reply(
     if extraction is None:
         extraction = "strict_input" if isinstance(logged, TypeAndSubmit) and not logged.submitted else "strict"
     parsed = parse_reply(reply, extraction) if isinstance(reply, str) else reply
-    if not isinstance(parsed, Reply):
+    if not isinstance(parsed, Reply) or (config.requires_rationale and not parsed.has_rationale):
         return NOTHING
-    if ":" in config.kind:
-        points = load_measure("reward", config.kind)(parsed, logged)
-        if points is None:
-            raise BadConfig(f"reward {config.kind!r} returned None; a finite number was expected.")
-        return RewardBreakdown(
-            format=config.format,
-            own=points,
-            self_certainty=self_certainty,
-            self_certainty_weight=config.self_certainty_weight,
-        )
-    return score_action(parsed.action, logged, config, self_certainty)
+    return _score_readable(parsed, logged, config, self_certainty)
+
+
+def _score_readable(
+    reply: Reply, logged: Action, config: RewardConfig, self_certainty: float | None = None
+) -> RewardBreakdown:
+    if ":" not in config.kind:
+        return score_action(reply.action, logged, config, self_certainty)
+    points = load_measure("reward", config.kind)(reply, logged)
+    if points is None:
+        raise BadConfig(f"reward {config.kind!r} returned None; a finite number was expected.")
+    return RewardBreakdown(
+        format=config.format,
+        own=points,
+        self_certainty=self_certainty,
+        self_certainty_weight=config.self_certainty_weight,
+    )
 
 
 def score_action(
@@ -323,7 +333,7 @@ def type_and_submit_terms(
 
 def best_breakdown(logged: Action, config: RewardConfig) -> RewardBreakdown:
     """Returns the reward of the logged action itself: the largest possible without self-certainty."""
-    return score_reply(Reply("", logged), logged, config)
+    return _score_readable(Reply("", logged), logged, config)
 
 
 def describe_scale(config: RewardConfig) -> str:

@@ -66,6 +66,8 @@ def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: 
         ('{"action": {"type": "terminate"}}', "missing_rationale"),
         ('{"rationale": null, "action": {"type": "terminate"}}', "bad_rationale"),
         ('{"rationale": "a"}', "missing_action"),
+        ('{"action": {"type": "terminate"}, "rationale": "a"}', "action_first"),
+        ('{"action": {"type": "terminate"}, "x": "rationale", "rationale": "\\u0061"}', "action_first"),
         ('{"rationale": "a", "action": "terminate"}', "bad_action"),
         ('{"rationale": "a", "action": {"type": "click", "name": 3}}', "bad_action"),
         ('{"rationale": "a", "action": {}}', "missing_type"),
@@ -77,6 +79,7 @@ def test_what_is_wrong_is_named(text: str, problem: str) -> None:
     reply = parse_reply(text)
     assert isinstance(reply, MalformedReply), reply
     assert reply.problem == problem
+    assert parse_reply(text, "strict_input") == reply
     assert 0 < len(reply.detail) < 300
     reply.detail.encode()
 
@@ -98,6 +101,7 @@ OBJECT = '{"rationale": "a", "action": {"type": "click", "name": "cart"}}'
         f"Perhaps {OBJECT}? No, yes.</think>\n\n{OBJECT}",
         f"<think>One</think>{OBJECT}<think>{{}}</think>",
         f'An "open quote {OBJECT}',
+        '{"action": {"type": "click", "name": "cart"}, "rationale": "a"}',
         OBJECT.replace('"a"', '"a <think> b"') + "!",
         OBJECT.replace('"a"', '"{\\"rationale\\": 1} </think>"') + "!",
     ],
@@ -175,7 +179,8 @@ def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ('{"action": {"name": "cart", "type": "click"}, "rationale": "a"}', Click(name="cart")),
+        ('{"rationale": "a", "action": {"name": "cart", "type": "click"}}', Click(name="cart")),
+        ('{"reply": "action", "rationale": "a", "action": {"type": "terminate"}}', Terminate()),
         ('{"rationale": "a", "action": {"type": "click"}}', Click(name="")),
         ('{"rationale": "a", "action": {"type": "click", "name": null}}', Click(name="")),
         ('{"rationale": "a", "action": {"type": "type_and_submit", "text": "b"}}', TypeAndSubmit(name="", text="b")),
@@ -184,7 +189,7 @@ def test_a_reply_that_is_no_text_is_malformed(reply: object) -> None:
         ('\r\n{"sure": [1, {"x": "}"}], "rationale": "a", "action": {"type": "terminate"}}\n', Terminate()),
     ],
 )
-def test_order_extra_keys_and_missing_fields_are_readable(text: str, action: Click) -> None:
+def test_order_of_an_action_s_keys_extra_keys_and_missing_fields_are_readable(text: str, action: Click) -> None:
     reply = parse_reply(text)
     assert isinstance(reply, Reply), reply
     assert (reply.rationale, reply.action) == ("a", action)
@@ -193,7 +198,7 @@ def test_order_extra_keys_and_missing_fields_are_readable(text: str, action: Cli
 
 def test_the_span_is_found_behind_escaped_keys_and_nested_look_alikes() -> None:
     text = '{"action":{"type":"terminate"},"z":{"rationale":"no"},"rat\\u0069onale" : "h\\"i","e":1}'
-    reply = parse_reply(text)
+    reply = parse_reply(text, "lenient")
     assert isinstance(reply, Reply)
     assert reply.rationale == 'h"i'
     assert text[slice(*reply.rationale_span)] == 'h\\"i'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit, reply_action
-from shop_env.replies import MalformedReply, format_reply, parse_reply
+from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
 from shop_env.reward import (
     REWARD_PRESETS,
     RewardBreakdown,
@@ -121,6 +121,22 @@ def test_the_perfect_reply_to_a_text_that_was_not_submitted_earns_most(preset: s
     reply = format_reply("", text)
     assert score_reply(reply, text, config) == best_breakdown(text, config) != RewardBreakdown()
     assert score_reply(reply, Terminate(), config, extraction="strict_input").format == config.format
+
+
+@pytest.mark.parametrize("preset", [*REWARD_PRESETS, f"{__name__}:three_points"])
+def test_an_empty_rationale_earns_nothing_where_the_reward_requires_one(preset: str) -> None:
+    free, click = reward_preset(preset), Click(name="cart")
+    strict = msgspec.structs.replace(free, requires_rationale=True)
+    for empty in ("", " \n"):
+        assert score_reply(format_reply(empty, click), click, strict, self_certainty=20.0) == RewardBreakdown()
+        assert score_reply(format_reply(empty, click), click, free) == best_breakdown(click, free)
+    written = format_reply("I buy it.", click)
+    assert score_reply(written, click, strict) == score_reply(written, click, free)
+    assert best_breakdown(click, strict) == best_breakdown(click, free)
+
+
+def three_points(reply: Reply, logged: Action) -> float:
+    return 3.0
 
 
 @given(preset=PRESETS, logged=ACTIONS, predicted=ACTIONS)

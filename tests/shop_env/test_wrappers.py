@@ -128,5 +128,7 @@ def test_wrong_settings_are_named(kettle_session: Session) -> None:
         DiscreteActions(env, max_candidates="many")  # type: ignore[arg-type]
     with pytest.raises(BadConfig, match=r"CartPole.* does not show what DiscreteActions reads"):
         DiscreteActions(gymnasium.make("CartPole-v1"))
+    with pytest.raises(BadConfig, match="requires_rationale"):
+        DiscreteActions(ReplayEnv(env.store, "all", reward={"requires_rationale": True}))
     with pytest.raises(BadConfig, match="view is 'text'"):
         DiscreteActions(env, view="text")  # type: ignore[arg-type]

@@ -195,7 +195,7 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
         "exact": sum(scorable) / max(len(scorable), 1),
         "malformed": unreadable.count(StopReason.END) / count,
         "cut": unreadable.count(StopReason.LENGTH) / count,
-        "no_rationale": sum(not reply.rationale for reply in readable) / count,
+        "no_rationale": sum(not reply.has_rationale for reply in readable) / count,
         **_action_shares("sampled", [reply.action for reply in readable]),
         "reply_tokens": sum(len(rollout.tokens) for rollout in rollouts) / count,
         **logged,

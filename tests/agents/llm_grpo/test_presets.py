@@ -78,3 +78,12 @@ def test_the_likelihood_is_no_reward_of_a_whole_run() -> None:
         msgspec.structs.replace(TINY, reward="log_likelihood")
     with pytest.raises(BadConfig, match=r"Unknown reward preset 'likelihood'"):
         PhaseConfig(label="x", method="grpo", reward="likelihood")
+
+
+def test_a_reward_that_requires_rationales_is_refused_where_the_prompt_asks_for_none() -> None:
+    reward = RewardConfig(requires_rationale=True, self_certainty_weight=0.0)
+    run = msgspec.structs.replace(TINY, reward=reward)
+    assert run.rewards_rationales
+    assert not msgspec.structs.replace(run, reward="binary").rewards_rationales
+    with pytest.raises(BadConfig, match=r"phases\.\w+: reward\.requires_rationale pays only replies with a rationale"):
+        msgspec.structs.replace(run, prompt=msgspec.structs.replace(run.prompt, rationales=False))

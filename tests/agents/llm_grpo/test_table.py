@@ -6,13 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents.llm_grpo.evaluation import check_rows, over_best_agent, table_rows
+from agents.llm_grpo.evaluation import check_rows, markdown, over_best_agent, table_rows
 from agents.llm_grpo.presets import load_preset
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.results import summarise
+from shop_env.evaluation.results import ResultRow, summarise
+from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart
+from shop_env.evaluation.sample import Sample
 from tests.demo_stores import demo_store_at
 
 CONFIG = load_preset("tiny_cpu")
@@ -86,3 +89,36 @@ def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: Sessi
     assert sampled.difference == pytest.approx(exact["majority"] - exact["copy_match"]) and sampled.difference < 0
     assert greedy.difference == 0 and not greedy.significant
     assert over_best_agent(records, [], config) == []
+
+
+def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_for_them() -> None:
+    silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False)
+    config = msgspec.structs.replace(CONFIG, phases=CONFIG.phases | {"sft": silent})
+    entries = []
+    for _, spec, context in table_rows(config, [], oracle=None):
+        row = ResultRow(label=spec.label, figures={"empty_rationale_rate": Estimate(1.0)}, steps=9, sessions=3)
+        entries.append(
+            Entry(
+                spec=spec,
+                context=context,
+                row=row,
+                steps="agents/x/steps.jsonl",
+                sha256="0" * 64,
+                identity={},
+                time_s=0.0,
+                new_steps=0,
+            )
+        )
+    log = EvaluationLog(
+        provenance={"config": msgspec.to_builtins(config)},
+        config=config.evaluation_config,
+        sample=Sample(sessions=3, longest=0.4, inferred=0.0),
+        entries=entries,
+        training=TrainingPart(phases={}, comparisons=[], over_best_agent=[], users_held_out=True),
+    )
+    named = {
+        line[2:].partition(": all its rationales are empty")[0]
+        for line in markdown(log).splitlines()
+        if "are empty" in line
+    }
+    assert named == {entry.label for entry in entries if entry.spec.target != "sft"}

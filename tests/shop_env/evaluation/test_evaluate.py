@@ -26,12 +26,13 @@ from shop_env.evaluation.results import (
 )
 from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.evaluation.steps_file import StepsFile, prepare
-from shop_env.metrics import StepRecord, estimate_metric
+from shop_env.metrics import StepRecord, estimate_metric, record_step
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
+from shop_env.reward import RewardConfig
 from tests.processes import run_python
 from tests.scored_steps import scored_steps
-from tests.shop_env.planted import answer, random_sessions
+from tests.shop_env.planted import answer, random_sessions, ten_steps
 
 
 class Scripted:
@@ -222,6 +223,18 @@ def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_stor
     lines = table.markdown().splitlines()
     assert lines[2].startswith("| red [bold]\\| | 40.0 | 60.0 |")
     assert len(table.rows) == 2 and "fewer than 8 users" in lines[-1]
+
+
+@pytest.mark.parametrize(("reasons", "share"), [(["", " ", "I"], "66.7"), ([""] * 3, None), (["I"] * 3, None)])
+def test_the_share_of_empty_rationales_is_a_column_where_some_are_written(
+    reasons: list[str], share: str | None
+) -> None:
+    session = ten_steps()[1]
+    replies = [format_reply(why, step.action) for why, step in zip(reasons, session.steps[1:], strict=True)]
+    records = [record_step(session, index, reply, RewardConfig()) for index, reply in enumerate(replies, start=1)]
+    table = results_table([summarise(records, label="policy")])
+    cells = dict(zip((column.name for column in table.columns), table.texts()[0], strict=True))
+    assert cells.get("empty_rationale_rate") == share
 
 
 def test_rows_of_enough_users_have_intervals_in_every_output() -> None:

@@ -100,6 +100,7 @@ CLICKS = {
     "stop_too_early": 0 / 8,
     "stop_too_late": 2 / 2,
     "rationale_similarity": 2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4),
+    "empty_rationale_rate": 0,
 }
 # Certain of R: all else has probability 0 and, four being as likely, the worst rank.
 SURE = CLICKS | {
@@ -121,6 +122,7 @@ ORACLE = CLICKS | {
 }
 COPY = dict.fromkeys(CLICKS, 1.0) | {
     "invalid_rate": 0,
+    "empty_rationale_rate": 8 / 10,
     "mean_reward": (6 * 1001 + 2 * 1001.1 + 2 * 0.8) / 10,
     "stop_brier": 0,
     "stop_too_early": 0,
@@ -157,6 +159,7 @@ HALF = {
     "stop_too_early": 0 / 8,
     "stop_too_late": 1 / 2,
     "rationale_similarity": 1,
+    "empty_rationale_rate": 3 / 5,
 }
 AGENTS = {
     "always click": (records(likeliest("I need it."), [1.0, 0.0, 0.0, 0.0]), SURE),

@@ -53,7 +53,7 @@ def reply_of_kind(kind: str, logged: dict[str, str]) -> str:
     if kind == "similar":
         return format_reply("", {key: value if key == "type" else value[:-1] for key, value in logged.items()})
     if kind == "other_name":
-        return json.dumps({"action": {"type": "click", "name": "other"}, "rationale": "é"})  # with escapes
+        return json.dumps({"rationale": "é", "action": {"type": "click", "name": "other"}})  # with escapes
     return HARD_REPLIES[kind]
 
 
