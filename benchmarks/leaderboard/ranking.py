@@ -151,10 +151,16 @@ def agent_to_evaluate(spec: AgentSpec, config: LeaderboardConfig, store: Session
 def agent_specs(texts: tuple[str, ...], *, no_page: bool = False) -> list[AgentSpec]:
     """Parses the agents of `--agents`.
 
+    With `no_page`, an agent that reads pages is replaced by its counterpart without pages, or left out if that one is
+    named too.
+
     Raises:
         BadConfig: No agent is named, or a label cannot be used (`check_labels`).
     """
-    specs = [parse_spec(WITHOUT_PAGE.get(name, name) if no_page else name) for name in agent_texts(texts)]
+    names = agent_texts(texts)
+    if no_page:
+        names = [WITHOUT_PAGE.get(name, name) for name in names if WITHOUT_PAGE.get(name) not in names]
+    specs = list(map(parse_spec, names))
     if not specs:
         raise BadConfig("--agents names no agent; for example --agents random,majority")
     check_labels(specs)

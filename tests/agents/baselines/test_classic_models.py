@@ -147,6 +147,13 @@ def test_baselines_names_all_of_them_on_a_leaderboard() -> None:
     assert [spec.target for spec in agent_specs(("baselines", "random"))] == [*GROUPS["baselines"], "random"]
 
 
+def test_without_pages_a_counterpart_that_is_named_too_counts_once() -> None:
+    specs = agent_specs(("page_counts,history_counts,ngram,random",), no_page=True)
+    assert [spec.target for spec in specs] == ["history_counts", "history_ngram", "random"]
+    with pytest.raises(BadConfig, match="names 'history_counts' twice"):
+        agent_specs(("history_counts,history_counts",), no_page=True)
+
+
 def test_without_scikit_learn_the_extra_is_named(demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "agents.baselines.classifiers", raising=False)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
