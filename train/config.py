@@ -48,6 +48,10 @@ class OptimizerConfig(Config):
         if not 0 <= self.final_lr_fraction <= 1:
             raise BadConfig(f"final_lr_fraction is {self.final_lr_fraction}; it must lie between 0 and 1.")
 
+    def has_long_warmup(self, steps: int) -> bool:
+        """Returns whether warm-up takes more than a tenth of `steps` optimizer steps."""
+        return 10 * self.warmup_steps > steps
+
 
 class SftStage(Config):
     """A part of SFT.
@@ -95,7 +99,7 @@ class SftConfig(Config):
             share: The fraction of all sessions that `trunks` holds.
         """
         plan = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "")
-        per_epoch = plan.batches_per_epoch / share
+        per_epoch = plan.batches_per_epoch(share)
         stages = (
             SftStage(
                 steps=max(1, round(stage.epochs * per_epoch)) if stage.epochs else stage.steps, replies=stage.replies

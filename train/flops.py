@@ -63,16 +63,33 @@ def causal_pairs(tokens: int) -> int:
     return tokens * (tokens + 1) // 2
 
 
-# The speed of one GPU, measured on an H200 (docs/your_gpu.md): 35 to 45% of the bfloat16 peak in passes over 8k to 32k
-# tokens, and 13 to 22% when sampling 512 replies at once. Small models and few replies are slower.
-PASS_FLOPS_PER_S, SAMPLING_FLOPS_PER_S = 0.4 * 989e12, 0.16 * 989e12
+class GpuSpeed(NamedTuple):
+    """The FLOPs a second of a GPU, in passes and in sampling.
+
+    An H200 was measured (docs/your_gpu.md): 35 to 45% of the bfloat16 peak in passes over 8k to 32k tokens, and 13 to
+    22% when sampling 512 replies at once; small models and few replies are slower. Of the others passes are scaled by
+    the data sheets' bfloat16 peaks, and sampling, which waits for memory, by their bandwidths.
+    """
+
+    passes: float
+    sampling: float
+
+    @classmethod
+    def of(cls, peak_tflops: float, terabytes_per_s: float) -> "GpuSpeed":
+        """Returns the speed of a GPU by its bfloat16 peak and its memory's bandwidth."""
+        return cls(0.4e12 * peak_tflops, 0.16e12 * 989 * terabytes_per_s / 4.8)
 
 
-def estimate_seconds(passes: float, sampling: float) -> float:
-    """Estimates the seconds that one H100 or H200 needs.
+GPU_SPEEDS = {"A100": GpuSpeed.of(312, 2.04), "H100": GpuSpeed.of(989, 3.35), "H200": GpuSpeed.of(989, 4.8)}
+
+
+def estimate_seconds(passes: float, sampling: float, gpu: str = "H200") -> float:
+    """Estimates the seconds that one GPU needs.
 
     Args:
         passes: FLOPs of forward and backward passes.
         sampling: FLOPs of sampled tokens.
+        gpu: A name in GPU_SPEEDS.
     """
-    return passes / PASS_FLOPS_PER_S + sampling / SAMPLING_FLOPS_PER_S
+    speed = GPU_SPEEDS[gpu]
+    return passes / speed.passes + sampling / speed.sampling

@@ -7,7 +7,7 @@ or balanced over action types.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import count, cycle, islice
 from random import Random
 from typing import Literal, TypeVar
 
@@ -103,10 +103,13 @@ class SessionPlan:
         self._epochs = count()
         self._batches: list[list[int]] = []
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """The number of batches of the first epoch; if tokens limit batches, other epochs may have more or fewer."""
-        return len(self._plan_epoch(0))
+    def batches_per_epoch(self, share: float = 1.0) -> int:
+        """Returns the number of batches of the first epoch; if tokens limit batches, others may have more or fewer.
+
+        Args:
+            share: The fraction of all sessions that the plan holds; they stand for the others too.
+        """
+        return len(self._plan_epoch(0, round(len(self._sessions) / share)))
 
     def batch(self, step: int, first_replies: int | None = None) -> list[SessionSteps]:
         """Returns this process's trunks of batch `step`, each with its steps.
@@ -120,8 +123,10 @@ class SessionPlan:
         sessions = (self._sessions[index] for index in self._batches[step])
         return own_share([steps for session in sessions for steps in _first_steps(session, first_replies)], self._share)
 
-    def _plan_epoch(self, epoch: int) -> list[list[int]]:
+    def _plan_epoch(self, epoch: int, sessions: int | None = None) -> list[list[int]]:
+        """Returns the batches of an epoch; of one with more `sessions` than the plan has, its own come repeatedly."""
         order = _shuffled(range(len(self._sessions)), f"{self._key} epoch {epoch}")
+        order = list(islice(cycle(order), sessions if sessions is not None else len(order)))
         lengths = [max(len(trunk.tokens) for trunk in session) for session in self._sessions]
         batches = split_batches(order, lambda _, index: (1, lengths[index]), self._size, self._max_tokens)
         return list(batches) or [[]]

@@ -97,6 +97,8 @@ class PhaseConfig(Config):
                 raise BadConfig(f"phase '{self.label}' has {key}, but its method is {self.method!r}, not {needed!r}.")
         if table is not None and getattr(self, table) is None:
             raise BadConfig(f"phase '{self.label}' is {self.method}, but there is no [{table}] with its numbers.")
+        if isinstance(self.numbers, GrpoConfig):
+            self.numbers.check_length()
 
     @property
     def numbers(self) -> SftConfig | GrpoConfig | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.llm_grpo.config import PhaseConfig, TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig, numbers_table
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate, format_cell
 from replay_sessions.schema import Session
@@ -21,6 +21,7 @@ from shop_env.metrics.clustered_errors import estimate, value_error, within_boun
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import PromptConfig, render_prompt
 from train.config import ModelConfig
+from train.grpo.config import GrpoConfig
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, is_target, tokenize_session
 
@@ -151,6 +152,31 @@ def page_shares(trunks: Sequence[SessionTokens], targets: Mapping[str, int], *, 
             for row, share in zip(counts.T, shares, strict=True)
         ]
     return PageShares(int(sizes.sum()), *shares)
+
+
+def phase_warnings(name: str, phase: PhaseConfig, steps: int, validation_sessions: int) -> Iterator[str]:
+    """Yields a line on a phase whose warm-up takes most of its steps, and on one whose weights are not chosen.
+
+    Args:
+        name: The name of the phase.
+        phase: The phase.
+        steps: The number of its training steps.
+        validation_sessions: The number of sessions of the validation split.
+    """
+    numbers = phase.numbers
+    if numbers is None or not steps:
+        return
+    updates = steps * numbers.num_iterations if isinstance(numbers, GrpoConfig) else steps
+    if numbers.optimizer.has_long_warmup(updates):
+        flag = f"--phases.{name.replace('_', '-')}.{numbers_table(phase.method)}.optimizer.warmup-steps"
+        yield (
+            f"warning: {name}: {min(updates, numbers.optimizer.warmup_steps)} of {updates} steps are warm-up, more "
+            f"than a tenth. Give {flag} {updates // 10}, or train for longer (for OPeRA: presets opera_one_gpu, "
+            "opera_8_gpus)."
+        )
+    if not (phase.validation.times and validation_sessions):
+        reason = "the validation split has no sessions" if phase.validation.times else "validation.times is 0"
+        yield f"No validation, because {reason}: a phase keeps the weights of its last step."
 
 
 class RationaleCoverage(NamedTuple):

@@ -9,24 +9,31 @@ samples in the memory that training leaves free; the table does not include this
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import AutoConfig, Qwen2Config
 
+from agents.llm_grpo.character_tokens import CHARACTERS_A_TOKEN, FEWEST, MOST, CharacterTokenizer
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import page_shares, rationale_coverage, target_counts, tokenize_sessions
+from agents.llm_grpo.data import (
+    page_shares,
+    phase_warnings,
+    rationale_coverage,
+    target_counts,
+    tokenize_sessions,
+)
 from agents.llm_grpo.options import MachineOptions
 from agents.llm_grpo.presets import SHAPES
 from replay_sessions.foundation.table import Cell, Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
-from train.config import SftConfig, TinyTokenizerConfig
-from train.flops import FlopCounter, causal_pairs, estimate_seconds
+from train.config import SftConfig
+from train.flops import GPU_SPEEDS, FlopCounter, causal_pairs, estimate_seconds
 from train.flops import Work as Flops
-from train.grpo.trainer import grpo_plan
+from train.grpo.trainer import grpo_plan, scored_trunks
 from train.machine import get_world_size
 from train.memory import ROOM, Passes, PassShape, build_on_meta, fit_passes
 from train.model_paths import is_there
@@ -44,7 +51,7 @@ COLUMNS = columns(
     *("phase", "method", "passes"),
     count=("steps", "tokens a step", "largest pass"),
     percent=("page cut", "pages lost", "left out"),
-    points=("GiB", "hours"),
+    points=("GiB",),
 )
 
 
@@ -100,9 +107,9 @@ class Work:
         targets = branches or sum(reply.end - reply.start for reply in steps)
         return PassShape(sum(replies[-1].end for _, replies in batch) + branches, targets)
 
-    def estimate_hours(self, flops: FlopCounter) -> float:
-        """Estimates the hours on one H100 or H200, with replies of the largest length."""
-        seconds = 0.0
+    def count_flops(self, flops: FlopCounter) -> tuple[float, float]:
+        """Counts the FLOPs of all passes and of all sampling, with replies of the largest length."""
+        passed = sampled = 0.0
         for batch in self.batches:
             forks = [reply.start for _, replies in batch for reply in replies]
             trunks = [replies[-1].end for _, replies in batch]
@@ -111,8 +118,8 @@ class Work:
             replies = Flops(len(forks) * branches, shape.targets, branches * sum(forks))
             passes = self.num_iterations * (3 + self.has_reference) + (self.num_iterations > 1)
             prefill, decoding = (flops.forward(work) * self.is_sampled for work in (prompts, replies))
-            seconds += estimate_seconds(flops.forward(prompts + replies) * passes + prefill, decoding)
-        return self.steps * seconds / len(self.batches) / 3600
+            passed, sampled = passed + flops.forward(prompts + replies) * passes + prefill, sampled + decoding
+        return passed * self.steps / len(self.batches), sampled * self.steps / len(self.batches)
 
     def get_largest_pass(self, max_batch_tokens: int) -> PassShape:
         """Returns the shape of the largest pass that batches are split into; a pass has at least a step with prompt."""
@@ -136,10 +143,11 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
         steps = numbers.in_steps(trunks, share).total_steps
         return Work(steps, [session_plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
     plan, reward = grpo_plan(trunks, numbers, seed), phase.get_reward(config.reward_config)
+    steps = numbers.in_steps(scored_trunks(trunks), share).total_steps
     objective = load_objective(phase.method, reward.kind)
     return Work(
-        numbers.steps,
-        [plan.batch(number) for number in range(min(numbers.steps, SAMPLED_BATCHES))],
+        steps,
+        [plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))],
         (numbers.num_generations if objective.samples else 1) * numbers.max_reply_tokens(reward),
         objective.has_reference,
         objective.samples,
@@ -168,22 +176,23 @@ def choose_passes(
 
 
 def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Iterator[Table | str]:
-    """Yields the output of the command: a table of the phases, and lines on memory and rationales.
+    """Yields the output of the command: tables of the phases and of hours, and lines on memory and rationales.
 
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read.
     """
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
-    model_config, tokenizer = _read_model(config, store, sessions)
-    tokenizer, targets = CachingTokenizer(tokenizer), target_counts(sessions, inferred=config.inferred)
+    model_config, tokenizer = _read_model(config, store)
+    targets, cached = target_counts(sessions, inferred=config.inferred), CachingTokenizer(tokenizer)
     model = build_on_meta(model_config, config.model.lora)
     rows: list[list[Cell]] = []
+    flops: dict[str, tuple[float, float]] = {}  # of passes and of sampling, by phase
     problems: dict[str, None] = {}
     fits = True
     for name, phase in config.phases.items():
         if phase.numbers is None:
             continue
-        trunks = [*tokenize_sessions(config, phase, store, tokenizer, sessions)]
+        trunks = [*tokenize_sessions(config, phase, store, cached, sessions)]
         shares = page_shares(trunks, targets, is_sample=len(sessions) < len(ids))
         if problem := shares.problem(config.model):
             problems[f"A run would be refused: {problem}"] = None
@@ -193,10 +202,15 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         batch_tokens = sum(work.get_shape(batch).tokens for batch in work.batches) // len(work.batches)
         count = "*" if phase.same_compute_as else work.steps
         counts: list[Cell] = [name, phase.method, str(passes), count, batch_tokens, shape.tokens]
-        hours = work.estimate_hours(FlopCounter(model)) / machine.processes if machine.is_gpu else None
-        rows.append([*counts, *shares[1:], peak_bytes / GIB, hours])
+        if not phase.same_compute_as:
+            problems |= dict.fromkeys(phase_warnings(name, phase, work.steps, len(store.session_ids("validation"))))
+        rows.append([*counts, *shares[1:], peak_bytes / GIB])
+        same = phase.same_compute_as
+        flops[name] = work.count_flops(FlopCounter(model)) if same is None else (sum(flops[same]), 0.0)
         fits = fits and peak_bytes <= ROOM * machine.process_bytes
     yield Table(columns=COLUMNS, rows=rows)
+    if machine.is_gpu:
+        yield from _hours(flops, machine)
     yield (
         f"Estimated from {sum(targets.values())} steps of {len(sessions)} of {len(ids)} training sessions, drawn at "
         "random. *: as many as have the same FLOPs."
@@ -206,25 +220,33 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"page, that show nothing of some earlier page, and that do not fit {config.model.max_prompt_tokens:,} tokens "
         f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
     )
-    if machine.is_gpu:
-        yield (
-            "hours: of training on H100s or H200s, by FLOPs and what was measured there, with replies of the longest "
-            "length. Validation and the final table come on top; models below 0.5B and small batches take longer."
-        )
     yield from problems
-    yield from _memory_lines(fits, machine)
-    if config.model.path in SHAPES and not is_there(config.model.path):
+    yield from _machine_lines(fits, machine)
+    if isinstance(tokenizer, CharacterTokenizer):
         yield (
-            f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted by a tokenizer of "
-            f"{len(tokenizer.get_vocab()):,} tokens trained on these sessions."
+            f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted as "
+            f"{CHARACTERS_A_TOKEN} characters each. Pages have {FEWEST} to {MOST}: "
+            f"{CHARACTERS_A_TOKEN / FEWEST - 1:.0%} more tokens to {1 - CHARACTERS_A_TOKEN / MOST:.0%} fewer."
         )
-    if machine.processes > 1:
-        yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
     rationales = rationale_coverage(sessions, inferred=config.inferred)
     yield rationales.problem(config) or str(rationales)
 
 
-def _memory_lines(fits: bool, machine: Machine) -> Iterator[str]:
+def _hours(flops: Mapping[str, tuple[float, float]], machine: Machine) -> Iterator[Table | str]:
+    """Yields a table of the hours of each phase on GPUs of several kinds, and what they mean."""
+    rows: list[list[Cell]] = [
+        [name, *(estimate_seconds(*work, gpu) / 3600 / machine.processes for gpu in GPU_SPEEDS)]
+        for name, work in flops.items()
+    ]
+    yield Table(columns=columns("hours of phase", points=tuple(GPU_SPEEDS)), rows=rows)
+    yield (
+        "Hours of training, by FLOPs and the speed that was measured on an H200; of A100s and H100s by their data "
+        "sheets. Replies have the longest length. Validation and the final table come on top; models below 0.5B and "
+        "small batches take longer."
+    )
+
+
+def _machine_lines(fits: bool, machine: Machine) -> Iterator[str]:
     yield (
         f"{'Enough' if fits else 'Too little'} memory in {machine.process_bytes / GIB:.0f} GiB of each process; "
         f"{1 - ROOM:.0%} is left to the allocator and kernels."
@@ -234,6 +256,8 @@ def _memory_lines(fits: bool, machine: Machine) -> Iterator[str]:
             "Less memory: a lower max_batch_tokens, model.gradient_checkpointing, model.precision bfloat16_autocast, "
             "model.lora, model.sharded over several GPUs."
         )
+    if machine.processes > 1:
+        yield f"Launch: torchrun --nproc-per-node {machine.processes} -m agents.llm_grpo.train …"
 
 
 def draw_steps(store: SessionStore, seed: int) -> list[Session]:
@@ -268,17 +292,16 @@ class CachingTokenizer:
         return {"input_ids": [self._tokens[key] for key in keys]}
 
 
-def _read_model(config: TrainConfig, store: SessionStore, sessions: Sequence[Session]) -> tuple[Any, Any]:
+def _read_model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
     """Returns the configuration of the model and its tokenizer, without reading weights.
 
-    If the hub does not provide a preset's model, shapes.toml gives its shape, and a tokenizer is trained on `sessions`.
+    If the hub does not provide a preset's model, shapes.toml gives its shape, and tokens are counted by characters.
     A model from scratch has the tokenizer of the run: one of few sessions needs several times as many tokens.
     """
     path = config.model.path
     if path is not None and (path not in SHAPES or is_there(path)):
         return load_pretrained(AutoConfig, path), load_tokenizer(path)
     if path is not None:
-        tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(bpe_size=8192), config.prompt, config.context)
-        return Qwen2Config(**SHAPES[path]), tokenizer
+        return Qwen2Config(**SHAPES[path]), CharacterTokenizer()
     tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt, config.context)
     return build_model(tokenizer, config.model.tiny, config.seed).config, tokenizer

@@ -51,7 +51,7 @@ def export_phase(
         raise BadConfig(f"--for-{trainer} {name}: there is no such phase of GRPO. {did_you_mean(name, names)}")
     if model.path is None:
         raise BadConfig(f"--for-{trainer} needs a model that others can load; give --model.path.")
-    grpo, seed = phase.grpo, config.seed + phase.seed
+    grpo, seed = _in_steps(config, store, phase, phase.grpo, folder), config.seed + phase.seed
     if trainer == "trl":
         run = trl_run(grpo, model, folder, seed=seed)
         yield from _write_steps(config, store, phase, grpo, folder)
@@ -77,6 +77,16 @@ def export_phase(
 
 def _word(key: str, value: Any) -> str:
     return shlex.quote(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+
+def _in_steps(
+    config: TrainConfig, store: SessionStore, phase: PhaseConfig, grpo: GrpoConfig, folder: Path
+) -> GrpoConfig:
+    """Returns the numbers of a phase with its length in steps; for one in epochs the steps are tokenized first."""
+    if grpo.epochs is None:
+        return grpo
+    data = TrainingData(config, store, folder / "tokens", lambda _: None)
+    return grpo.in_steps(scored_trunks(data.trunks(phase, load_tokenizer(str(config.model.path)))))
 
 
 def _write_steps(

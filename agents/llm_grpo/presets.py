@@ -25,6 +25,7 @@ from replay_sessions.foundation.errors import BadConfig, did_you_mean
 PRESETS: Any = resources.files("agents.llm_grpo") / "presets"
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads(PRESETS.parent.joinpath("shapes.toml").read_text(encoding="utf-8"))
 NUMBERS = ("sft", "grpo", "validation")
+LENGTHS = {"steps": "epochs", "epochs": "steps"}  # keys of [grpo] that replace each other
 SHARED = (*NUMBERS, "context")  # tables of a run that its phases have too
 
 Tables = dict[str, Any]
@@ -139,6 +140,11 @@ def _with_base(preset: str, derived: tuple[str, ...] = ()) -> Tables:
 
 
 def merge(table: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
-    """Returns `table` overridden by the values of `over`; nested tables are merged, lists are replaced."""
+    """Returns `table` overridden by the values of `over`; nested tables are merged, lists are replaced.
+
+    A length in steps replaces one in epochs, and the other way round.
+    """
+    lengths = {other for key, other in LENGTHS.items() if not isinstance(over.get(key), Mapping | None)}
+    table = {key: value for key, value in table.items() if key not in lengths}
     nested = {key for key in over if isinstance(over[key], Mapping) and isinstance(table.get(key), Mapping)}
     return {**table, **over, **{key: merge(table[key], over[key]) for key in nested}}

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.data import TrainingData, phase_warnings
 from agents.llm_grpo.evaluation import evaluate_shared
 from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
@@ -126,6 +126,8 @@ class TrainingRun:
                 self.ranks.barrier()
 
         times = rule.times if total_steps and validation_sessions else 0
+        for line in phase_warnings(name, config, total_steps, validation_sessions):
+            self.log.info(line)
         validate_at = validation_steps(total_steps, times) if times else set()
         return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
 
@@ -187,7 +189,7 @@ class TrainingRun:
             ranks=ranks,
             extraction=extraction_of(self.store, "strict"),
         )
-        return trainer, numbers.steps
+        return trainer, trainer.total_steps
 
     def _sft_config(self, phase: PhaseConfig, config: SftConfig) -> SftConfig:
         start = self.config.phases[phase.start].sft if phase.same_compute_as else None

@@ -78,6 +78,15 @@ def test_the_clipped_ratio_stops_the_gradient_at_the_bound_of_its_side(
     assert log_probs.grad is not None and log_probs.grad.item() == 0.0
 
 
+@pytest.mark.parametrize("steps_per_batch", [None, 4])
+def test_epochs_are_passes_through_all_predicted_steps(tiny: Tiny, steps_per_batch: int | None) -> None:
+    config = changed(CONFIG, steps=None, epochs=2.0, steps_per_batch=steps_per_batch)
+    trainer = trainer_of(tiny.plain_model(), tiny.model, tiny, config)
+    predicted = sum(reply.step_index > 0 for trunk in tiny.trunks for reply in trunk.replies)
+    sessions = len({trunk.session_id for trunk in tiny.trunks})
+    assert trainer.total_steps == round(2 * (predicted / 4 if steps_per_batch else math.ceil(sessions / 2)))
+
+
 def test_importance_weights_are_ratios_up_to_the_cap_and_1_without_one() -> None:
     old, drawn = torch.tensor([-1.0, -1.0, -3.0]), torch.tensor([-1.0, -3.0, -1.0])
     assert importance_weights(old, drawn, 2.0).tolist() == pytest.approx([1.0, 2.0, math.exp(-2)])

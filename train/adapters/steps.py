@@ -172,7 +172,7 @@ def write_order(rows: Path, trunks: Sequence[SessionTokens], config: GrpoConfig,
     plan, size = grpo_plan(trunks, config, seed), steps_per_batch(config)
     assert isinstance(plan, StepPlan)
     first = [0, *accumulate(len(trunk.replies) for trunk in trunks)]
-    order = [first[trunk] + position for trunk, position in plan.pairs(config.steps * size)]
+    order = [first[trunk] + position for trunk, position in plan.pairs(config.total_steps * size)]
     replace_file(order_file(rows), json.dumps(order) + "\n")
 
 

@@ -132,7 +132,7 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
         "output_dir": str(folder / "checkpoints"),
         "bf16": model.computed_in == "bfloat16_autocast",
         "gradient_checkpointing": model.gradient_checkpointing is not False,  # TRL passes rows, which need more memory
-        "max_steps": grpo.steps * grpo.num_iterations,
+        "max_steps": grpo.total_steps * grpo.num_iterations,
         "save_steps": 50 * grpo.num_iterations,  # a multiple, because TRL resumes with the first update on a batch
         "vllm_importance_sampling_correction": True,
         "vllm_importance_sampling_mode": "token_truncate",

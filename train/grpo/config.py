@@ -1,12 +1,16 @@
 """The configuration of a phase of GRPO."""
 
+from collections.abc import Sequence
 from typing import Literal
+
+import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Config
 from shop_env.reward import RewardConfig
 from train.config import OptimizerConfig, SamplingConfig
-from train.sampler import Balance
+from train.sampler import Balance, SessionPlan
+from train.tokens import SessionTokens
 
 ScaleRewards = Literal["group", "none"]
 VLLM_IMPORTANCE_CAP = 2.0
@@ -16,7 +20,9 @@ class GrpoConfig(Config):
     """The configuration of GRPO; keys and values have the names of trl.GRPOConfig where the arithmetic is the same.
 
     Attributes:
-        steps: Number of batches of rollouts. Optimizer steps (TRL's max_steps) are `num_iterations` times as many.
+        steps: Number of batches of rollouts; None if `epochs` gives the length. Optimizer steps (TRL's max_steps) are
+            `num_iterations` times as many.
+        epochs: The number of passes through all scored steps, in batches; None if `steps` gives the length.
         num_iterations: Number of optimizer steps on each batch; ratios and clipping act from the second on.
         sessions_per_batch: The most sessions in one batch, each in one trunk or several.
         tokens_per_batch: The most tokens in the longest trunks of those sessions.
@@ -38,7 +44,8 @@ class GrpoConfig(Config):
     """
 
     optimizer: OptimizerConfig
-    steps: int
+    steps: int | None = None
+    epochs: float | None = None
     num_iterations: int = 1
     sessions_per_batch: int = 12
     tokens_per_batch: int = 65_536
@@ -64,6 +71,33 @@ class GrpoConfig(Config):
             )
         for key in ("steps_per_batch", "num_iterations", "importance_sampling_cap"):
             check_at_least(1, **{f"grpo.{key}": getattr(self, key)})
+
+    def check_length(self) -> None:
+        """Raises BadConfig unless exactly one of `steps` and `epochs` is given."""
+        if (self.steps is None) == (self.epochs is None):
+            raise BadConfig(f"[grpo] has either steps or epochs, not {self.steps} and {self.epochs}.")
+
+    def in_steps(self, scored: Sequence[SessionTokens], share: float = 1.0) -> "GrpoConfig":
+        """Returns a copy with the length in steps instead of epochs.
+
+        Args:
+            scored: The trunks with the steps that are predicted (train.grpo.trainer.scored_trunks).
+            share: The fraction of all sessions that `scored` holds.
+        """
+        if self.epochs is None:
+            return self
+        if self.steps_per_batch is not None:
+            per_epoch = sum(len(trunk.replies) for trunk in scored) / share / self.steps_per_batch
+        else:
+            per_epoch = SessionPlan(scored, self.sessions_per_batch, self.tokens_per_batch, "").batches_per_epoch(share)
+        return msgspec.structs.replace(self, steps=max(1, round(self.epochs * per_epoch)), epochs=None)
+
+    @property
+    def total_steps(self) -> int:
+        """The number of batches, which must be given in steps."""
+        if self.steps is None:
+            raise ValueError("GRPO in epochs; use GrpoConfig.in_steps(trunks) first")
+        return self.steps
 
     def max_reply_tokens(self, reward: RewardConfig) -> int:
         """Returns the most tokens of a reply in training, with its continuation if the reward is a likelihood."""

@@ -73,6 +73,7 @@ class GroupTrainer(ABC):
         samples: Whether `grpo.num_generations` replies to each step are sampled.
         has_reference: Whether the loss uses the frozen policy that the phase began with.
         measured: The name of the metric for the value that `rewards` measures by the policy.
+        total_steps: The number of batches.
     """
 
     samples: ClassVar[bool] = True
@@ -95,10 +96,11 @@ class GroupTrainer(ABC):
     ) -> None:
         self.extraction = extraction
         self.policy, self.reference, self.tokenizer = policy.train(), reference, tokenizer
-        self.config, self.reward, self.ranks = config, reward, ranks
+        self.config, self.reward, self.ranks = config.in_steps(scored_trunks(trunks)), reward, ranks
+        self.total_steps = self.config.total_steps
         self._plan = grpo_plan(trunks, config, seed, ranks)
         self._seed, self._engine = seed, engine or LocalEngine(self.policy)
-        self.optimizer = Optimizer(policy.model, config.optimizer, config.steps * config.num_iterations, ranks)
+        self.optimizer = Optimizer(policy.model, config.optimizer, self.total_steps * config.num_iterations, ranks)
         self._flops = FlopCounter(policy.model)
 
     def replies(self, logged: SampledReply, sampled: Sequence[SampledReply]) -> Sequence[SampledReply]:

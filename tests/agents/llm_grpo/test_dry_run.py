@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agents.llm_grpo.data import phase_warnings
 from agents.llm_grpo.dry_run import GIB, Machine, Work, choose_passes, dry_run, get_machine, plan_phase
 from agents.llm_grpo.options import MachineOptions, prepare
 from agents.llm_grpo.presets import load_preset, preset_names
@@ -21,7 +22,7 @@ from replay_sessions.store import SessionStore
 from tests.json_files import read_json
 from tests.train.flight import qwen2_config
 from tests.train.test_long_pages import long_store
-from train.flops import FlopCounter
+from train.flops import FlopCounter, estimate_seconds
 from train.memory import build_on_meta
 from train.tokens import ReplySpan, SessionTokens
 
@@ -29,7 +30,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 SESSIONS, STEPS, REPLY = 128, 7, 60
 TYPES: list[Action] = [Click(name="a"), TypeAndSubmit(name="a", text="b"), Terminate()]
 COMMANDS = re.compile(r"^(?:torchrun|accelerate launch|shop-r1 train) (?:.*\\\n)*.*", re.MULTILINE)
-GPUS = {"one_gpu": 32}  # GiB; the others are for 80
+GPUS = {"one_gpu": 32, "opera_one_gpu": 32}  # GiB; the others are for 80
 GPU_PRESETS = [name for name in preset_names() if name != "trial" and not name.endswith("_cpu")]
 
 
@@ -101,6 +102,45 @@ def test_epochs_are_counted_in_steps_of_the_whole_split() -> None:
     sft = config.phases["sft"]
     few = plan_phase(config, sft, sessions(490, 128), share=0.25)
     assert few.steps == 4 * 4 * 2  # epochs, the share, batches of 64 sessions
+    assert plan_phase(config, sft, sessions(490, 20), share=20 / 437).steps == 28  # 7 batches, the last not full
+    grpo = load_preset("customer_r1_7b").phases["customer_r1"]
+    scored = 20 * (STEPS - 1)
+    assert plan_phase(config, grpo, sessions(490, 20), share=20 / 437).steps == round(2 * scored * 437 / 20 / 64)
+
+
+def test_lengths_of_the_presets_for_opera_are_those_of_customer_r1() -> None:
+    """437 sessions with 4,427 scored steps in 64 to a batch: 7 sessions with 6 predicted steps each."""
+    planned = {}
+    for name in ("opera_8_gpus", "opera_one_gpu"):
+        config = load_preset(name)
+        assert (config.phases["sft"].sft and config.phases["sft"].sft.sessions_per_batch) == 6
+        steps = [
+            plan_phase(config, config.phases[phase], sessions(490, 437), 1.0).steps for phase in ("sft", "shop_r1")
+        ]
+        planned[name] = steps
+        for phase, count in zip(("sft", "shop_r1"), steps, strict=True):
+            assert not any("warm-up" in line for line in phase_warnings(phase, config.phases[phase], count, 1))
+    rl = round(2 * 437 * (STEPS - 1) / 64)
+    assert planned == {"opera_8_gpus": [2000, rl], "opera_one_gpu": [4 * 73, rl]}
+
+
+def test_a_warmup_of_most_steps_is_named_with_both_numbers_and_the_remedy(tmp_path: Path) -> None:
+    store = long_store(tmp_path / "store", 8, median=1000)
+    config = load_preset("shop_r1_3b", only=["sft"])
+    model = msgspec.structs.replace(config.model, path=None)
+    lines = [*dry_run(msgspec.structs.replace(config, model=model), store, get_machine(MachineOptions()))]
+    assert [line for line in map(str, lines) if "warm-up" in line] == [
+        "warning: sft: 4 of 4 steps are warm-up, more than a tenth. Give --phases.sft.sft.optimizer.warmup-steps 0, or "
+        "train for longer (for OPeRA: presets opera_one_gpu, opera_8_gpus)."
+    ]
+
+
+@pytest.mark.parametrize(("times", "sessions", "said"), [(3, 0, "has no sessions"), (0, 5, "times is 0"), (3, 5, "")])
+def test_a_phase_without_validation_says_that_it_keeps_its_last_weights(times: int, sessions: int, said: str) -> None:
+    phase = load_preset("tiny_cpu").phases["sft"]
+    phase = msgspec.structs.replace(phase, validation=msgspec.structs.replace(phase.validation, times=times))
+    lines = [*phase_warnings("sft", phase, 1800, sessions)]
+    assert len(lines) == bool(said) and all(said in line and "last step" in line for line in lines)
 
 
 def test_vllm_takes_its_share_of_the_memory() -> None:
@@ -149,8 +189,16 @@ def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     preset = load_preset("shop_r1_3b", only=["sft"])
-    table, *_ = dry_run(preset, long_store(tmp_path / "store", 8, median=1000), get_machine(MachineOptions(gpus=1)))
+    store = long_store(tmp_path / "store", 8, median=1000)
+    table, hours, *lines = dry_run(preset, store, get_machine(MachineOptions(gpus=1)))
     assert isinstance(table, Table) and [row[0] for row in table.rows] == ["sft"]
+    steps = [step for session in store.sessions() for step in session.steps]
+    tokens = sum(len(step.page) for step in steps) / 2.89  # of one batch, which all sessions make
+    assert table.rows[0][4] == pytest.approx(tokens, rel=0.1)
+    assert any("2.89 characters each. Pages have 2.5 to 3.7" in str(line) for line in lines)
+    assert isinstance(hours, Table) and [column.heading for column in hours.columns][1:] == ["A100", "H100", "H200"]
+    a100, h100, h200 = (value for value in hours.rows[0][1:] if isinstance(value, float))
+    assert a100 == pytest.approx(h100 * 989 / 312) and h100 == h200 > 0  # without sampling
 
 
 @pytest.mark.parametrize(
@@ -160,7 +208,7 @@ def test_hours_of_passes_are_those_that_a_gpu_took(model: str, tokens: int, figu
     (measured,) = recorded("training_pass_gpu", f"training_gpu.{figure}.seconds")
     batch = [(trunk, trunk.replies) for trunk in sessions(tokens, 1)]
     work = Work(1, [batch], branch_tokens=8 * 40)
-    estimated = 3600 * work.estimate_hours(FlopCounter(build_on_meta(qwen2_config(model), None)))
+    estimated = estimate_seconds(*work.count_flops(FlopCounter(build_on_meta(qwen2_config(model), None))))
     assert 1 / 1.5 < estimated / measured < 1.5
 
 
@@ -171,10 +219,10 @@ def test_hours_of_sampling_are_those_that_a_gpu_took(model: str, shape: str) -> 
     batch = [(SessionTokens(str(index), [0] * (8192 + REPLY), [reply]), [reply]) for index in range(64)]
     flops = FlopCounter(build_on_meta(qwen2_config(model), None))
     with_sampling, without = (
-        Work(1, [batch], branch_tokens=8 * 64, is_sampled=is_sampled).estimate_hours(flops)
+        estimate_seconds(*Work(1, [batch], branch_tokens=8 * 64, is_sampled=is_sampled).count_flops(flops))
         for is_sampled in (True, False)
     )
-    assert 1 / 1.5 < 3600 * (with_sampling - without) / (64 * 8 * 64 / tokens_per_s) < 1.5
+    assert 1 / 1.5 < (with_sampling - without) / (64 * 8 * 64 / tokens_per_s) < 1.5
 
 
 def recorded(record: str, name: str) -> list[float]:
@@ -212,7 +260,7 @@ def test_every_preset_for_gpus_fits_one_gpu_or_eight(preset: str) -> None:
     needed = [
         max(
             needed_bytes(
-                ["--preset", preset, *(sharded if machine.processes > 1 and preset != "one_gpu" else [])], machine
+                ["--preset", preset, *(sharded if machine.processes > 1 and preset not in GPUS else [])], machine
             )
         )
         for machine in machines

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from agents.llm_grpo.config import PhaseConfig
+from agents.llm_grpo.options import prepare
 from agents.llm_grpo.presets import load_preset
 from replay_sessions.foundation.errors import BadConfig
 from shop_env.reward import RewardConfig
@@ -87,3 +88,24 @@ def test_a_reward_that_requires_rationales_is_refused_where_the_prompt_asks_for_
     assert not msgspec.structs.replace(run, reward="binary").rewards_rationales
     with pytest.raises(BadConfig, match=r"phases\.\w+: reward\.requires_rationale pays only replies with a rationale"):
         msgspec.structs.replace(run, prompt=msgspec.structs.replace(run.prompt, rationales=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("[grpo]\nepochs = 2.0\n", (None, 2.0)), ("[phases.shop_r1.grpo]\nepochs = 0.5\n", (None, 0.5))],
+)
+def test_a_length_in_epochs_replaces_one_in_steps_and_the_other_way_round(
+    tmp_path: Path, text: str, length: tuple[int | None, float | None]
+) -> None:
+    preset = written(tmp_path, f'base = "tiny_cpu"\n{text}')
+    again = written(tmp_path, 'base = "mine.toml"\n[phases.shop_r1.grpo]\nsteps = 3\n', "again.toml")
+    lengths = []
+    for name in (preset, again):
+        grpo = load_preset(name).phases["shop_r1"].grpo
+        assert grpo is not None
+        lengths.append((grpo.steps, grpo.epochs))
+    assert lengths == [length, (3, None)]
+    grpo = prepare(["--preset", "tiny_cpu", "--grpo.epochs", "1.5", "--out", str(tmp_path)])[2].phases["shop_r1"].grpo
+    assert grpo is not None and (grpo.steps, grpo.epochs) == (None, 1.5)
+    with pytest.raises(BadConfig, match=r"\[grpo\] has either steps or epochs, not 3 and 1.0"):
+        load_preset(written(tmp_path, 'base = "tiny_cpu"\n[grpo]\nsteps = 3\nepochs = 1.0\n', "both.toml"))
