@@ -76,6 +76,16 @@ class TrimmedText(msgspec.Struct, frozen=True):
     """A typed text that lost the blanks at its ends."""
 
 
+class ChangedValue(msgspec.Struct, frozen=True):
+    """A logged value that the store has otherwise.
+
+    Attributes:
+        change: What was changed, in words that are the same for all such values.
+    """
+
+    change: str
+
+
 class MarkedSteps(msgspec.Struct, frozen=True):
     """The steps of the next session; on their pages, values that look private by their form are marked.
 
@@ -87,7 +97,7 @@ class MarkedSteps(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-Settled = Session | Rejected | LeftOut | TrimmedText
+Settled = Session | Rejected | LeftOut | TrimmedText | ChangedValue
 Imported = Settled | MarkedSteps
 
 
@@ -153,7 +163,7 @@ class Importer(ABC):
         """Returns the text of `--help` besides the summary and the options."""
         return cls.help_text
 
-    def split(self) -> Iterator[Part | Rejected | LeftOut]:
+    def split(self) -> Iterator[Part | Rejected | LeftOut | ChangedValue]:
         """Cuts the source into parts, and yields records that belong to no part; by default, the source is one part."""
         yield Part(self.source)
 

@@ -72,6 +72,7 @@ class Manifest(Config):
         rejected: Number of records that could not be imported; `rejected.jsonl` lists them.
         left_out_steps: Numbers of logged events that are no action of the schema, by type, the most frequent first.
         trimmed_texts: Number of typed texts that lost the blanks at their ends.
+        changed_values: Numbers of other logged values that the store has otherwise, by the change in words.
         warnings: Doubts of the importer about the data.
     """
 
@@ -89,6 +90,7 @@ class Manifest(Config):
     rejected: int = 0
     left_out_steps: dict[str, int] = {}
     trimmed_texts: int = 0
+    changed_values: dict[str, int] = {}
     warnings: tuple[str, ...] = ()
     shards: tuple[Shard, ...]
 

@@ -52,6 +52,7 @@ class StoreWriter:
 
     Attributes:
         rejected: Number of records rejected so far.
+        changed_values: Numbers of logged values that the store has otherwise, by the change.
         warnings: Doubts about the data, for the manifest.
     """
 
@@ -69,6 +70,7 @@ class StoreWriter:
         self.splits = splits or SplitPlan()
         self.options = dict(options or {})
         self.rejected = self.trimmed_texts = 0
+        self.changed_values: Counter[str] = Counter()
         self.warnings: list[str] = []
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
@@ -133,6 +135,7 @@ class StoreWriter:
         """
         self._left_out_steps.update(manifest.left_out_steps)
         self.trimmed_texts += manifest.trimmed_texts
+        self.changed_values.update(manifest.changed_values)
         self.warnings += manifest.warnings
         if manifest.rejected:
             ids = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, without))})(?![^\W_])" if without else "(?!)")
@@ -170,6 +173,7 @@ class StoreWriter:
             rejected=self.rejected,
             left_out_steps=dict(sorted(self._left_out_steps.items(), key=lambda item: (-item[1], item[0]))),
             trimmed_texts=self.trimmed_texts,
+            changed_values=dict(sorted(self.changed_values.items())),
             warnings=tuple(self.warnings),
             shards=tuple(self._shards),
         )

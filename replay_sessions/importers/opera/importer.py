@@ -15,7 +15,9 @@ sessions but share users (12 of the 15 test users are in train as well), so the 
 
 `simplified_html` is the page before the action. `simplified_html_new_page` is not needed, because the next action has
 its own page. A null semantic_id becomes an empty name and a null page an empty page: the step is still scored by its
-type, and `check` warns of it.
+type, and `check` warns of it. Texts such as "nan" and "null", which CSV files and pandas leave in place of nothing, are
+missing values too, and are counted. `input_text` stays, because a shopper can type them, and so does a name that an
+element of the page has.
 """
 
 from collections import defaultdict
@@ -24,7 +26,7 @@ from pathlib import Path
 
 from replay_sessions.foundation.times import in_time_order
 from replay_sessions.importers.hub.download import fetch
-from replay_sessions.importers.importer import TOO_LONG, Imported, Importer, Part, SessionRows
+from replay_sessions.importers.importer import TOO_LONG, ChangedValue, Imported, Importer, Part, SessionRows
 from replay_sessions.importers.logged_pages import InlinePages, PageReading
 from replay_sessions.importers.opera.tables import (
     OperaSession,
@@ -32,6 +34,7 @@ from replay_sessions.importers.opera.tables import (
     RowGroup,
     find_sessions,
     find_tables,
+    missing_columns,
 )
 from replay_sessions.importers.sessions import build_session, number_actions
 from replay_sessions.importers.sources.record_files import ParquetSource
@@ -44,6 +47,7 @@ _COLUMNS = [
     "session_id", "timestamp", "action_type", "click_type", "semantic_id", "url", "simplified_html", "rationale",
     "input_text",
 ]  # fmt: skip
+_MAY_BE_MISSING = ("click_type", "semantic_id", "url", "simplified_html", "rationale")
 _TYPES = ("click", "input", "terminate")
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as cited by others; this project could not fetch it itself
@@ -100,8 +104,8 @@ class OperaImporter(Importer):
         if not self._tables["session"]:
             self.notes.append("no session table was found: users are read from the sessions' ids")
 
-    def split(self) -> Iterator[Part | Rejected]:
-        entries, rejected = find_sessions(self._tables)
+    def split(self) -> Iterator[Part | Rejected | ChangedValue]:
+        entries, counted = find_sessions(self._tables)
         self.size = sum(entry.rows for entry in entries)
         sessions: list[OperaSession] = []
         for number, entry in enumerate(entries, start=1):
@@ -109,7 +113,7 @@ class OperaImporter(Importer):
             if (rows := sum(entry.rows for entry in sessions)) >= _PART_ROWS or number == len(entries):
                 yield Part(sessions, rows, sessions[0].row_groups[0][0])
                 sessions = []
-        yield from rejected
+        yield from counted
 
     def read(self, source: list[OperaSession], options: OperaOptions) -> Iterator[Imported]:
         """Reads several sessions together, because they may share row groups."""
@@ -117,7 +121,13 @@ class OperaImporter(Importer):
             if session.is_too_long:
                 yield Rejected(where=entry.session_id, reason=TOO_LONG)
                 continue
-            rows = [_row(row, entry) for row in in_time_order(session.rows, lambda row: row["timestamp"])]
+            rows = []
+            for row in in_time_order(session.rows, lambda row: row["timestamp"]):
+                missing = missing_columns(row, _MAY_BE_MISSING)
+                if f'name="{row["semantic_id"]}"' in (row["simplified_html"] or ""):
+                    missing.pop("semantic_id", None)
+                yield from missing.values()
+                rows.append(_row(row | dict.fromkeys(missing), entry))
             yield from build_session(
                 number_actions(rows),
                 InlinePages(options),

@@ -23,6 +23,7 @@ import msgspec
 from replay_sessions.foundation.durable_files import check_name
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.foundation.records import Record
+from replay_sessions.importers.importer import ChangedValue
 from replay_sessions.importers.sources.record_files import ParquetSource
 from replay_sessions.schema import Persona
 from replay_sessions.store.manifest import Rejected
@@ -33,6 +34,8 @@ _SPLITS: tuple[OperaSplit, ...] = ("train", "test")
 _SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
 # {user_id}_{start}_{end}
 _SESSION_ID = re.compile(r"(?P<user>.+)_\d{4}-\d\d-\d\d[T ][^_]*_\d{4}-\d\d-\d\d[T ][^_]*")
+
+_MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")  # as texts, by way of CSV and pandas
 
 RowGroup = tuple[Path, int]  # rows of a file that are read together: the file, and the number of the row group
 OperaTables = dict[str, dict[OperaSplit, list[Path]]]  # files of "action", "session" and "user" by split
@@ -73,23 +76,44 @@ def read_table(files: dict[OperaSplit, list[Path]], columns: list[str]) -> Itera
         yield from ParquetSource(path).texts(columns)
 
 
-def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected]]:
-    """Returns all sessions in file order, and as rejected the rows without an id and the sessions without actions."""
-    shoppers = personas(read_table(tables["user"], _USER_COLUMNS))
+def missing_columns(row: dict[str, str | None], columns: Iterable[str]) -> dict[str, ChangedValue]:
+    """Returns the columns whose text only says that the value is missing, as tables of pandas do that were CSV files.
+
+    >>> missing_columns({"url": "nan", "rationale": "None of them fits."}, ["url", "rationale"])
+    {'url': ChangedValue(change="'nan' under url, read as missing")}
+    """
+    return {
+        column: ChangedValue(f"{text!r} under {column}, read as missing")
+        for column in columns
+        if (text := row[column]) is not None and text.strip() in _MISSING
+    }
+
+
+def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejected | ChangedValue]]:
+    """Returns all sessions in file order, and what is to be counted.
+
+    That is as rejected the rows without an id and the sessions without actions, and the users' missing answers.
+    """
+    users_rows: list[dict[str, str | None]] = []
+    counted: list[Rejected | ChangedValue] = []
+    for row in read_table(tables["user"], _USER_COLUMNS):
+        missing = missing_columns(row, _USER_COLUMNS[1:])
+        users_rows.append(row | dict.fromkeys(missing))
+        counted += missing.values()
+    shoppers = personas(users_rows)
     users = {
         row["session_id"]: row["user_id"]
         for row in read_table(tables["session"], ["session_id", "user_id"])
         if row["session_id"]
     }
     entries: list[OperaSession] = []
-    rejected: list[Rejected] = []
     for split, paths in tables["action"].items():
         groups: defaultdict[str, Counter[RowGroup]] = defaultdict(Counter)
         for session_id, group, location in _read_session_ids(paths):
             if session_id:
                 groups[session_id][group] += 1
             else:
-                rejected.append(Rejected(where=location, reason="the action names no session"))
+                counted.append(Rejected(where=location, reason="the action names no session"))
         for session_id, rows in groups.items():
             match = _SESSION_ID.fullmatch(session_id)
             user_id = users.get(session_id) or (match["user"] if match else session_id)
@@ -105,8 +129,8 @@ def find_sessions(tables: OperaTables) -> tuple[list[OperaSession], list[Rejecte
             )
     logged = {entry.session_id for entry in entries}
     reason = "the session table lists it and no action belongs to it"
-    rejected += [Rejected(where=name, reason=reason) for name in users if name and name not in logged]
-    return entries, rejected
+    counted += [Rejected(where=name, reason=reason) for name in users if name and name not in logged]
+    return entries, counted
 
 
 def _read_session_ids(paths: list[Path]) -> Iterator[tuple[str, RowGroup, str]]:

@@ -18,7 +18,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import ImportFailed, first_line
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, Part
+from replay_sessions.importers.importer import ChangedValue, Imported, Importer, LeftOut, Part
 from replay_sessions.store.manifest import Rejected
 
 Engine = Literal["processes", "ray"]
@@ -28,7 +28,7 @@ STARTING_S = 1.0  # approximate start time of processes
 class Batch(msgspec.Struct):
     """Consecutive parts that are read together, and the records between them that belong to no part."""
 
-    items: list[Part | Rejected | LeftOut] = []
+    items: list[Part | Rejected | LeftOut | ChangedValue] = []
     size: int = 0
 
     def read(self, importer: Importer) -> Iterator[Imported]:

@@ -15,7 +15,7 @@ import msgspec
 from replay_sessions.foundation.errors import BadSession, ImportFailed
 from replay_sessions.importers.contact_lines import keep_contact_lines
 from replay_sessions.importers.customer_sessions import CustomerRemoval
-from replay_sessions.importers.importer import Imported, Importer, LeftOut, Settled, TrimmedText
+from replay_sessions.importers.importer import ChangedValue, Imported, Importer, LeftOut, Settled, TrimmedText
 from replay_sessions.importers.running.engines import Engine, read_batches
 from replay_sessions.importers.running.grounding import Grounding
 from replay_sessions.schema import Session
@@ -99,6 +99,8 @@ def _add(writer: StoreWriter, item: Settled) -> Rejected | None:
             writer.leave_out(item.action_type)
         case TrimmedText():
             writer.trimmed_texts += 1
+        case ChangedValue():
+            writer.changed_values[item.change] += 1
         case Session():
             try:
                 writer.write(item)

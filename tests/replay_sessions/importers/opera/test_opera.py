@@ -158,6 +158,28 @@ class TestFiltered:
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, TypeAndSubmit, Terminate]
 
+    def test_texts_that_say_a_value_is_missing_are_missing_and_counted(self, tmp_path: Path) -> None:
+        name, page = session_id("anna"), PAGE.replace("buybox.buy_now", "null")
+        rows = [
+            action(name, 1, "click", semantic_id="null", click_type="nan", rationale="nan", simplified_html=page),
+            action(name, 2, "click", semantic_id="NaN", rationale="None of them is cheap."),
+            action(name, 3, "input", semantic_id="search_input", input_text="nan", rationale="null"),
+        ]
+        store = imported(write_opera(tmp_path, rows, users=[user("anna", survey="nan", interview_transcript="None")]))
+        session = only_session(store)
+        assert [step.action for step in session.steps] == [
+            Click(name="null"), Click(name=""), TypeAndSubmit(name="search_input", text="nan", submitted=False),
+        ]  # fmt: skip
+        assert [step.rationale for step in session.steps] == [None, "None of them is cheap.", None]
+        assert session.persona is None
+        assert store.manifest.changed_values == {
+            f"{text!r} under {column}, read as missing": 2 if column in ("survey", "interview_transcript") else 1
+            for text, column in (
+                ("nan", "click_type"), ("nan", "rationale"), ("NaN", "semantic_id"), ("null", "rationale"),
+                ("nan", "survey"), ("None", "interview_transcript"),
+            )
+        }  # fmt: skip
+
     def test_what_belongs_to_no_session_is_rejected(self, tmp_path: Path) -> None:
         folder = write_opera(tmp_path, [*session_of("anna"), action(None, 1, "click")])  # type: ignore[arg-type]
         sessions = folder / "OPeRA_filtered" / "session" / "train" / "train.parquet"
