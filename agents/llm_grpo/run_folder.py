@@ -28,6 +28,7 @@ from replay_sessions.foundation.locks import TRAINING_LOCK
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import digest_file
+from shop_env.versions import SCORING_VERSION
 from train.metrics_file import METRICS_FILE
 
 # No training or evaluation depends on these keys. The path of the store may differ, but not its fingerprint.
@@ -155,7 +156,8 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | N
     """Writes run.json of a new or extended run.
 
     Returns:
-        A line for the log: the number of training steps with a rationale; of an existing run, its files that changed.
+        A line for the log: the number of training steps with a rationale; of an existing run, its files that changed,
+        or that it began under other rules of scoring.
 
     Raises:
         BadConfig: Too few training steps have a rationale for the reward.
@@ -164,16 +166,19 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | N
     if has_begun(folder):
         check_store(folder, store)
         record_extension(folder, config, store)
-        former = _read_record(folder).get("files", {})
+        record = _read_record(folder)
+        former = record.get("files", {})
         now = _digests(former)
         changed = [file for file in former if former[file] != now.get(file)]
+        if (version := record.get("scoring", 2)) != SCORING_VERSION:
+            changed.append(f"the rules of scoring (version {version}, now {SCORING_VERSION}: CHANGELOG.md)")
         return f"warning: changed since this run began: {', '.join(changed)}" if changed else None
     coverage = rationale_coverage(store.sessions("train"), inferred=config.inferred)
     if problem := coverage.problem(config):
         raise BadConfig(problem)
     record = provenance(config, store=store, seed=config.seed)
     files = _digests(name.partition(":")[0] for name in named_code(record["config"]))
-    _write_record(folder, record | {"rationales": coverage._asdict(), "files": files})
+    _write_record(folder, record | {"scoring": SCORING_VERSION, "rationales": coverage._asdict(), "files": files})
     return str(coverage)
 
 

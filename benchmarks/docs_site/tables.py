@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from replay_sessions.foundation.errors import BadConfig
+from shop_env.versions import SCORING_VERSION
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -48,14 +49,18 @@ def get_table(results: Path, name: str, columns: Sequence[str], rows: Sequence[s
 
 
 def _list_records(results: Path) -> str:
-    """Returns a table of the records with their date, commit and version of the metrics."""
-    rows = [["record", "made", "commit", "metrics"], ["---"] * 4]
+    """Returns a table of the records with their date, commit and versions of scoring and of the metrics."""
+    rows = [["record", "made", "commit", "scoring", "metrics"], ["---"] * 5]
     for path in sorted(results.rglob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         fields = record if isinstance(record, dict) else {}  # a speed record is a list of measurements
-        made, metrics = fields.get("provenance", {}), fields.get("versions", {}).get("metrics", "–")
+        made, versions = fields.get("provenance", {}), fields.get("versions", {})
+        scoring = str(versions.get("scoring", "–"))
+        if scoring not in {"–", str(SCORING_VERSION)}:
+            scoring += ", earlier rules"
         name = path.relative_to(results).with_suffix("").as_posix()
-        rows.append([f"`{name}`", made.get("time", "–")[:10], made.get("commit", "–")[:8], str(metrics)])
+        when, commit = made.get("time", "–")[:10], made.get("commit", "–")[:8]
+        rows.append([f"`{name}`", when, commit, scoring, str(versions.get("metrics", "–"))])
     return _format_table(rows)
 
 

@@ -5,7 +5,7 @@ They change results by ten points and more, so every metric names its preset (st
 - `shop_r1`: mean over steps; type F1 is weighted by how often a type is logged. The paper says "F1". Its test set has
   27.2% terminations, so a policy that always terminates has a weighted F1 of 11.67% and a macro-F1 of 14.28%; table 4
   reports 11.7% for its run that does. A malformed reply is a miss of its type, not a separate class. Typed text must be
-  equal; `exact_accuracy_similar_text` also accepts similar text (ROUGE-L ≥ 0.75).
+  equal; `exact_accuracy_similar_text` also accepts similar text (ROUGE-L ≥ 0.75; the reward's must exceed it).
 - `customer_r1`: macro-F1 over the three types (table 7 gives its confusion: click .914, input .025, terminate 0, mean
   .313; reported .3117). A malformed reply is a miss.
 - `opera`: exact name, field and text; macro-F1, and the weighted F1 too. The choices are those of `customer_r1`, which

@@ -19,7 +19,7 @@ from shop_env.metrics.clustered_errors import Floats
 from shop_env.metrics.metric import Metric, of_type, share
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import ACTION_TYPES, StepTable
-from shop_env.reward.similarity import rouge_l
+from shop_env.reward.similarity import ROUNDING, rouge_l
 
 
 def exact_match_metrics() -> dict[str, Metric]:
@@ -56,7 +56,7 @@ def is_exact(record: StepRecord, text: TextMatch, threshold: float) -> bool:
         return False
     if text == "normalised":
         return _normalised(predicted["text"]) == _normalised(logged["text"])
-    return rouge_l(predicted["text"], logged["text"]) >= threshold
+    return rouge_l(predicted["text"], logged["text"]) >= threshold - ROUNDING
 
 
 def _normalised(text: str) -> str:

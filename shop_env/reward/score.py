@@ -4,9 +4,9 @@ Shop-R1, table 1 and equation 4:
 
     total = format + type + presence + similarity  (the action reward v(a))  +  α · self-certainty of the rationale
 
-ROUGE-L (similarity.py) compares texts; a similarity below the threshold τ earns nothing. The paper says "only when that
-similarity exceeds a preset threshold"; here a similarity equal to τ earns too, in floating point as `rouge_score`
-computes it: precision 1 and recall 3/5 give 0.7499999999999999.
+ROUGE-L (similarity.py) compares texts; it earns points "only when that similarity exceeds a preset threshold" τ (the
+paper). With `threshold_rule = "reaches"` a similarity equal to τ earns too. Both rules allow for rounding: precision 1
+and recall 3/5 give 0.7499999999999999, which counts as 0.75.
 
 A malformed reply earns 0 in total. Self-certainty comes from the policy's probabilities (train.policy), so it is an
 argument; None means that it was not measured. An empty rationale has no token to measure and earns 0 (`EMPTY_RATIONALE`).
@@ -47,9 +47,10 @@ from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
 from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
 from shop_env.reward.click_types import click_type_of
 from shop_env.reward.matching import exact_match, is_wrong_click
-from shop_env.reward.similarity import SIMILARITIES, SimilarityName
+from shop_env.reward.similarity import ROUNDING, SIMILARITIES, SimilarityName
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1", "log_likelihood"]
+ThresholdRule = Literal["exceeds", "reaches"]
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
 
 
@@ -69,8 +70,10 @@ class RewardConfig(Config):
         typing_text_present: Points for typing that has a text.
         typing_name_similarity: Factor on ROUGE-L of the name of the element typed into.
         dars: The difficulty-aware factor on ROUGE-L of a clicked name and of a typed text.
-        threshold: τ, the smallest similarity that earns points.
-        similarity: `rouge_l`, or `rouge_score` for the package with the same values (slower).
+        threshold: τ, the similarity above which points are earned.
+        threshold_rule: `exceeds` pays a similarity above τ, as in the paper; `reaches` also one equal to τ.
+        similarity: `rouge_l` compares words of any script. `rouge_score` is the package, which has the same values on
+            ASCII texts (slower), and knows no letters but a-z.
         self_certainty: Which of three definitions the trainer measures (the paper's text, equation 3 and figure 1
             disagree): KL(U ‖ p), KL(p ‖ U), or equation 3 as printed.
         self_certainty_weight: α, the weight of self-certainty.
@@ -94,6 +97,7 @@ class RewardConfig(Config):
     typing_name_similarity: float = 0.1
     dars: float = 1000.0
     threshold: float = 0.75
+    threshold_rule: ThresholdRule = "exceeds"
     similarity: SimilarityName = "rouge_l"
     self_certainty: SelfCertainty = "kl_uniform_policy"
     self_certainty_weight: float = 0.005
@@ -109,10 +113,16 @@ class RewardConfig(Config):
     def __post_init__(self) -> None:
         if ":" not in self.kind:
             check_choice("reward.kind", self.kind, RewardKind)
+        check_choice("reward.threshold_rule", self.threshold_rule, ThresholdRule)
         check_choice("reward.similarity", self.similarity, SimilarityName)
         check_choice("reward.self_certainty", self.self_certainty, SelfCertainty)
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"reward.threshold is {self.threshold}; a similarity lies between 0 and 1, so must it.")
+        if self.least_similarity > 1:
+            raise BadConfig(
+                f"reward.threshold is {self.threshold} and no similarity exceeds 1, so no reply would be paid for one; "
+                'give a lower threshold, or reward.threshold_rule = "reaches".'
+            )
         if self.wrong_click > 0:
             raise BadConfig(f"reward.wrong_click is {self.wrong_click}; it is a penalty and must not be above 0.")
         for field, value in msgspec.structs.asdict(self).items():
@@ -120,6 +130,11 @@ class RewardConfig(Config):
             for number in numbers:
                 if not math.isfinite(number) or (number < 0 and field != "wrong_click"):
                     raise BadConfig(f"reward.{field} is {value}; it must be finite and not negative.")
+
+    @property
+    def least_similarity(self) -> float:
+        """The smallest similarity that earns points, with a margin for rounding."""
+        return self.threshold + ROUNDING if self.threshold_rule == "exceeds" else self.threshold - ROUNDING
 
 
 REWARD_PRESETS: Mapping[str, RewardConfig] = {
@@ -314,7 +329,7 @@ def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[
     """Computes the terms of a click: points for a name, and DARS × the name's similarity."""
     if not logged.name:
         return 0.0, 0.0
-    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.threshold)
+    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.least_similarity)
     return config.click_name_present if predicted.name else 0.0, config.dars * similarity
 
 
@@ -322,12 +337,12 @@ def type_and_submit_terms(
     predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig
 ) -> tuple[float, float, float, float]:
     """Computes the terms of typing: points for a name and a text, the name's similarity, and DARS × the text's."""
-    similarity, threshold = SIMILARITIES[config.similarity], config.threshold
+    similarity, least = SIMILARITIES[config.similarity], config.least_similarity
     return (
         config.typing_name_present if predicted.name and logged.name else 0.0,
         config.typing_text_present if predicted.text and logged.text else 0.0,
-        config.typing_name_similarity * similarity(predicted.name, logged.name, threshold) if logged.name else 0.0,
-        config.dars * similarity(predicted.text, logged.text, threshold) if logged.text else 0.0,
+        config.typing_name_similarity * similarity(predicted.name, logged.name, least) if logged.name else 0.0,
+        config.dars * similarity(predicted.text, logged.text, least) if logged.text else 0.0,
     )
 
 

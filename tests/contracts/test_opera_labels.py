@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
@@ -22,8 +23,9 @@ from shop_env.metrics.clustered_errors import t_interval
 from shop_env.metrics.intervals import metric_error, user_sums
 from shop_env.metrics.step_record import StepRecord, record_step
 from shop_env.metrics.step_table import StepTable
-from shop_env.replies import format_reply
-from shop_env.reward import reward_preset
+from shop_env.replies import Reply, format_reply
+from shop_env.reward import RewardConfig, reward_preset, score_reply
+from shop_env.reward.score import click_terms
 from tests.replay_sessions.importers.opera.test_opera import action, imported, write_opera
 
 MOST_STEPS = ("33935abe", "7f0c8207")
@@ -156,6 +158,35 @@ def test_the_published_replies_by_each_preset(sessions: list[list[Label]]) -> No
         "opera": [20.7, 90.3, 50.7],
         "lu_2025": [16.4, 83.7, 44.8],
     }
+
+
+def test_table_of_dars_and_threshold_in_the_docs(sessions: list[list[Label]]) -> None:
+    """Of all constant replies that occur as a label, the one that earns most; pairs of names clicked in one session."""
+    errata = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+    labels = Counter(following.logged for _, _, following in transitions(sessions))
+    clicked = [[label.logged for label in steps if isinstance(label.logged, Click)] for steps in sessions]
+    pairs = [(logged, other) for clicks in clicked for logged in clicks for other in set(clicks) - {logged}]
+    thresholds = {"none": RewardConfig(threshold=0.0), "0.5": RewardConfig(threshold=0.5)}
+    thresholds["0.75, reached"] = RewardConfig(threshold_rule="reaches")
+    thresholds |= {"0.75": RewardConfig(), "0.9": RewardConfig(threshold=0.9)}
+    for threshold, reward in thresholds.items():
+        cells = []
+        paid = sum(click_terms(other, logged, reward)[1] > 0 for logged, other in pairs)
+        for dars in (1.0, 10.0, 100.0, 1000.0):
+            config = msgspec.structs.replace(reward, dars=dars)
+            earned = {
+                constant: sum(
+                    n * score_reply(Reply("", constant), logged, config).total for logged, n in labels.items()
+                )
+                for constant in labels
+            }
+            best = max(earned, key=lambda constant: earned[constant])
+            assert isinstance(best, Click)
+            cells.append((f"`{best.name}` | {labels[best] / labels.total():.1%}", earned[best] / labels.total()))
+        (constant,) = {reply for reply, _ in cells}  # the same at every DARS
+        points = " | ".join(f"{points:.3g}" for _, points in cells)
+        line = f"| {threshold} | {paid / len(pairs):.1%} | {constant} | {points} |"
+        assert line.replace("%", "") in errata
 
 
 def test_import_and_rank_give_the_floors_without_a_page(sessions: list[list[Label]], tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import metric_preset, step_metrics
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
+from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
 from tests.shop_env.memory_store import MemoryStore
 
@@ -55,7 +56,7 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
     env.reset(seed=0)
     replies = [format_reply("Why not.", step.action) for step in kettle_session.steps]
     replies[1], replies[2] = format_reply("Out.", {"type": "terminate"}), "no reply"
-    encoded = msgspec.json.encode(steps.Scoring(reward=reward)).decode()
+    encoded = msgspec.json.encode(steps.Scoring(reward=reward, version=SCORING_VERSION)).decode()
     paid = []
     for step, reply in zip(kettle_session.steps, replies, strict=True):
         _, points, *_, info = env.step(reply)
@@ -65,6 +66,9 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
         assert info["best_reward"] == 3
         paid.append(points)
     assert paid == [3.0, 0.5, 0.0, 3.0]
+    of_version_2 = encoded.replace(f',"version":{SCORING_VERSION}', "")
+    with pytest.raises(BadConfig, match=r"earlier rules \(scoring version 2; .*write them again by --for-verl"):
+        steps.score_completion(replies[0], action, of_version_2)
 
 
 def test_terms_of_the_papers_can_be_added_to_ones_own(own: Path, kettle_session: Session) -> None:

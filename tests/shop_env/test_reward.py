@@ -99,10 +99,10 @@ def test_the_parts_sum_to_the_total(preset: str, logged: Action, predicted: Acti
 
 
 @given(logged=ACTIONS, predicted=ACTIONS)
-def test_rewards_by_the_rouge_score_package_are_the_same(logged: Action, predicted: Action) -> None:
+def test_rewards_of_ascii_texts_by_the_rouge_score_package_are_the_same(logged: Action, predicted: Action) -> None:
     """But for equal texts without a token in them, the stated departure."""
-    texts = [reply_action(logged).get(field, "a") for field in ("name", "text")]
-    assume(all(any(sign.isascii() and sign.isalnum() for sign in text.lower()) for text in texts))
+    texts = [reply_action(action).get(field, "a") for action in (logged, predicted) for field in ("name", "text")]
+    assume(all(text.isascii() for text in texts) and all(any(map(str.isalnum, text)) for text in texts))
     reply, other = format_reply("", predicted), RewardConfig(similarity="rouge_score")
     assert score_reply(reply, logged, RewardConfig()) == score_reply(reply, logged, other)
 
@@ -203,6 +203,51 @@ def test_rewards_are_finite_for_huge_names() -> None:
     assert math.isfinite(score_reply(format_reply("", Click(name=name)), Click(name="cart"), RewardConfig()).total)
 
 
+@pytest.mark.parametrize("logged", [5, 4])
+def test_a_similarity_equal_to_the_threshold_pays_if_it_is_enough_to_reach_it(logged: int) -> None:
+    """3 words of 5 are 0.7499999999999999 in floating point, 3 words of 4 with another one 0.75."""
+    words = ["a", "b", "c", "d", "e"][:logged]
+    name, reply = ".".join(words), format_reply("", Click(name=".".join(words[:3] + ["x"] * (5 - logged))))
+    paid = {
+        (rule, tau): score_reply(reply, Click(name=name), RewardConfig(threshold=tau, threshold_rule=rule)).total > 700
+        for rule in ("exceeds", "reaches")
+        for tau in (0.749, 0.75, 0.751)
+    }
+    assert [key for key in paid if paid[key]] == [("exceeds", 0.749), ("reaches", 0.749), ("reaches", 0.75)]
+
+
+SHOPS = {  # the right product, a wrong one, and two queries that share a word
+    "Japanese": ("赤いやかん", "青いポット", "iPhone ケース", "iPhone 充電器"),
+    "Chinese": ("红色水壶", "蓝色茶壶", "苹果手机壳", "苹果充电器"),
+    "Russian": ("красный_чайник", "синий_горшок", "samsung чёрный чехол", "samsung белый телевизор"),
+    "Korean": ("빨간_주전자", "파란_냄비", "아이폰 케이스", "아이폰 충전기"),
+    "Hebrew": ("קומקום_אדום", "סיר_כחול", "כיסוי לאייפון", "מטען לאייפון"),
+    "pointed Hebrew": ("קוּמְקוּם_אָדֹם", "סִיר_כָּחֹל", "חֻלְצָה לְבָנָה", "חֻלְצָה שְׁחוֹרָה"),
+    "Arabic": ("غلاية_حمراء", "قدر_أزرق", "غطاء آيفون", "شاحن آيفون"),
+    "vocalised Arabic": ("كِتَاب", "كَاتِب", "كِتَابُ الطَّبْخ", "كِتَابُ الشِّعْر"),
+    "Thai": ("กาต้มน้ำสีแดง", "หม้อสีน้ำเงิน", "เคสไอโฟน", "ที่ชาร์จไอโฟน"),
+    "Hindi": ("लाल_केतली", "नीला_बर्तन", "किताब", "कीताब"),
+    "Greek": ("κόκκινος_βραστήρας", "μπλε_κατσαρόλα", "θήκη iphone", "φορτιστής iphone"),
+    "Khmer": ("កំសៀវក្រហម", "ឆ្នាំងខៀវ", "ស្រោមទូរស័ព្ទ", "ឆ្នាំងសាក"),
+}
+
+
+@pytest.mark.parametrize("script", SHOPS)
+def test_a_wrong_product_or_query_earns_less_than_the_right_one_in_any_script(script: str) -> None:
+    right, wrong, query, other_query = SHOPS[script]
+    names = [f"results.{product}.view_product" for product in (right, wrong)]
+    pairs: list[tuple[Action, Action]] = [
+        (Click(name=names[0]), Click(name=names[1])),
+        (TypeAndSubmit(name="search", text=query), TypeAndSubmit(name="search", text=other_query)),
+        (TypeAndSubmit(name=names[0], text="a"), TypeAndSubmit(name=names[1], text="a")),
+    ]
+    for logged, predicted in pairs:
+        earned = score_reply(format_reply("", predicted), logged, RewardConfig()).total
+        best = best_breakdown(logged, RewardConfig()).total
+        assert best > 1000
+        assert earned < best
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -210,6 +255,8 @@ def test_rewards_are_finite_for_huge_names() -> None:
         ({"self_certainty": "entropy"}, r"reward\.self_certainty is 'entropy'; it must be one of kl_uniform_policy, "),
         ({"similarity": "bleu"}, r"reward\.similarity is 'bleu'; it must be one of rouge_l, rouge_score"),
         ({"threshold": 75}, r"reward\.threshold is 75; .* between 0 and 1"),
+        ({"threshold": 1.0}, r"reward\.threshold is 1\.0 and no similarity exceeds 1.*threshold_rule = \"reaches\""),
+        ({"threshold_rule": "above"}, r"reward\.threshold_rule is 'above'; it must be one of exceeds, reaches"),
         ({"dars": -1.0}, r"reward\.dars is -1\.0; it must be finite and not negative"),
         ({"format": math.nan}, r"reward\.format is nan; it must be finite and not negative"),
         ({"click_type_points": {"review": -1.0}}, r"reward\.click_type_points is .*; it must be finite"),

@@ -31,6 +31,7 @@ from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match
 from shop_env.reward.score import TERM_NAMES
+from shop_env.versions import SCORING_VERSION
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan
@@ -54,10 +55,11 @@ _COLUMNS = pa.schema(
 
 
 class Scoring(Config):
-    """The options for scoring the replies to a row."""
+    """The options for scoring the replies to a row, and the version of scoring; rows of version 2 do not name it."""
 
     reward: RewardConfig
     extraction: Extraction = "strict"
+    version: int = 2
 
 
 def step_rows(
@@ -92,7 +94,7 @@ def step_rows(
         long_pages: The treatment of steps with a page that is too long.
         extraction: The way to parse replies (shop_env.replies.extraction_of).
     """
-    scoring = msgspec.json.encode(Scoring(reward=reward, extraction=extraction)).decode()
+    scoring = msgspec.json.encode(Scoring(reward=reward, extraction=extraction, version=SCORING_VERSION)).decode()
     indices = count()
     for trunk in trunks:
         observed = ObservedSession(session_of(trunk.session_id), context, personas)
@@ -141,9 +143,17 @@ def score_completion(
 
     Returns:
         The reward, and metrics: the terms of the reward, `exact_match` and `readable`.
+
+    Raises:
+        BadConfig: The row was written under another version of scoring.
     """
     logged = msgspec.json.decode(ground_truth, type=Action)
     config = msgspec.json.decode(scoring, type=Scoring)
+    if config.version != SCORING_VERSION:
+        raise BadConfig(
+            f"the rows are to be scored by earlier rules (scoring version {config.version}; this shop-r1 has "
+            f"{SCORING_VERSION}, and CHANGELOG.md says what changed): write them again by --for-verl or --for-trl."
+        )
     reply = parse_reply(text, config.extraction)
     breakdown = score_reply(reply, logged, config.reward, self_certainty=self_certainty)
     metrics: dict[str, float] = {term: getattr(breakdown, term) for term in TERM_NAMES}

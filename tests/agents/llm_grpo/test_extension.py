@@ -18,7 +18,7 @@ from shop_env.evaluation.results_file import steps_file
 from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
-from tests.json_files import read_json
+from tests.json_files import edited_json, read_json
 
 FOLDER = Path("runs/mine")
 TABLE_2, TABLE_4 = (load_preset("tiny_cpu", rows) for rows in ("shop_r1_table2", "shop_r1_table4"))
@@ -87,6 +87,10 @@ def test_a_run_that_goes_on_names_its_files_that_changed(tmp_path: Path) -> None
     assert begin_run(run, config, store) is None
     file.write_text("def reward(reply, logged): return 2.0", encoding="utf-8")
     assert begin_run(run, config, store) == f"warning: changed since this run began: {file}"
+    file.write_text("def reward(reply, logged): return 1.0", encoding="utf-8")
+    with edited_json(run / "run.json") as record:
+        del record["scoring"]  # as before version 3
+    assert "began: the rules of scoring (version 2, now " in str(begin_run(run, config, store))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from shop_env.replies import Reply, parse_reply
 from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import EMPTY_RATIONALE
 from shop_env.serving.tasks import StepTasks
+from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
 from tests.json_files import read_json
 from tests.train.adapters.test_verl import replies_to, rows_of
@@ -60,7 +61,7 @@ def as_completions(replies: list[str]) -> list[list[dict[str, str]]]:
 def test_the_rewards_sum_to_what_the_env_gives(store: SessionStore, reward: str) -> None:
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
-    scoring = msgspec.json.encode(Scoring(reward=config)).decode()
+    scoring = msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()
     for index in range(0, tasks.count("all"), 7):
         replies = replies_to(tasks.score("all", index, "").logged_action)
         columns = {

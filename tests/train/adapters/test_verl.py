@@ -22,6 +22,7 @@ from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
 from shop_env.serving.tasks import StepTasks
+from shop_env.versions import SCORING_VERSION
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
@@ -83,7 +84,7 @@ def replies_to(logged: dict[str, str]) -> list[str]:
 def test_replies_earn_what_the_env_gives_them(store: SessionStore, reward: str) -> None:
     config = reward_preset(reward)
     tasks = StepTasks(store, reward=config)
-    numbers = {"scoring": msgspec.json.encode(Scoring(reward=config)).decode()}
+    numbers = {"scoring": msgspec.json.encode(Scoring(reward=config, version=SCORING_VERSION)).decode()}
     for index in range(0, tasks.count("all"), 7):
         answer = tasks.answer("all", index)
         for reply in replies_to(tasks.score("all", index, "").logged_action):
