@@ -51,6 +51,7 @@ from shop_env.reward.similarity import ROUNDING, SIMILARITIES, SimilarityName
 
 RewardKind = Literal["hierarchical", "binary", "customer_r1", "log_likelihood"]
 ThresholdRule = Literal["exceeds", "reaches"]
+_MARGINS: dict[ThresholdRule, float] = {"exceeds": ROUNDING, "reaches": -ROUNDING}
 SelfCertainty = Literal["kl_uniform_policy", "kl_policy_uniform", "eq3"]
 
 
@@ -118,7 +119,7 @@ class RewardConfig(Config):
         check_choice("reward.self_certainty", self.self_certainty, SelfCertainty)
         if not 0 <= self.threshold <= 1:
             raise BadConfig(f"reward.threshold is {self.threshold}; a similarity lies between 0 and 1, so must it.")
-        if self.least_similarity > 1:
+        if self.threshold + _MARGINS[self.threshold_rule] > 1:
             raise BadConfig(
                 f"reward.threshold is {self.threshold} and no similarity exceeds 1, so no reply would be paid for one; "
                 'give a lower threshold, or reward.threshold_rule = "reaches".'
@@ -130,11 +131,6 @@ class RewardConfig(Config):
             for number in numbers:
                 if not math.isfinite(number) or (number < 0 and field != "wrong_click"):
                     raise BadConfig(f"reward.{field} is {value}; it must be finite and not negative.")
-
-    @property
-    def least_similarity(self) -> float:
-        """The smallest similarity that earns points, with a margin for rounding."""
-        return self.threshold + ROUNDING if self.threshold_rule == "exceeds" else self.threshold - ROUNDING
 
 
 REWARD_PRESETS: Mapping[str, RewardConfig] = {
@@ -329,7 +325,8 @@ def click_terms(predicted: Click, logged: Click, config: RewardConfig) -> tuple[
     """Computes the terms of a click: points for a name, and DARS × the name's similarity."""
     if not logged.name:
         return 0.0, 0.0
-    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, config.least_similarity)
+    least = config.threshold + _MARGINS[config.threshold_rule]
+    similarity = SIMILARITIES[config.similarity](predicted.name, logged.name, least)
     return config.click_name_present if predicted.name else 0.0, config.dars * similarity
 
 
@@ -337,7 +334,7 @@ def type_and_submit_terms(
     predicted: TypeAndSubmit, logged: TypeAndSubmit, config: RewardConfig
 ) -> tuple[float, float, float, float]:
     """Computes the terms of typing: points for a name and a text, the name's similarity, and DARS × the text's."""
-    similarity, least = SIMILARITIES[config.similarity], config.least_similarity
+    similarity, least = SIMILARITIES[config.similarity], config.threshold + _MARGINS[config.threshold_rule]
     return (
         config.typing_name_present if predicted.name and logged.name else 0.0,
         config.typing_text_present if predicted.text and logged.text else 0.0,
