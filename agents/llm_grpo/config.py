@@ -61,7 +61,6 @@ class PhaseConfig(Config):
         teach_rationales: False requests replies with an empty rationale, and teaches them (Customer-R1, table 4).
         same_compute_as: An earlier phase whose FLOPs, of all passes with sampling and reference, set the number of
             steps. For SFT that continues a phase of SFT, on whole sessions at that phase's final learning rate.
-        several_seeds: A sentence on results over several seeds, printed below the table.
         seed: A number that is added to the run's seed; phases with the same number see the same batches.
         sft: The numbers of a phase of SFT.
         grpo: The numbers of a phase of any other method that trains.
@@ -77,7 +76,6 @@ class PhaseConfig(Config):
     context: ContextConfig = ContextConfig()
     teach_rationales: bool = True
     same_compute_as: str | None = None
-    several_seeds: str = ""
     seed: int = 0
     sft: SftConfig | None = None
     grpo: GrpoConfig | None = None
@@ -270,6 +268,15 @@ class TrainConfig(Config):
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
+
+    def is_untaught(self, name: str) -> bool:
+        """Returns whether a phase has random weights that no logged reply taught, so that its replies are malformed.
+
+        GRPO alone does not change that, because malformed replies earn no reward.
+        """
+        while name != "model" and self.phases[name].method in ("none", "grpo"):
+            name = self.phases[name].start
+        return name == "model" and self.model.path is None
 
     def prompt_of(self, phase: PhaseConfig, store: SessionStore) -> PromptConfig:
         """Returns the format of a phase's prompts, with the words for typing of the store's log."""

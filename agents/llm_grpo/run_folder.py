@@ -33,7 +33,7 @@ from train.metrics_file import METRICS_FILE
 
 # No training or evaluation depends on these keys. The path of the store may differ, but not its fingerprint.
 FREE = ("store", "save_every_s", "watch")
-OF_THE_TABLE = ("label", "against", "temperatures", "several_seeds")
+OF_THE_TABLE = ("label", "against", "temperatures")
 ROWS_BESIDE = ("agents", "most_probable_action")
 
 T = TypeVar("T")

@@ -218,13 +218,15 @@ class PolicyAgent(SeededAgent):
     def _prompt(self, observation: Observation) -> list[int] | PromptTooLong:
         """Returns the tokens of the prompt as in training, cut to the length that fits.
 
-        The prompt has no persona or goal if the policy was trained without them.
+        The prompt has no persona, goal or past rationales if the policy was trained without them.
         """
         trained_with, visible = self.info.context, observation
         if trained_with.persona == "none":
             visible = {**visible, "persona": ""}
         if trained_with.goal == "hidden":
             visible = {**visible, "goal": ""}
+        if not trained_with.rationales:
+            visible = {**visible, "history": tuple({**past, "rationale": ""} for past in visible["history"])}
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         fitted = fit_prompt(self._tokenizer, visible, self.info.prompt, limit, self.info.long_pages, trained_with)
         if fitted is None:

@@ -22,25 +22,25 @@ A file names runs (trainings, or agents to rank), seeds and a store:
 
 Each value is the mean over seeds, with a 95% interval over users and seeds. The
 papers' tables are such files too, with the published values beside ours:
-shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8,
-customer_r1_figure3. Tables of the same paper share their runs in OUT. Nothing is
-trained or evaluated twice, also after a stop. If OUT has a training with another
-preset, store or flags, the sweep is refused. It writes NAME.json, .md and .csv to
-OUT.
+shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8. Tables of the same
+paper share their runs in OUT. Nothing is trained or evaluated twice, also after a
+stop. If OUT has a training with another preset, store or flags, the sweep is
+refused. Rows of random weights that no SFT taught are left out: they would be 0
+by construction. It writes NAME.json, .md and .csv to OUT.
 """
 
 import sys
 
 from benchmarks.sweep.file import load_sweep
 from benchmarks.sweep.result import sweep_result
-from benchmarks.sweep.runs import SweepOptions, plan, run_missing
+from benchmarks.sweep.runs import SweepOptions, plan, run_missing, without_untaught_rows
 from benchmarks.sweep.written import sections, write
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.table import print_results
 
 
 def _run(options: SweepOptions) -> None:
-    sweep = load_sweep(options.sweep)
+    sweep = without_untaught_rows(load_sweep(options.sweep), options)
     planned = plan(sweep, options)
     runs = [run for seed_runs in planned.values() for run in seed_runs]
     if options.dry_run:

@@ -18,13 +18,10 @@ Without [[row]], the table has every agent and policy of the runs. The papers' t
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-import msgspec
-
-from benchmarks.sweep.type_shares import FINE_KINDS
 from replay_sessions.foundation.config_errors import load_toml
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.records import Config
@@ -76,8 +73,7 @@ class RowSpec(Config):
         phase: The name of the phase.
         run: The name of the run. If None, the first run.
         temperature: The sampling temperature of the evaluation. If None, as the preset says.
-        kind: The type of action that replaces {} in the metrics' names. `every` makes a row for each kind of click and
-            each other type (type_shares.py), with the kind before the label.
+        kind: The type of action that replaces {} in the metrics' names.
         published: The paper's values in percent by model, in the order of the columns. A missing value is `nan`, and
             the last columns may be omitted; empty if the paper does not have the row.
     """
@@ -167,14 +163,4 @@ def load_sweep(name: str) -> Sweep:
     Raises:
         BadConfig: The file does not exist or is no valid sweep.
     """
-    sweep = load_toml(Sweep, "sweep", name, PAPERS)
-    return msgspec.structs.replace(sweep, row=tuple(_rows_of_kinds(sweep.row)))
-
-
-def _rows_of_kinds(rows: Sequence[RowSpec]) -> Iterator[RowSpec]:
-    """Yields the rows, with each row of kind `every` expanded, sorted by kind."""
-    yield from (row for row in rows if row.kind != "every")
-    for kind in FINE_KINDS.values():
-        for row in rows:
-            if row.kind == "every":
-                yield msgspec.structs.replace(row, label=f"{kind.replace('_', ' ')}, {row.label}", kind=kind)
+    return load_toml(Sweep, "sweep", name, PAPERS)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import tyro
 
 from agents.agent_code import gives_probabilities
@@ -124,6 +125,34 @@ class PlannedRun:
             yield f"  {phase:<26} {'finished' if phase in finished else 'missing'}"
 
 
+def without_untaught_rows(sweep: Sweep, options: SweepOptions) -> Sweep:
+    """Returns the sweep without the rows that are 0 by construction (TrainConfig.is_untaught), and with a note of them.
+
+    Raises:
+        BadConfig: A flag is wrong, or no row remains.
+    """
+    untaught = []
+    for run in sweep.run:
+        if of_run := sweep.rows_of(run):
+            rows_file = () if run.rows_file is None else ("--rows", run.rows_file)
+            _, _, config = prepare((*_training_words(run, options), *rows_file, "--dry-run"))
+            untaught += [row.label for row in of_run if config.is_untaught(row.phase)]
+    if not untaught:
+        return sweep
+    reason = (
+        f"{', '.join(untaught)}: random weights that no SFT taught; a preset with a pretrained model has such rows."
+    )
+    rows = tuple(row for row in sweep.row if row.label not in untaught)
+    if not rows:
+        raise BadConfig(f"every row would be 0 by construction: {reason}")
+    return msgspec.structs.replace(
+        sweep,
+        row=rows,
+        compare=tuple(pair for pair in sweep.compare if not {*pair} & {*untaught}),
+        notes=(*sweep.notes, f"Left out, because they would be 0 by construction: {reason}"),
+    )
+
+
 def plan(sweep: Sweep, options: SweepOptions) -> dict[str, list[PlannedRun]]:
     """Plans the runs of a sweep: by name, one for each seed. It writes nothing.
 
@@ -157,14 +186,19 @@ def _plan_run(run: RunSpec, seed: int, sweep: Sweep, options: SweepOptions) -> P
                 gives_probabilities(spec)  # reports a missing agent before hours of work
         return PlannedRun(seed, folder, None, (), "benchmarks.leaderboard", words, path)
     only = dict.fromkeys(row.phase for row in sweep.rows_of(run))
-    # The flags that distinguish runs come last, so that no flag of the call overrides them.
-    words = ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset), *where, "--extend")
+    words = (*_training_words(run, options), *where, "--extend")
     if run.rows_file is not None:
         words = (*words, "--rows", run.rows_file, "--only", *only)  # the table needs all of its rows
     _, _, config = prepare(words)
     if (folder / "run.json").exists() and path.exists():
         check_store(folder, SessionStore.open(path))
     return PlannedRun(seed, folder, config, tuple(only or config.phases), "agents.llm_grpo.train", words, path)
+
+
+def _training_words(run: RunSpec, options: SweepOptions) -> tuple[str, ...]:
+    preset = options.preset or run.preset
+    # The flags that distinguish runs come last, so that no flag of the call overrides them.
+    return ("--preset", preset, *run.flags, *options.flags, *_preset_flags(run, preset))
 
 
 def _filled(text: str, seed: int) -> str:

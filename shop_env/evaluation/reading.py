@@ -4,7 +4,7 @@
     the limits of one training seed
 
 A policy that gains in exact match may lose in macro-F1. The intervals of one run are over users and say nothing about
-another seed; `PhaseConfig.several_seeds` holds the results of several seeds of a preset.
+another seed.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,4 @@ def training_sentences(log: EvaluationLog) -> Iterator[str]:
         if phase["steps"]
     )
     yield f"Time in training steps: {', '.join(times)}."
-    yield (
-        "The intervals are over users, for one training seed; another seed may order the policies otherwise. "
-        + " ".join(text for phase in phases.values() if (text := phase.get("several_seeds")))
-    ).strip()
+    yield "The intervals are over users, for one training seed; another seed may order the policies otherwise."

@@ -11,6 +11,7 @@ from replay_sessions.foundation.errors import DeviceFailed, PromptTooLong
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.metrics import checked_distribution
+from shop_env.observation import ContextConfig
 from tests.scored_steps import generate_replies, scored_steps
 from tests.train.conftest import Tiny, checkpoint_info
 from tests.train.conftest import tiny as tiny
@@ -37,6 +38,17 @@ def test_a_reset_and_one_question_equal_a_batch(tiny: Tiny, demo_store: SessionS
     agent = policy_agent(tiny)
     agent.reset(seed=11)
     assert [agent.act(observation)] == agent.act_batch([observation], seeds=[11])
+
+
+@pytest.mark.parametrize("rationales", [True, False])
+def test_past_rationales_are_in_the_prompt_only_of_a_policy_trained_with_them(
+    tiny: Tiny, demo_store: SessionStore, *, rationales: bool
+) -> None:
+    agent = policy_agent(tiny, context=ContextConfig(rationales=rationales))
+    observation = [step.observation for step in scored_steps(demo_store, "test", max_sessions=1)][-1]
+    text = tiny.tokenizer.decode(agent._prompt(observation))
+    shown = [past["rationale"] in text for past in observation["history"]]
+    assert shown == [rationales] * len(observation["history"])
 
 
 def test_a_page_that_is_too_long_costs_its_own_step(tiny: Tiny, demo_store: SessionStore) -> None:

@@ -1,27 +1,32 @@
 """The papers' tables as data: the figures are those that were printed, and what they name exists."""
 
+from collections import Counter
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import pytest
 
-from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.presets import load_preset, rows_names
 from agents.registry import parse_spec
+from benchmarks.docs_site.tables import RESULTS
+from benchmarks.sweep.__main__ import main
 from benchmarks.sweep.file import PAPERS, Sweep, load_sweep
+from benchmarks.sweep.orders import Order, Verdict
 from benchmarks.sweep.pooling import Measured
+from benchmarks.sweep.runs import SweepOptions, without_untaught_rows
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.foundation.table import Estimate, format_cell
-from replay_sessions.schema import Click, Session, Step, Terminate
+from replay_sessions.schema import Click, Session, Step
 from shop_env.metrics import record_step
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.choices import metric_preset
-from shop_env.metrics.step_table import FINE_TYPES
-from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig
 from tests.json_files import read_json
 
 STUDIES = Path(str(PAPERS)).with_name("studies")
+DOCS = RESULTS.parents[1] / "docs"
 # Typed a second time, line by line as the papers print them, percent.
 PRINTED = {
     ("shop_r1_table2", "3B"): """
@@ -174,44 +179,32 @@ def test_phases_of_one_name_are_one_in_all_tables_of_a_paper() -> None:
                 assert found.setdefault((run.name, phase), trained_so) == trained_so, (name, phase)
 
 
-def test_what_the_preset_says_of_several_seeds_is_the_record() -> None:
-    record = read_json(Path(__file__).parents[3] / "benchmarks/results/demo_shop/seeds.json")
-    pooled = {
-        (one["first"], one["second"], one["metric"]): Estimate(one["difference"], one["low"], one["high"])
-        for one in record["views"][0]["compared"]
-    }
-    text = load_preset("tiny_cpu").phases["shop_r1"].several_seeds
-    for decoding, before, between in (("greedy", "greedy ", " points of"), ("T 0.6", "at T 0.6 ", " and")):
-        pair = (f"Shop-R1, {decoding}", f"SFT, {decoding}")
-        exact, f1 = (format_cell(pooled[*pair, metric], "difference") for metric in ("exact_accuracy", "type_f1_macro"))
-        assert f"{before}{exact}{between}" in text
-        assert f" and {f1}" in text
+def test_the_docs_count_the_pairs_of_taught_rows_in_the_records() -> None:
+    verdicts: dict[object, Verdict | None] = {}  # by phases and temperatures, because tables share pairs
+    for name in toml_names(PAPERS):
+        sweep, record = load_sweep(name), read_json(RESULTS / f"paper/{name}.json")
+        config = load_preset("tiny_cpu", sweep.run[0].rows_file)
+        rows = {row.label: (row.run, row.phase, row.temperature) for row in sweep.row}
+        for order in msgspec.convert(record["views"][0]["orders"], list[Order]):
+            pair = [rows[label] for label in (order.first, order.second) if label]
+            if order.metric == "exact_accuracy" and not any(config.is_untaught(phase) for _, phase, _ in pair):
+                verdicts[str(pair)] = order.verdict(record["models"][0])
+    counts = Counter(verdicts.values())
+    same, opposite, unclear = (counts[verdict] for verdict in get_args(Verdict))
+    text = " ".join((DOCS / "paper_tables.md").read_text(encoding="utf-8").split())
+    assert f"Of {len(verdicts)} pairs of rows" in text
+    assert (
+        f"the papers' order in {same} and the opposite in {opposite}. No difference is significant in {unclear}" in text
+    )
+    summary = " ".join((DOCS / "results.md").read_text(encoding="utf-8").split())
+    assert (
+        f"{same} of {len(verdicts)} pairs of rows have the papers' order of exact match and {opposite} the" in summary
+    )
 
 
 def test_a_table_that_does_not_exist_is_told_with_the_near_one() -> None:
     with pytest.raises(BadConfig, match="Did you mean 'customer_r1_table"):
         load_sweep("customer_r1_table9")
-
-
-def test_figure_3_counts_each_kind_of_action_once() -> None:
-    """Four logged actions of two kinds, and replies of which two are right, one is malformed."""
-    logged = [Click(name="search_button"), Click(name="search_button"), Click(name="reviews.next"), Terminate()]
-    given = [Click(name="search_button"), Click(name="reviews.next"), Click(name="reviews.next"), None]
-    steps = tuple(Step(page="", action=action) for action in logged)
-    session = Session(session_id="s", user_id="u", steps=steps, source="test")
-    replies = ["" if action is None else format_reply("", action) for action in given]
-    records = [record_step(session, index, reply, RewardConfig()) for index, reply in enumerate(replies)]
-    sweep = load_sweep("customer_r1_figure3")
-    assert len(sweep.row) == 3 * len(FINE_TYPES)
-    measured = Measured([{"RL": records}], same_users=True, preset=sweep.metrics, further=TYPE_SHARES)
-    shares = {}
-    for row in sweep.row[::3]:
-        figures = [measured.figure("RL", name) for name in row.metrics(sweep.column)]
-        shares[row.kind] = tuple(figure and figure.value for figure in figures)
-    assert shares.pop("click_search") == (0.5, 0.25, 0.25)
-    assert shares.pop("click_review") == (0.25, 0.5, 0.25)
-    assert shares.pop("terminate") == (0.25, 0.0, 0.0)
-    assert set(shares.values()) == {(0.0, 0.0, 0.0)}
 
 
 def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
@@ -227,6 +220,35 @@ def test_where_the_log_has_kinds_of_click_their_agreement_is_said() -> None:
         notes.append(Measured([{"RL": records}], same_users=True, preset="customer_r1").tested().click_kinds)
     assert notes[0] is not None and "66.7% of its 3 clicks" in notes[0]
     assert notes[1] is None
+
+
+def test_rows_of_random_weights_that_no_sft_taught_are_left_out(tmp_path: Path) -> None:
+    table, options = load_sweep("shop_r1_table2"), SweepOptions(sweep="", out=tmp_path)
+    remaining = without_untaught_rows(table, options)
+    assert [row.label for row in table.row if row not in remaining.row] == ["zero-shot", "RL (binary)"]
+    assert "zero-shot, RL (binary): random weights" in remaining.notes[-1]
+    pretrained = msgspec.structs.replace(options, flags=("--model.path", "models/any"))
+    assert without_untaught_rows(table, pretrained) == table
+    only = msgspec.structs.replace(table, row=table.row[:2], compare=())
+    with pytest.raises(BadConfig, match="every row would be 0"):
+        without_untaught_rows(only, options)
+
+
+def test_phases_of_the_tables_are_untaught_without_sft_alone() -> None:
+    tables = [load_preset("tiny_cpu", name) for name in rows_names()]
+    untaught = {name for config in tables for name in config.phases if config.is_untaught(name)}
+    assert untaught == {
+        *("zero_shot", "zero_shot_no_persona", "zero_shot_no_rationale", "rl_binary", "no_sft"),
+        *("rl", "rl_no_persona", "rl_no_rationale"),
+    }
+
+
+@pytest.mark.parametrize(("file", "phase"), [("untaught", "no_sft"), ("past_rationales", "shop_r1")])
+def test_a_study_of_rows_can_be_planned(
+    file: str, phase: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(STUDIES / f"{file}.toml"), "--out", str(tmp_path), "--dry-run"]) == 0
+    assert f"  {phase:<26} missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("file", ["real_shoppers", "language_model"])

@@ -102,7 +102,8 @@ def test_what_is_there_is_neither_trained_nor_asked_again(
     told = capsys.readouterr().out.splitlines()
     states = {line.split()[0]: line.split()[1] for line in told if line.startswith("  ")}
     assert states["sft"] == states["shop_r1"] == "finished"
-    assert states["rl_binary"] == "missing"
+    assert states["sft_rl_binary"] == "missing"
+    assert "rl_binary" not in states  # random weights
     assert not (figure_2 / "shop_r1_table2.json").exists()
 
 
@@ -225,7 +226,7 @@ def test_every_table_is_made(table: str, store_path: Path, tmp_path_factory: pyt
     found = result(out / f"{table}.json")
     assert [view["decoding"] for view in found["views"]] == ["T 0.6", "greedy", "most probable action"]
     published = [row for row in found["views"][0]["rows"] if row["published"]]
-    assert published
+    assert published or table in ("customer_r1_table6", "customer_r1_table7")  # the papers' rows there are RL alone
     assert all(len(row["figures"]) == len(found["columns"]) for row in published)
     if table == "customer_r1_table6":
         configs = {
