@@ -191,6 +191,11 @@ class Session(Record, frozen=True, kw_only=True):
         """Number of characters of all pages."""
         return sum(len(step.page) for step in self.steps)
 
+    @property
+    def rationale_sources(self) -> frozenset[str]:
+        """Names of what wrote rationales of the session, other than the shopper."""
+        return frozenset(step.rationale_source for step in self.steps if step.rationale_source)
+
     def __repr__(self) -> str:
         goal = f", goal {self.goal!r}" if self.goal else ""
         return f"Session({self.session_id!r}, user {self.user_id!r}{goal}, {len(self.steps)} steps)"

@@ -166,7 +166,7 @@ def evaluate_run(
     log = EvaluationLog(
         provenance=provenance(config, store=store, seed=config.seed),
         config=config.evaluation_config,
-        sample=describe_sample(store, config.evaluation_config),
+        sample=describe_sample(store, config.evaluation_config, [entry.context for entry in entries]),
         entries=entries,
         ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
         training=training,

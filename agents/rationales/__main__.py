@@ -3,13 +3,16 @@
   shop-r1 rationales --store stores/mine --out stores/filled \\
     --base-url http://localhost:8000/v1 --model Qwen/Qwen2.5-7B-Instruct
 
-A request shows the model all pages and actions of a session, as in the papers. With
+A request shows the model all pages and actions of a session, as in Shop-R1. With
 --by step, there is a request for each step without a rationale: it shows the page,
 the earlier actions and the action, and no later steps, because a rationale in the
-history would reveal them. Rationales of the log are not changed. OUT is a new version
-of the store, in which `rationale_source` names the model. A table compares the
-rationales of the log and the model: lengths, names of elements in them, repetitions,
-refusals.
+history would reveal them. Splits other than train are only written so, after train:
+
+  shop-r1 rationales --store stores/filled --out stores/all --split all --by step …
+
+Rationales of the log are not changed. OUT is a new version of the store: its steps'
+`rationale_source` and its manifest name the model. A table compares the rationales of
+the log and the model: lengths, names of elements in them, repetitions, refusals.
 
 Each reply is saved in OUT.rationales.jsonl at once, so the same command continues
 after a kill. The key comes from the environment (--key-env). Exit codes: 0 done, 1

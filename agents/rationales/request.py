@@ -1,7 +1,8 @@
 """The options of the command, the request for rationales, and the parsing of replies.
 
 As in Shop-R1 (appendix B), one request covers a session, after a worked example. It has every page and action, so a
-rationale may depend on later ones. A request for one step has the page, the earlier actions and the action alone. No
+rationale may depend on later ones, and only the train split is written so. A request for one step has the page, the
+earlier actions and the action alone (Customer-R1, section 4.1: the page and the action). No
 request has the persona or the goal (Shop-R1, section 3: rationales are made "without leveraging any user profile
 information"). The instructions are ours; those of the papers can be read from a file. This module does not need the
 client of a server.
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from agents.prompting.options import ChatOptions
-from replay_sessions.foundation.errors import check_at_least
+from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.schema import Session, written_action
 from shop_env.evaluation.scored_steps import AnySplit
 from shop_env.page_budget import shorten_page
@@ -35,20 +36,22 @@ class RationaleOptions(ChatOptions):
     Attributes:
         store: `demo` or the path of a session store.
         out: The folder of the new version of the store.
-        split: The split to write rationales for; other splits are copied unchanged.
+        split: The split to write rationales for; other splits are copied unchanged. Splits other than train need
+            `--by step`.
         overwrite: Replace the store at OUT.
         partial: Write the store even if some steps have no reply.
-        by: `session` requests the rationales of a session together, as the papers do; `step` requests one at a time,
-            without later steps.
+        by: `session` requests the rationales of a session together, as Shop-R1 does; `step` requests one at a time,
+            without later steps, as Customer-R1 does.
         prompt: A text file (UTF-8) with instructions in place of the built-in ones.
         page_characters: The number of characters of each page, in a window around the action.
         schema: Guided decoding: force the JSON shape of the reply (response_format json_schema).
         seed: The seed of the model's sampling; greedy requests do not use it.
+        dry_run: Print the number of requests, their tokens and what they would send, and send nothing.
     """
 
     store: str
     out: Path
-    split: AnySplit = "all"
+    split: AnySplit = "train"
     overwrite: bool = False
     partial: bool = False
     by: Literal["session", "step"] = "session"
@@ -57,10 +60,16 @@ class RationaleOptions(ChatOptions):
     max_new_tokens: int = 4096
     schema: bool = False
     seed: int = 0
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(1, page_characters=self.page_characters)
+        if self.split != "train" and self.by == "session":
+            raise BadConfig(
+                f"--split {self.split} with --by session: requests about whole sessions show later actions, and then "
+                "prompts of validation and test tell them; add --by step"
+            )
 
 
 class NoRationale(NamedTuple):

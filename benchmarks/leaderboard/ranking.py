@@ -125,7 +125,7 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
             # Made after the agents ran, so that it lists all packages that they loaded.
             provenance=provenance(config, store=store, seed=config.seed),
             config=evaluation,
-            sample=describe_sample(store, evaluation),
+            sample=describe_sample(store, evaluation, [entry.context for entry in entries]),
             entries=entries,
             ceilings=ceiling_rows(store, evaluation),
         )

@@ -208,7 +208,7 @@ def _check_log(
     expected = EvaluationLog(
         provenance=unproven | described,
         config=settings.config,
-        sample=describe_sample(store, settings.config),
+        sample=describe_sample(store, settings.config, [entry.context for entry in entries]),
         entries=entries,
         ceilings=ceiling_rows(store, settings.config, temperature=settings.temperature),
     )

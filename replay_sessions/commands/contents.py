@@ -23,6 +23,8 @@ def print_contents(store: SessionStore) -> None:
         print_results(f"  changed: {manifest.trimmed_texts:,} typed texts lost the blanks at their ends")
     for change, count in manifest.changed_values.items():
         print_results(f"  changed: {count:,} × {change}")
+    for run in manifest.rationales:
+        print_results(f"  rationales in {', '.join(run.splits)}: written by {run.model}, by {run.by}")
     if manifest.rejected:
         print_results(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     for split, count in manifest.split_sessions.items():

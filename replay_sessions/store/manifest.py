@@ -8,10 +8,10 @@
 `reader.py` reads these files and `writer.py` writes them. docs/store_format.md describes them for other tools.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pyarrow as pa
@@ -61,6 +61,22 @@ class Rejected(Config):
     reason: str
 
 
+class WrittenRationales(Config):
+    """The rationales that a run of `shop-r1 rationales` wrote (agents/rationales).
+
+    Attributes:
+        model: The model, which is the `rationale_source` of their steps.
+        by: What a request showed: `session` all steps of a session, `step` no later steps.
+        splits: The splits in which it wrote some.
+        prompt: Digest of the instructions.
+    """
+
+    model: str
+    by: Literal["session", "step"]
+    splits: tuple[Split, ...]
+    prompt: str
+
+
 class Manifest(Config):
     """The contents and the origin of a store.
 
@@ -74,6 +90,7 @@ class Manifest(Config):
         trimmed_texts: Number of typed texts that lost the blanks at their ends.
         changed_values: Numbers of other logged values that the store has otherwise, by the change in words.
         warnings: Doubts of the importer about the data.
+        rationales: The runs that wrote missing rationales, the earliest first.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -92,6 +109,7 @@ class Manifest(Config):
     trimmed_texts: int = 0
     changed_values: dict[str, int] = {}
     warnings: tuple[str, ...] = ()
+    rationales: tuple[WrittenRationales, ...] = ()
     shards: tuple[Shard, ...]
 
     @property
@@ -127,6 +145,29 @@ def format_counts(counts: Mapping[str, int] | Mapping[Split, int]) -> str:
     '1,200 click, 30 terminate'
     """
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def describe_late_rationales(manifest: Manifest, sources: Mapping[Split, Collection[str]]) -> str | None:
+    """Returns a sentence if models wrote rationales with later actions in view, or may have; otherwise None.
+
+    Args:
+        sources: By split, the names of the models that wrote its rationales (`rationale_source`).
+    """
+    late, unknown = [], []
+    for split, model in ((split, model) for split, models in sources.items() for model in sorted(models)):
+        views = {run.by for run in manifest.rationales if run.model == model and split in run.splits}
+        if "session" in views:
+            late.append(f"{split} ({model})")
+        elif not views:
+            unknown.append(f"{split} ({model})")
+    if late:
+        return (
+            f"Rationales in {', '.join(late)} were written with later actions in view: prompts that show past "
+            "rationales tell what comes next. `shop-r1 rationales --by step` shows no later actions."
+        )
+    if unknown:
+        return f"Were rationales in {', '.join(unknown)} written with later actions in view? The store does not say."
+    return None
 
 
 def fingerprint(rows: Iterable[IndexRow]) -> str:

@@ -27,6 +27,7 @@ from replay_sessions.store.manifest import (
     Manifest,
     Rejected,
     Shard,
+    WrittenRationales,
     fingerprint,
     write_index,
 )
@@ -54,6 +55,7 @@ class StoreWriter:
         rejected: Number of records rejected so far.
         changed_values: Numbers of logged values that the store has otherwise, by the change.
         warnings: Doubts about the data, for the manifest.
+        rationales: The runs that wrote missing rationales, for the manifest.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class StoreWriter:
         self.rejected = self.trimmed_texts = 0
         self.changed_values: Counter[str] = Counter()
         self.warnings: list[str] = []
+        self.rationales: list[WrittenRationales] = []
         self._work = WorkFolder(self.path, overwrite=overwrite)
         self._shard: ShardWriter | None = None
         self._shards: list[Shard] = []  # the finished shards
@@ -126,7 +129,7 @@ class StoreWriter:
         self._left_out_steps[action_type] += count
 
     def carry_over(self, store: Path, manifest: Manifest, *, without: Collection[str] = ()) -> None:
-        """Copies the rejected and left-out records of another version of this store.
+        """Copies the rejected and left-out records, warnings and runs of rationales of another version of this store.
 
         Args:
             store: The folder of the other version.
@@ -137,6 +140,7 @@ class StoreWriter:
         self.trimmed_texts += manifest.trimmed_texts
         self.changed_values.update(manifest.changed_values)
         self.warnings += manifest.warnings
+        self.rationales += manifest.rationales
         if manifest.rejected:
             ids = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, without))})(?![^\W_])" if without else "(?!)")
             with (store / REJECTED_FILE).open("rb") as file:
@@ -175,6 +179,7 @@ class StoreWriter:
             trimmed_texts=self.trimmed_texts,
             changed_values=dict(sorted(self.changed_values.items())),
             warnings=tuple(self.warnings),
+            rationales=tuple(self.rationales),
             shards=tuple(self._shards),
         )
         with writing(self._work.new):

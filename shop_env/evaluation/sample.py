@@ -4,14 +4,18 @@ SessionStore, EvaluationConfig ─► describe_sample ─► Sample ─► resul
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from statistics import fmean
 
 import msgspec
 
 from replay_sessions.foundation.records import Config
+from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import describe_late_rationales
 from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
+from shop_env.observation import ContextConfig
 
 LARGE_SESSION = 0.05  # the share of the steps from which on a session is large
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d")
@@ -26,6 +30,8 @@ class Sample(Config):
         days: The first and the last day on which a session begins; None if the store has no dates.
         longest: The largest share of the steps in one session.
         inferred: The share of the sessions' actions that the import inferred, scored or not.
+        late_rationales: A sentence if agents are shown rationales that were, or may have been, written with later
+            actions in view.
     """
 
     sessions: int
@@ -33,6 +39,7 @@ class Sample(Config):
     days: tuple[str, str] | None = None
     longest: float
     inferred: float = 0.0
+    late_rationales: str | None = None
 
     @property
     def text(self) -> str:
@@ -43,18 +50,26 @@ class Sample(Config):
 
     @property
     def warnings(self) -> list[str]:
-        if self.longest <= LARGE_SESSION:
-            return []
-        return [f"One session has {self.longest:.0%} of the steps: much in this table depends on it alone."]
+        warnings = [self.late_rationales] if self.late_rationales else []
+        if self.longest > LARGE_SESSION:
+            warnings.append(f"One session has {self.longest:.0%} of the steps: much in this table depends on it alone.")
+        return warnings
 
 
-def describe_sample(store: SessionStore, config: EvaluationConfig) -> Sample:
-    """Reads the sessions of an evaluation and describes them."""
+def describe_sample(store: SessionStore, config: EvaluationConfig, contexts: Iterable[ContextConfig] = ()) -> Sample:
+    """Reads the sessions of an evaluation and describes them.
+
+    Args:
+        contexts: The contexts of the agents.
+    """
     keys, split = config.keys(store), store.session_ids(config.split)
+    splits = {row.session_id: row.split for row in store.index()}
+    sources: defaultdict[Split, set[str]] = defaultdict(set)
     steps = Counter(session_id for session_id, _ in keys)
     days, inferred = [], []
     for session, _ in sessions_at(store, config.split, msgspec.structs.replace(config, inferred=True).keys(store)):
         days += _DAY.findall(session.steps[0].timestamp or "")
+        sources[splits[session.session_id]] |= session.rationale_sources
         inferred += [step.is_inferred for step in session.steps[int(not config.first_action) :]]
     return Sample(
         sessions=len(steps),
@@ -62,4 +77,9 @@ def describe_sample(store: SessionStore, config: EvaluationConfig) -> Sample:
         days=(min(days), max(days)) if days else None,
         longest=max(steps.values()) / len(keys),
         inferred=fmean(inferred),
+        late_rationales=(
+            describe_late_rationales(store.manifest, sources)
+            if any(context.rationales for context in contexts)
+            else None
+        ),
     )

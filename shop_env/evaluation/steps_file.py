@@ -13,6 +13,7 @@ one agent. If two lines are about the same step, the later one counts.
 import hashlib
 import logging
 import time
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -134,28 +135,41 @@ class StepsFile:
                 self._file.write(msgspec.json.encode(line) + b"\n")
 
 
-def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool, retry_errors: bool) -> None:
+def read_identity(path: Path) -> Identity | None:
+    """Reads the identity of a file's replies; None if the file is absent or unreadable."""
+    header = _read(path)[0]
+    return None if header is None else header.identity
+
+
+def prepare(path: Path, identity: Identity, run: dict[str, Any], *, fresh: bool, retry_errors: bool) -> Path | None:
     """Prepares the file for new lines: removes an incomplete last line, and failed steps that are to be run again.
 
-    If the file has another identity or an unreadable header, it is moved to FILE.before, and a new file begins.
+    If the file has another identity or an unreadable header, it is moved to FILE.before (FILE.before2 if there is one,
+    and so on), and a new file begins.
 
     Args:
         identity: Everything that decides the replies.
         run: The provenance of this run, for a new file.
         fresh: Whether to begin a new file in any case.
         retry_errors: Whether failed steps are to be run again, except those with a prompt that is too long.
+
+    Returns:
+        The path that the earlier file was moved to; None if there was none or it is used.
     """
+    moved = None
     identity = msgspec.to_builtins(identity)
     header, lines, complete = _read(path)
     # A file with probabilities also serves a run that does not request them.
     if fresh or header is None or header.identity not in (identity, identity | {"likelihood": True}):
         with writing(path):
             if path.is_file():
-                path.replace(path.with_name(f"{path.name}.before"))
+                targets = (path.with_name(f"{path.name}.before{number}") for number in chain([""], count(2)))
+                moved = path.rename(next(target for target in targets if not target.exists()))
         header, lines, complete = Header(identity=identity, run=run), {}, False
     kept_lines = [line for line in lines.values() if line.is_too_long or not (retry_errors and line.error is not None)]
     if not complete or len(kept_lines) < len(lines):
         replace_file(path, msgspec.json.Encoder().encode_lines([header, *kept_lines]))
+    return moved
 
 
 def read_lines(path: Path) -> dict[StepKey, StepLine]:

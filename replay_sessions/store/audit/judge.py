@@ -11,6 +11,7 @@ reported of ShopCART) trains a model to click on elements that it cannot see. Of
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import (
     CONTEXT_TOKENS,
@@ -37,7 +38,7 @@ from replay_sessions.store.audit.scan import (
     scan_store,
 )
 from replay_sessions.store.audit.step_numbers import predict_by_number
-from replay_sessions.store.manifest import format_counts
+from replay_sessions.store.manifest import describe_late_rationales, format_counts
 from replay_sessions.store.splits import SPLITS
 
 _CHARACTERS_PER_TOKEN = 3.3  # estimate for simplified HTML, only used to report pages that are far too long
@@ -79,6 +80,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
             *warnings,
             *_doubtful_steps(readable),
             *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
+            *_late_rationales(store, readable),
             *_endless(store),
             *_over_context(readable),
             *_private(readable),
@@ -201,6 +203,16 @@ def _stops_by_number(numbers: StepNumbers, stops: int) -> Iterator[Finding]:
             "by length, or is all else that is done at such steps inferred, and so not scored without --inferred?"
         )
         yield Finding("stops_by_number", message)
+
+
+def _late_rationales(store: SessionStore, facts: Sequence[SessionFacts]) -> Iterator[Finding]:
+    held_out: dict[Split, frozenset[str]] = {
+        split: frozenset[str]().union(*(fact.rationale_sources for fact in facts if fact.split == split))
+        for split in SPLITS
+        if split != "train"
+    }
+    if message := describe_late_rationales(store.manifest, held_out):
+        yield Finding("late_rationales", message)
 
 
 def _endless(store: SessionStore) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ class SessionFacts(Record):
         action_keys: Digests of the distinct actions.
         logged: Numbers and digests of the logged (not inferred) actions, without the first step.
         stops: Numbers of those of them that are a terminate.
+        rationale_sources: The names of the models that wrote rationales of the session.
         doubts: Doubts about the session, worded to complete "N sessions with ...".
         searched_pages: Number of pages that were searched for private data. The search is slow, so it covers all pages
             of some sessions.
@@ -62,6 +63,7 @@ class SessionFacts(Record):
     action_keys: frozenset[bytes] = frozenset()
     logged: tuple[tuple[int, bytes], ...] = ()
     stops: tuple[int, ...] = ()
+    rationale_sources: frozenset[str] = frozenset()
     doubts: tuple[str, ...] = ()
     searched_pages: int = 0
     private: dict[str, int] = {}
@@ -99,6 +101,7 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         action_keys=frozenset(_digest(step.action) for step in session.steps),
         logged=tuple((number, _digest(reply_action(action))) for number, action in logged),
         stops=tuple(number for number, action in logged if isinstance(action, Terminate)),
+        rationale_sources=session.rationale_sources,
         doubts=tuple(_doubts(session)),
         searched_pages=len(session.steps) if search else 0,
         private=_private(session) if search else {},

@@ -22,6 +22,8 @@ from replay_sessions.demo_shop import SOURCE, generate_sessions
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate
 from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import WrittenRationales
+from shop_env.evaluation.scored_steps import AnySplit
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, digest, error
 from tests.stores import store_at
 
@@ -54,7 +56,7 @@ def make_store(path: Path, sessions: int = 8) -> SessionStore:
 
 
 def words(server: ScriptedServer, tmp_path: Path, *more: str) -> list[str]:
-    given = f"--store {tmp_path}/store --out {tmp_path}/told --model writer --by step".split()
+    given = f"--store {tmp_path}/store --out {tmp_path}/told --model writer --split all --by step".split()
     return [*given, "--base-url", server.base_url, *more]
 
 
@@ -66,8 +68,8 @@ def test_two_runs_do_not_ask_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "another process is at work" in capsys.readouterr().err
 
 
-def lacking(store: SessionStore) -> list[tuple[Session, int]]:
-    return [(one, index) for one in store.sessions() for index, step in enumerate(one.steps) if not step.rationale]
+def lacking(store: SessionStore, split: AnySplit = "all") -> list[tuple[Session, int]]:
+    return [(one, index) for one in store.sessions(split) for index, step in enumerate(one.steps) if not step.rationale]
 
 
 def thought(request: dict[str, Any], times: int = 0) -> Response:
@@ -96,7 +98,7 @@ def test_each_lacking_rationale_is_written_and_all_else_stays(tmp_path: Path) ->
     ]
     assert new.manifest.left_out_steps == {"scroll": 7}
     assert new.manifest.rejected == 1
-    assert new.manifest.options.items() >= {"seed": "5", "rationales_by": "writer"}.items()
+    assert new.manifest.options == store.manifest.options
     assert new.fingerprint != store.fingerprint
 
 
@@ -211,6 +213,7 @@ def test_steps_without_an_answer_keep_the_store_from_being_written_until_they_ha
         (["--out", "STORE"], "store itself"),
         (["--prompt", "no_such_file"], "UTF-8"),
         (["--page-characters", "0"], "--page-characters"),
+        *((["--by", "session", "--split", split], "add --by step") for split in ("validation", "test", "all")),
     ],
 )
 def test_a_wrong_call_is_one_line_before_anything_is_asked(
@@ -266,16 +269,15 @@ def thoughts(request: dict[str, Any], times: int = 0) -> Response:
 
 
 def test_a_session_is_asked_about_at_once_and_only_what_lacks_is_taken(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "store")
+    store = make_store(tmp_path / "store", 40)
     with ScriptedServer(thoughts) as server:
-        assert main(words(server, tmp_path, "--by", "session", "--schema")) == 0
-        lacks = {session.session_id for session, _ in lacking(store)}
-        assert len(server.received) == len(lacks)
+        assert main(words(server, tmp_path, "--split", "train", "--by", "session", "--schema")) == 0
+        assert len(server.received) == len({session.session_id for session, _ in lacking(store, "train")})
     sent = [received.request for received in server.received]
     assert {request["messages"][0]["content"] for request in sent} == {INSTRUCTIONS["session"]}
     assert "SECRET" not in json.dumps(sent)
     new = SessionStore.open(tmp_path / "told")
-    for before, after in zip(store.sessions(), new.sessions(), strict=True):
+    for before, after in zip(store.sessions("train"), new.sessions("train"), strict=True):
         [asked] = [one for one in sent if before.steps[-1].page in one["messages"][1]["content"]][:1] or [None]
         for number, (old, step) in enumerate(zip(before.steps, after.steps, strict=True), start=1):
             if old.rationale:
@@ -291,10 +293,12 @@ def test_of_a_session_s_reply_a_missing_number_costs_its_own_step(tmp_path: Path
     def script(request: dict[str, Any], times: int) -> Response:
         return completion(json.dumps({"2": "I need a hat."}))
 
-    store = make_store(tmp_path / "store", 2)
+    store = make_store(tmp_path / "store", 40)
     with ScriptedServer(script) as server:
-        assert main(words(server, tmp_path, "--by", "session")) == 0
-    before, after = ({index for _, index in lacking(one)} for one in (store, SessionStore.open(tmp_path / "told")))
+        assert main(words(server, tmp_path, "--split", "train", "--by", "session")) == 0
+    before, after = (
+        {index for _, index in lacking(one, "train")} for one in (store, SessionStore.open(tmp_path / "told"))
+    )
     assert before - after == {1}
 
 
@@ -303,3 +307,96 @@ def test_the_example_s_reply_has_the_form_that_is_asked_for() -> None:
     numbers = re.findall(r"^## Action (\d+)$", actions, re.MULTILINE)
     assert all(isinstance(parse_rationale(reply, number), str) for number in numbers)
     assert len(numbers) == 3
+
+
+def test_train_by_session_and_the_held_out_splits_by_step_are_two_calls_on_one_another_s_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The defaults write train alone, and the manifest of the second store has both runs."""
+    store = make_store(tmp_path / "store", 40)
+    first = f"--store {tmp_path}/store --out {tmp_path}/first --model big".split()
+    second = f"--store {tmp_path}/first --out {tmp_path}/second --model small --split all --by step".split()
+    with ScriptedServer(thoughts) as server:
+        assert main([*first, "--base-url", server.base_url]) == 0
+        assert main([*first, "--base-url", server.base_url, "--overwrite"]) == 0  # each reply is there
+    half = SessionStore.open(tmp_path / "first")
+    assert not lacking(half, "train")
+    assert [list(half.sessions(split)) for split in ("validation", "test")] == [
+        list(store.sessions(split)) for split in ("validation", "test")
+    ]
+    with ScriptedServer(thought) as server:
+        assert main([*second, "--base-url", server.base_url]) == 0
+        assert len(server.received) == len(lacking(half))
+    whole = SessionStore.open(tmp_path / "second")
+    assert not lacking(whole)
+    runs = [(run.model, run.by, run.splits) for run in whole.manifest.rationales]
+    assert runs == [("big", "session", ("train",)), ("small", "step", ("validation", "test"))]
+    capsys.readouterr()
+    assert replay_sessions(["check", str(whole.path)]) == 0
+    assert "later actions" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        (
+            [WrittenRationales(model="writer", by="session", splits=("train", "test"), prompt="0")],
+            "in test (writer) were",
+        ),
+        (
+            [WrittenRationales(model="writer", by="session", splits=("train",), prompt="0")],
+            "validation (writer), test (writer) written with",
+        ),
+        ([], "The store does not say"),
+    ],
+)
+def test_check_names_held_out_rationales_that_know_later_actions_or_whose_manifest_does_not_say(
+    runs: list[WrittenRationales], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with StoreWriter(tmp_path / "store", source=SOURCE) as writer:
+        for session in generate_sessions(40, seed=5):
+            steps = tuple(msgspec.structs.replace(step, rationale_source="writer") for step in session.steps)
+            writer.write(msgspec.structs.replace(session, steps=steps))
+        writer.rationales += runs
+    assert replay_sessions(["check", str(tmp_path / "store")]) == 0
+    out = capsys.readouterr().out
+    assert message in out and out.count("later actions in view") == 1
+
+
+def test_a_dry_run_sends_and_writes_nothing_and_counts_what_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = make_store(tmp_path / "store", 8)
+    with ScriptedServer(thought) as server:
+        before = sorted(tmp_path.iterdir())
+        assert main(words(server, tmp_path, "--dry-run")) == 0
+        assert not server.received and sorted(tmp_path.iterdir()) == before
+        out = capsys.readouterr().out
+        assert f"{len(lacking(store))} requests to {server.base_url}, model writer" in out
+        assert "Nothing was sent." in out and "SECRET" not in out
+        assert main(words(server, tmp_path, "--split", "train")) == 0
+        characters = sum(
+            len(message["content"]) for received in server.received for message in received.request["messages"]
+        )
+        assert main(words(server, tmp_path, "--overwrite", "--dry-run")) == 0
+        assert f"{len(lacking(store)) - len(server.received)} requests" in capsys.readouterr().out
+        (tmp_path / "told.rationales.jsonl").unlink()
+        assert main(words(server, tmp_path, "--overwrite", "--dry-run", "--split", "train")) == 0
+        assert f"({characters:,} characters)" in capsys.readouterr().out
+
+
+def test_changed_options_are_named_and_no_earlier_reply_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_store(tmp_path / "store", 2)
+    replies = tmp_path / "told.rationales.jsonl"
+    contents = []
+    with ScriptedServer(thought) as server:
+        for more in ([], ["--temperature", "0.5"], ["--page-characters", "300", "--model", "another"]):
+            assert main(words(server, tmp_path, "--overwrite", *more)) == 0
+            contents.append(replies.read_bytes())
+            out = capsys.readouterr().out
+            assert ("Changed since the last call" in out) == bool(more)
+    assert "Changed since the last call: model, page_characters, request fields." in out
+    moved = [replies.with_name(f"{replies.name}.before{number}").read_bytes() for number in ("", "2")]
+    assert moved == contents[:2]

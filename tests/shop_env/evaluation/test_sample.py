@@ -1,15 +1,21 @@
 """The line that names the sessions of an evaluation, and what a table warns of."""
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
 
+from benchmarks.leaderboard import rank
+from benchmarks.leaderboard.verify import verify
 from replay_sessions.schema import Terminate
-from replay_sessions.store import SessionStore
+from replay_sessions.store import SessionStore, StoreWriter
+from replay_sessions.store.manifest import WrittenRationales
+from replay_sessions.store.splits import SplitPlan
 from shop_env.evaluation.results import results_table, summarise
 from shop_env.evaluation.sample import Sample, describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
+from shop_env.observation import ContextConfig
 from tests.shop_env.planted import answer, copy_the_log, random_sessions
 from tests.stores import store_at
 
@@ -44,6 +50,25 @@ def test_a_table_warns_of_a_session_with_much_of_the_steps(longest: float, warni
     row = summarise(answer(random_sessions(60, 1, users=12), copy_the_log), label="right")
     sample = Sample(sessions=60, longest=longest)
     assert len(results_table([row], sample=sample).notes) - len(results_table([row]).notes) == warnings
+
+
+@pytest.mark.parametrize("by", ["session", "step", None])
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_table_says_where_agents_are_shown_rationales_that_may_know_later_actions(
+    by: Literal["session", "step"] | None, shown: bool, tmp_path: Path
+) -> None:
+    with StoreWriter(tmp_path / "store", source="test", splits=SplitPlan(test=1, validation=0)) as writer:
+        for session in random_sessions(30, 1):
+            first, *steps = session.steps
+            first = msgspec.structs.replace(first, rationale="I need it.", rationale_source="writer")
+            writer.write(msgspec.structs.replace(session, steps=(first, *steps)))
+        if by is not None:
+            writer.rationales.append(WrittenRationales(model="writer", by=by, splits=("test",), prompt="0"))
+    context = {"context": ContextConfig(rationales=shown)}
+    log = rank(agents=["random"], store=str(tmp_path / "store"), out=str(tmp_path / "board"), **context)
+    warning = {"session": "in test (writer) were written", None: "in test (writer) written"}.get(by, "None")
+    assert (warning if shown else "None") in str(log.sample.late_rationales)
+    assert not any(verify(tmp_path / "board", SessionStore.open(tmp_path / "store")).values())
 
 
 def test_the_share_of_inferred_actions_is_a_column_where_there_are_some(tmp_path: Path) -> None:
