@@ -14,7 +14,7 @@ depends on the observation alone. A policy that reads features in place of obser
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from operator import index
+from operator import index, is_not
 from typing import Any
 
 import numpy as np
@@ -149,6 +149,7 @@ class DistributionAgent(SeededAgent, ABC):
         if temperature < 0:
             raise BadConfig(f"temperature is {temperature}; it must not be below 0")
         self._temperature = temperature
+        self._last: tuple[list[Observation], list[Distribution]] = [], []
 
     @abstractmethod
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
@@ -160,7 +161,7 @@ class DistributionAgent(SeededAgent, ABC):
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
         """Returns a reply to each observation."""
-        pairs = zip(self.distributions(observations) if observations else [], seeds, strict=True)
+        pairs = zip(self._distributions(observations), seeds, strict=True)
         return [
             format_reply("", actions[choose(shares, self._temperature, np.random.default_rng(seed))])
             for (actions, shares), seed in pairs
@@ -168,5 +169,16 @@ class DistributionAgent(SeededAgent, ABC):
 
     def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
         """Returns the probability of every action of each page, which does not depend on the temperature."""
-        pages = self.distributions(observations) if observations else []
-        return [dict(zip(actions, shares.tolist(), strict=True)) for actions, shares in pages]
+        return [
+            dict(zip(actions, shares.tolist(), strict=True)) for actions, shares in self._distributions(observations)
+        ]
+
+    def _distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
+        """Returns the distributions, from the last call if it had the same observations.
+
+        An evaluation asks for the probabilities of the observations that it just got replies to.
+        """
+        last, _ = self._last
+        if len(last) != len(observations) or any(map(is_not, last, observations)):
+            self._last = list(observations), self.distributions(observations) if observations else []
+        return self._last[1]

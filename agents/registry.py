@@ -86,6 +86,12 @@ AGENTS = {
         "sklearn",
         "Gradient-boosted trees over the facts of `choice`: a nonlinear variant of it.",
     ),
+    "pointer": AgentEntry(
+        "agents.local.pointer:PointerAgent",
+        "train",
+        "torch",
+        "A GRU over past actions whose softmax runs over the page's own elements: GRU4Rec with the slate.",
+    ),
     "demo_sft": AgentEntry(
         "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT.", FOLDER / "sft"
     ),

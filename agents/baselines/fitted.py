@@ -47,7 +47,7 @@ class FittedBaseline(DistributionAgent):
     """
 
     reader: ClassVar[type[Reader]] = Reader
-    _last: tuple[Sequence[Observation], list[ChoicePage]] = (), []
+    _pages: tuple[Sequence[Observation], list[ChoicePage]] = (), []
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class FittedBaseline(DistributionAgent):
 
     def pages(self, observations: Sequence[Observation]) -> list[ChoicePage]:
         """Reads observations as pages of choices, and caches the pages of the last call."""
-        if observations is not self._last[0]:
-            self._last = observations, [self._reader.read(observation) for observation in observations]
-        return self._last[1]
+        if observations is not self._pages[0]:
+            self._pages = observations, [self._reader.read(observation) for observation in observations]
+        return self._pages[1]
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         pages = self.pages(observations)
@@ -98,9 +98,8 @@ def train_steps(
     store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None, reader_class: type[Reader]
 ) -> tuple[Reader, list[Example]]:
     """Reads the examples of a store's train split, and caches them for the next baseline of the same store."""
-    reader = reader_class(store)
-    options = {"skip_first_action": skip_first_action, "inferred": inferred}
-    return reader, list(reader.examples(store, **options, max_steps=max_steps))
+    reader = reader_class(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps)
+    return reader, list(reader.examples(store))
 
 
 def split_labelled(examples: Sequence[Example]) -> tuple[list[Labelled], list[Labelled]]:

@@ -12,10 +12,8 @@ actions and the last type. "The last action again" is a separate outcome. Every 
 not it is on the page.
 """
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from math import log
 
 import msgspec
@@ -25,14 +23,12 @@ from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.baselines.witten_bell import Context, WittenBell
 from replay_sessions.schema import Action, Session, Terminate, reply_action
 from shop_env.candidates import candidate_actions
+from shop_env.choices.transitions import heading_of, last_products
 from shop_env.observation import Observation
 from shop_env.replies import action_json
-from shop_env.reward.click_types import click_type_of
 from shop_env.train_view import TrainView
 from shop_env.words import past_actions
 
-_HEADING = re.compile(r"<h1\b[^>]*>(.*?)</h1>", re.DOTALL)
-_TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 10  # every tenth session chooses the weight
 _MAX_CANDIDATES = 400
@@ -101,8 +97,7 @@ class PageCounts(_CountingAgent):
 
     def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
         """Returns the context that the next action is counted in."""
-        heading = _HEADING.search(page) or _TITLE.search(page)
-        return heading[1] if heading else "", *_last_products(past), action_json(past[-1]) if past else ""
+        return heading_of(page), *last_products(past), action_json(past[-1]) if past else ""
 
     def outcome(self, past: Sequence[dict[str, str]], action: dict[str, str]) -> str:
         """Returns the outcome that an action is counted as."""
@@ -141,13 +136,6 @@ class HistoryNgram(HistoryCounts):
 
     def context(self, page: str, past: Sequence[dict[str, str]]) -> Context:
         return (*map(action_json, past[-3:]), *(action["type"] for action in past[-1:]))
-
-
-def _last_products(past: Sequence[dict[str, str]]) -> tuple[str, str]:
-    """Returns the names of the last two products that were clicked, the earlier one first."""
-    products = (action["name"] for action in reversed(past) if click_type_of(action.get("name", "")) == "product_link")
-    last, before_last = (*islice(products, 2), "", "")[:2]
-    return before_last, last
 
 
 class StepNumber(_CountingAgent):

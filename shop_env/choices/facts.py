@@ -43,8 +43,15 @@ _BACK = re.compile(r"\b(?:back|return|previous|continue shopping|zurück|retour|
 class OfferReader(Reader):
     """Reads observations as pages of choices with their facts; an element's role does not include its offer's name."""
 
-    def __init__(self, store: TrainView) -> None:
-        super().__init__(store)
+    def __init__(
+        self,
+        store: TrainView,
+        *,
+        skip_first_action: bool = True,
+        inferred: bool = False,
+        max_steps: int | None = None,
+    ) -> None:
+        super().__init__(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps)
         offers = [
             item
             for session, _ in store.learnt(skip_first_action=False, max_steps=NAMED_STEPS)
@@ -58,8 +65,8 @@ class OfferReader(Reader):
             name[end] for name in names for end in (0, -1)
         }
 
-    def read(self, observation: Observation) -> ChoicePage:
-        page = super().read(observation)
+    def read(self, observation: Observation, user_id: str | None = None) -> ChoicePage:
+        page = super().read(observation, user_id)
         facts = _StepFacts(observation, page, self._typical_price)
         return page._replace(choices=[facts.add_to(choice) for choice in page.choices])
 

@@ -43,6 +43,7 @@ class PageOffers(NamedTuple):
 
     Attributes:
         by_name: The offer of each element by the element's name.
+        card_texts: The text of each element's card by the element's name.
         main: The product that the page shows.
         total, shipping: The costs of the cart; 0 if the page does not show them.
         heading: The text of the page's heading.
@@ -55,6 +56,7 @@ class PageOffers(NamedTuple):
     shipping: float = 0.0
     heading: str = ""
     chosen: frozenset[str] = frozenset()
+    card_texts: dict[str, str] = {}
 
 
 def amount(text: str) -> float:
@@ -82,6 +84,7 @@ def read_offers(page: str) -> PageOffers:
     if body is None:
         return PageOffers({}, Offer())
     by_name: dict[str, Offer] = {}
+    card_texts: dict[str, str] = {}
     page_text = body.text(separator=" ")
     for card in _cards(body):
         text = card.text(separator=" ")
@@ -90,6 +93,7 @@ def read_offers(page: str) -> PageOffers:
         for node in [card, *card.css("[name]")]:
             if name := node.attributes.get("name"):
                 by_name.setdefault(name, offer)
+                card_texts.setdefault(name, text)
     costs: dict[str, float] = {}
     for match in MONEY.finditer(page_text):
         name = next((name for name, label in _COSTS.items() if label.search(page_text[: match.start()])), "")
@@ -102,6 +106,7 @@ def read_offers(page: str) -> PageOffers:
         **costs,
         heading=heading.text(separator=" ") if heading else "",
         chosen=frozenset(node.attributes.get("name") or "" for node in chosen),
+        card_texts=card_texts,
     )
 
 

@@ -1,6 +1,6 @@
 """Reads an observation as a page of choices with roles, traits and a context, which fitted agents learn from.
 
-    TrainView ─► Reader (the names and words that recur) ─► ChoicePage of choices ─► an agent's probabilities
+    TrainView ─► Reader (the names and words that recur, counts) ─► ChoicePage of choices ─► an agent's probabilities
 
 A *role* describes an action independently of the product: its type and the parts of the element's name that recur over
 sessions (`click search_results.*.view_product`). *Traits* distinguish the choices of one role by the shopper's words.
@@ -14,19 +14,22 @@ from itertools import chain, islice, product
 from sys import intern
 from typing import NamedTuple, assert_never
 
-from selectolax.lexbor import LexborHTMLParser
-
-from replay_sessions.elements import Element, find_elements
+from replay_sessions.elements import Element
 from replay_sessions.schema import (
     ACTION_TYPES,
     Action,
     ActionType,
     Click,
+    Session,
     Terminate,
     TypeAndSubmit,
     reply_action,
 )
 from shop_env.candidates import candidate_phrases
+from shop_env.choices.offers import read_offers
+from shop_env.choices.page_elements import element_places, page_elements, visible_words
+from shop_env.choices.relations import NO_RELATIONS, relate_clicks
+from shop_env.choices.transitions import TransitionCounts, heading_of, last_products, outcome_of
 from shop_env.observation import Observation, observe_session
 from shop_env.train_view import TrainView
 from shop_env.words import past_actions, shopper_words, words_of
@@ -35,7 +38,6 @@ RECURS = 0.05  # a name part or word recurs when this share of the train session
 MAX_WORDS = 64
 MAX_CLICKS, MAX_TYPED = 400, 400
 SPAN_WORDS, GOAL_WORDS = 4, 30
-PAGE_WORDS = 200
 WORD = re.compile(r"[^\W_]+")
 
 
@@ -46,6 +48,8 @@ class Choice(NamedTuple):
         traits: For a click: the match with the shopper's words, the rank among the clicks of its role, and "". For a
             typed text: its length and repetition, its origin, and the word before it in the goal.
         numbers: The match or repetition as numbers, (6,); the last number of a click is its rank.
+        relations: Relations to the session so far (relations.py).
+        transitions: The log-shares of the choice after what came before (transitions.py).
         facts, words: Numbers of the offer and words of the element, which OfferReader adds (facts.py).
     """
 
@@ -53,6 +57,8 @@ class Choice(NamedTuple):
     role: str
     traits: tuple[str, str, str]
     numbers: tuple[float, ...]
+    relations: tuple[float, ...] = NO_RELATIONS
+    transitions: tuple[float, ...] = ()
     facts: Sequence[float] = ()
     words: tuple[str, ...] = ()
 
@@ -64,12 +70,16 @@ class ChoicePage(NamedTuple):
         past: The roles of the actions so far, oldest first.
         kind: The kind of page: the recurring first parts of its elements' names.
         context: Words that describe the step: kind, past, progress, and the recurring words of persona and goal.
+        heading: The page's heading.
+        products: The names of the last two products that were clicked, the earlier one first; "" for none.
     """
 
     choices: list[Choice]
     past: tuple[str, ...]
     kind: str
     context: list[str]
+    heading: str = ""
+    products: tuple[str, str] = ("", "")
 
     @property
     def roles(self) -> list[str]:
@@ -110,12 +120,25 @@ class Phrase(NamedTuple):
 
 
 class Reader:
-    """Reads observations as pages of choices, with the names and words that recur in the train split."""
+    """Reads observations as pages of choices, with the names and words that recur in the train split.
 
-    def __init__(self, store: TrainView) -> None:
+    Args:
+        store: The store to learn from.
+        skip_first_action, inferred, max_steps: The steps to learn from, as in `TrainView.learnt`.
+    """
+
+    def __init__(
+        self,
+        store: TrainView,
+        *,
+        skip_first_action: bool = True,
+        inferred: bool = False,
+        max_steps: int | None = None,
+    ) -> None:
+        self._steps = {"skip_first_action": skip_first_action, "inferred": inferred, "max_steps": max_steps}
         parts, words, sessions = Counter[str](), Counter[str](), len(store)
         for session in store.sessions():
-            names = {element.name for step in session.steps for element in find_elements(step.page)}
+            names = {element.name for step in session.steps for element in page_elements(step.page)}
             parts.update({part for name in names for part in name.split(".")})
             words.update(_marked_words(session.persona.text if session.persona else "", session.goal or ""))
         at_least = max(2, RECURS * sessions)
@@ -123,40 +146,46 @@ class Reader:
         recurring = {word: n for word, n in words.items() if at_least <= n <= (1 - RECURS) * sessions}
         self._roles: dict[tuple[str, str], str] = {}
         self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MAX_WORDS])
+        self._transitions = TransitionCounts(self.sessions(store))
 
-    def examples(
-        self, store: TrainView, *, skip_first_action: bool, max_steps: int | None, inferred: bool = False
-    ) -> Iterator[Example]:
-        """Yields the steps of the sessions that `TrainView.learnt` selects, at most `max_steps`, in storage order."""
+    def sessions(self, store: TrainView) -> Iterator[tuple[Session, list[int]]]:
+        """Yields the sessions to learn from in storage order, each with the indices of the steps to learn from."""
+        return store.learnt(**self._steps)  # type: ignore[arg-type]  # mypy takes all values to be of one type
+
+    def examples(self, store: TrainView) -> Iterator[Example]:
+        """Yields the steps to learn from in storage order."""
         steps = (
             (session, observations[index], index)
-            for session, learnt in store.learnt(
-                skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps
-            )
+            for session, learnt in self.sessions(store)
             for observations in [observe_session(session, store.context)]
             for index in learnt
         )
-        for session, observation, index in islice(steps, max_steps):
-            page, logged = self.read(observation), reply_action(session.steps[index].action)
+        for session, observation, index in islice(steps, self._steps["max_steps"]):
+            page, logged = self.read(observation, session.user_id), reply_action(session.steps[index].action)
             chosen = (number for number, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
-            yield Example(page, self._role(**logged), next(chosen, None), session.user_id)
+            yield Example(page, self.role(**logged), next(chosen, None), session.user_id)
 
-    def read(self, observation: Observation) -> ChoicePage:
-        """Reads an observation as a page of choices; the first choice is terminate."""
+    def read(self, observation: Observation, user_id: str | None = None) -> ChoicePage:
+        """Reads an observation as a page of choices; the first choice is terminate.
+
+        Args:
+            user_id: The user of a step of the train split, whose actions are not counted; None outside of it.
+        """
         past = past_actions(observation["history"])
-        elements = find_elements(observation["page"])
-        past_roles = tuple(self._role(**action) for action in past)
+        elements = page_elements(observation["page"])
+        past_roles = tuple(self.role(**action) for action in past)
         roots = {element.name.partition(".")[0] for element in elements}
         kind = " ".join(sorted(roots & self._parts))
-        body = LexborHTMLParser(observation["page"]).body
-        visible = words_of(body.text(separator=" ") if body is not None else "")[:PAGE_WORDS]
-        goal = words_of(observation["goal"])
-        choices = (
+        visible, goal = visible_words(observation["page"]), words_of(observation["goal"])
+        by_type = (
             self._choices(action_type, elements, observation, past)
             for action_type in sorted(ACTION_TYPES, key=lambda name: name != "terminate")
         )
+        choices, heading = list(chain.from_iterable(by_type)), heading_of(observation["page"])
+        outcomes = [outcome_of(reply_action(choice.action)) for choice in choices]
+        transitions = self._transitions.log_shares(heading, past, outcomes, user_id)
         return ChoicePage(
-            choices=list(chain.from_iterable(choices)),
+            choices=[choice._replace(transitions=shares) for choice, shares in zip(choices, transitions, strict=True)],
             past=past_roles,
             kind=kind,
             context=[
@@ -168,9 +197,12 @@ class Reader:
                 f"goal shown {round(4 * len({*goal}.intersection(visible)) / max(1, len({*goal})))}",
                 *sorted(_marked_words(observation["persona"], observation["goal"]) & self._words),
             ],
+            heading=heading,
+            products=last_products(past),
         )
 
-    def _role(self, type: str = "", name: str = "", **_: object) -> str:
+    def role(self, type: str = "", name: str = "", **_: object) -> str:
+        """Returns the role of the action with these fields."""
         if (role := self._roles.get((type, name))) is None:
             parts = [part if part in self._parts else "*" for part in str(name).split(".")]
             role = self._roles[type, name] = intern(f"{type} {'.'.join(parts)}" if name else str(type))
@@ -197,21 +229,25 @@ class Reader:
     def _clicks(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
     ) -> Iterator[Choice]:
-        """Yields the clicks on the page, with their match with the shopper's words."""
+        """Yields the clicks on the page, with their match with the shopper's words and their relations."""
         clicks = [element for element in elements if element.accepts == "click"][:MAX_CLICKS]
         goal = set(words_of(observation["goal"]))
         matches = match_words(clicks, shopper_words(observation))
         best = max((match for match, _ in matches), default=0.0)
         clicked = Counter(action.get("name") for action in past)
         ranks = Counter[str]()
-        for element, (match, words) in zip(clicks, matches, strict=True):
-            role = self._role("click", element.name)
+        prices = {name: offer.price for name, offer in read_offers(observation["page"]).by_name.items() if offer.price}
+        places = element_places(observation["page"])
+        relations = relate_clicks([element.name for element in clicks], places, past, prices)
+        for element, (match, words), related in zip(clicks, matches, relations, strict=True):
+            role = self.role("click", element.name)
             rank, times, in_goal = ranks[role], clicked[element.name], len(words & goal)
             ranks[role] += 1
             is_best = match == best > 0
             fit = f"best {is_best} match {_bucket(match)} goal {min(in_goal, 4)} done {min(times, 2)}"
             numbers = (match, float(is_best), in_goal, in_goal / max(1, len(words)), times, rank)
-            yield Choice(Click(name=element.name), role, (intern(fit), intern(f"place {min(rank, 9)}"), ""), numbers)
+            traits = (intern(fit), intern(f"place {min(rank, 9)}"), "")
+            yield Choice(Click(name=element.name), role, traits, numbers, related)
 
     def _texts(
         self, elements: Sequence[Element], observation: Observation, past: Sequence[dict[str, object]]
@@ -225,7 +261,7 @@ class Reader:
             filled, repeats = by_name[name], by_text[phrase.text]
             fit = f"words {min(phrase.length, 5)} filled {min(filled, 2)} again {min(repeats, 2)}"
             numbers = (filled, repeats, phrase.length, 0.0, 0.0, 0.0)
-            role, traits = self._role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
+            role, traits = self.role("type_and_submit", name), (intern(fit), phrase.origin, f"after {phrase.before}")
             yield Choice(TypeAndSubmit(name=name, text=phrase.text), role, traits, numbers)
 
 

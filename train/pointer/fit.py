@@ -1,0 +1,166 @@
+"""Fits a pointer network to the train split of a store.
+
+    TrainView ─► Encoder ─► batches of whole sessions ─► cross-entropy over each page's choices ─► AdamW
+
+A tenth of the users is held out; the epoch with their lowest negative log-likelihood (NLL) is taken. Roles that many
+pages offer and nobody takes, such as menu links whose clicks a log does not hold, are not scored. A share of every
+distribution, chosen on the held-out users, is divided evenly among all choices of the page.
+"""
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from shop_env.choices.facts import OfferReader
+from shop_env.choices.reader import ChoicePage
+from shop_env.observation import Observation
+from shop_env.train_view import TrainView
+from train.pointer.arrays import Batch, Encoded, Ints, batch_of, batches, ranges
+from train.pointer.encoding import Encoder
+from train.pointer.network import PointerNetwork, Sizes
+
+logger = logging.getLogger(__name__)
+HELD_OUT = 10  # one user of so many is held out
+MIN_EPOCHS, MAX_EPOCHS = 12, 60
+UPDATES = 800  # aimed at: small stores take more epochs
+BATCHES, MIN_BATCH, MAX_BATCH = 64, 8, 128  # batches of an epoch that are aimed at, sessions of a batch
+LEARNING_RATE, WEIGHT_DECAY, MAX_NORM = 3e-3, 0.01, 1.0
+OFFERED_OFTEN = 100  # a role that so many steps offered and nobody took is not scored
+OTHER_SHARES = (1e-2, 1e-4, 3e-4, 1e-3, 3e-3, 3e-2)  # the first if no user is held out
+Floats = NDArray[np.float64]
+
+
+class Pointer:
+    """A fitted pointer network with its encoder.
+
+    Attributes:
+        idle_roles: The numbers of the roles that are not scored.
+        other_share: The share of every distribution that is divided evenly among all choices of the page.
+    """
+
+    def __init__(self, encoder: Encoder, network: PointerNetwork, idle_roles: Ints, other_share: float) -> None:
+        self.encoder, self.network = encoder, network
+        self.idle_roles, self.other_share = idle_roles, other_share
+
+    def weigh(self, observations: Sequence[Observation], pages: Sequence[ChoicePage]) -> Iterator[Floats]:
+        """Computes the probabilities of each page's choices, (choices,), summing to 1."""
+        encoded = self.encoder.encode(observations, pages)
+        is_scored = ~_is_idle(encoded, self.idle_roles)
+        shares = _shares(self.network, batch_of(encoded.with_choices(is_scored), np.arange(len(pages))))
+        for row, flags in zip(shares, np.split(is_scored, encoded.choice_ends[1:-1]), strict=True):
+            page_shares = np.full(len(flags), 1 / len(flags))
+            if flags.any():
+                page_shares *= self.other_share
+                page_shares[flags] += (1 - self.other_share) * row[: flags.sum()]
+            yield page_shares
+
+
+def fit_pointer(store: TrainView, reader: OfferReader, seed: int) -> Pointer:
+    """Fits a pointer network; the same seed gives the same network."""
+    encoder = Encoder(reader)
+    complete = encoder.encode_train(store)
+    is_held_out = np.isin(complete.users, _held_out_users(complete.users))
+    by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
+    fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
+    idle_roles = _find_idle_roles(complete, fitted)
+    encoded = complete.with_choices(~_is_idle(complete, idle_roles))
+    sizes = Sizes(len(encoder.names) + 1, len(encoder.words) + 1, len(encoder.categories))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = PointerNetwork(sizes)
+        if (encoded.chosen >= 0).any():
+            _train(network, encoded, fitted, held_out, np.random.default_rng(seed))
+    network.eval().requires_grad_(False)
+    return Pointer(encoder, network, idle_roles, _choose_other_share(network, encoded, complete, held_out))
+
+
+def _held_out_users(users: Sequence[str]) -> list[str]:
+    ordered = sorted({*users}, key=lambda user: (crc32(f"held out {user}".encode("utf-8", "surrogatepass")), user))
+    return ordered[: len(ordered) // HELD_OUT]
+
+
+def _is_idle(encoded: Encoded, idle_roles: Ints) -> NDArray[np.bool_]:
+    return np.isin(encoded.choice_categories[:, 0], idle_roles)
+
+
+def _find_idle_roles(encoded: Encoded, sessions: Ints) -> Ints:
+    """Returns the roles that many steps of the sessions offer and none takes."""
+    is_fitted = np.zeros(len(encoded.users), dtype=bool)
+    is_fitted[sessions] = True
+    steps = np.repeat(is_fitted, np.diff(encoded.step_ends))
+    roles = encoded.choice_categories[:, 0]
+    step_of = np.repeat(np.arange(len(steps)), np.diff(encoded.choice_ends))
+    count = int(roles.max(initial=0)) + 1
+    offers = np.unique((step_of * count + roles)[steps[step_of]]) % count
+    is_taken = steps & (encoded.chosen >= 0)
+    taken = np.bincount(roles[(encoded.choice_ends[:-1] + encoded.chosen)[is_taken]], minlength=count)
+    is_idle = (np.bincount(offers, minlength=count) >= OFFERED_OFTEN) & (taken == 0)
+    is_idle[0] = False  # unknown roles
+    return np.flatnonzero(is_idle)
+
+
+def _train(network: PointerNetwork, encoded: Encoded, fitted: Ints, held_out: Ints, draw: np.random.Generator) -> None:
+    """Trains the network, and leaves it at the epoch with the lowest NLL on the held-out sessions."""
+    size = min(MAX_BATCH, max(MIN_BATCH, len(fitted) // BATCHES))
+    updates = math.ceil(len(fitted) / size)
+    epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, math.ceil(UPDATES / updates)))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=epochs * updates + 1, pct_start=0.1
+    )
+    best, best_state = math.inf, network.state_dict()
+    for epoch in range(epochs):
+        network.train()
+        losses = []
+        for batch in batches(encoded, fitted, size, draw):
+            is_taken = batch.chosen >= 0
+            if is_taken.any():
+                loss = cross_entropy(network(batch)[is_taken], batch.chosen[is_taken])
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(network.parameters(), MAX_NORM)
+                optimizer.step()
+                losses.append(loss.item())
+            schedule.step()
+        network.eval()
+        nll = _held_out_nll(network, encoded, held_out)
+        logger.info("epoch %d: loss %.4f, NLL on held-out users %.4f", epoch, np.mean(losses), nll)
+        if not nll >= best:  # NaN without held-out users: the last epoch
+            best, best_state = nll, {name: value.clone() for name, value in network.state_dict().items()}
+    network.load_state_dict(best_state)
+
+
+def _taken_shares(network: PointerNetwork, encoded: Encoded, sessions: Ints) -> Floats:
+    """Computes the probability of the choice that was taken at each step, 0 if it is not scored."""
+    shares = [np.zeros(0)]
+    for batch in batches(encoded, sessions, MAX_BATCH, None):
+        taken = _shares(network, batch)[np.arange(len(batch.chosen)), np.maximum(batch.chosen.numpy(), 0)]
+        shares.append(np.where(batch.chosen.numpy() >= 0, taken, 0))
+    return np.concatenate(shares)
+
+
+def _held_out_nll(network: PointerNetwork, encoded: Encoded, sessions: Ints) -> float:
+    shares = _taken_shares(network, encoded, sessions)
+    return -float(np.log(shares[shares > 0]).mean()) if (shares > 0).any() else math.nan
+
+
+@torch.no_grad()
+def _shares(network: PointerNetwork, batch: Batch) -> Floats:
+    scores: Tensor = network(batch)
+    shares: Floats = scores.double().softmax(dim=1).numpy()
+    return shares
+
+
+def _choose_other_share(network: PointerNetwork, encoded: Encoded, complete: Encoded, sessions: Ints) -> float:
+    """Returns the share for all choices of the page that gives the held-out sessions the lowest NLL."""
+    steps = ranges(complete.step_ends, sessions)
+    even, is_on_page = 1 / np.diff(complete.choice_ends)[steps], complete.chosen[steps] >= 0
+    taken = _taken_shares(network, encoded, sessions)
+    return min(OTHER_SHARES, key=lambda share: -np.log(((1 - share) * taken + share * even)[is_on_page]).sum())
