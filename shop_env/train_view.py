@@ -38,12 +38,20 @@ class TrainView:
         is_shuffled = context.persona == "shuffled"
         self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
         self._store = store
+        self._key = (store.path, store.fingerprint, self.context)
         self._ids = dict.fromkeys(store.session_ids("train"))
 
     @classmethod
     def of(cls, store: "TrainView | str") -> "TrainView":
         """Returns the view of a store that is named by its path or as `demo`; returns a view unchanged."""
         return cls(SessionStore.open(store)) if isinstance(store, str) else store
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether both show the same sessions, so that what was read of one serves the other."""
+        return isinstance(other, TrainView) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -71,8 +79,10 @@ class TrainView:
                 sessions is read, which is always the same for a store. At least one session is read.
 
         Raises:
-            BadConfig: The train split has no step to learn from.
+            BadConfig: The train split has no step to learn from, or `max_steps` is below 1.
         """
+        if max_steps is not None and max_steps < 1:
+            raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         steps = {
             session_id: scored_indices(self._store, session_id, first_action=not skip_first_action, inferred=inferred)
             for session_id in self._ids

@@ -21,7 +21,6 @@ import numpy as np
 
 from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.baselines.witten_bell import Context, WittenBell
-from replay_sessions.foundation.errors import BadConfig
 from shop_env.choices.reader import Choice, ChoicePage, Example, Reader
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
@@ -59,8 +58,6 @@ class FittedBaseline(DistributionAgent):
         max_steps: int | None = None,
     ) -> None:
         super().__init__(temperature)
-        if max_steps is not None and max_steps < 1:
-            raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         self._reader, examples = train_steps(TrainView.of(store), skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         self.learn(examples)
 

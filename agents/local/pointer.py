@@ -1,6 +1,6 @@
 """`pointer`: a network that is fitted to the train split and scores the page's own elements (train/pointer).
 
-    TrainView ─► OfferReader ─► fit_pointer     observation ─► ChoicePage ─► Pointer.weigh ─► probabilities
+    TrainView ─► fit_pointer ─► Pointer     observation ─► Pointer.weigh ─► choices and their probabilities
 
 shop-r1 rank --agents pointer,page_counts --likelihood --store STORE --out boards/pointer
 """
@@ -8,8 +8,6 @@ shop-r1 rank --agents pointer,page_counts --likelihood --store STORE --out board
 from collections.abc import Sequence
 
 from agents.adapted import Distribution, DistributionAgent
-from replay_sessions.foundation.errors import check_at_least
-from shop_env.choices.facts import OfferReader
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
 from train.pointer.fit import fit_pointer
@@ -39,12 +37,9 @@ class PointerAgent(DistributionAgent):
         seed: int = 0,
     ) -> None:
         super().__init__(temperature)
-        check_at_least(1, max_steps=max_steps)
-        view = TrainView.of(store)
-        self._reader = OfferReader(view, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps)
-        self._pointer = fit_pointer(view, self._reader, seed)
+        self._pointer = fit_pointer(
+            TrainView.of(store), skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps, seed=seed
+        )
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        pages = [self._reader.read(observation) for observation in observations]
-        shares = self._pointer.weigh(observations, pages)
-        return [(page.actions, page_shares) for page, page_shares in zip(pages, shares, strict=True)]
+        return list(self._pointer.weigh(observations))

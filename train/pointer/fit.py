@@ -10,6 +10,7 @@ distribution, chosen on the held-out users, is divided evenly among all choices 
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from replay_sessions.schema import Action
 from shop_env.choices.facts import OfferReader
-from shop_env.choices.reader import ChoicePage
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
 from train.pointer.arrays import Batch, Encoded, Ints, batch_of, batches, ranges
@@ -49,23 +50,25 @@ class Pointer:
         self.encoder, self.network = encoder, network
         self.idle_roles, self.other_share = idle_roles, other_share
 
-    def weigh(self, observations: Sequence[Observation], pages: Sequence[ChoicePage]) -> Iterator[Floats]:
-        """Computes the probabilities of each page's choices, (choices,), summing to 1."""
+    def weigh(self, observations: Sequence[Observation]) -> Iterator[tuple[list[Action], Floats]]:
+        """Yields the choices of each page and their probabilities, (choices,), summing to 1."""
+        pages = [self.encoder.reader.read(observation) for observation in observations]
         encoded = self.encoder.encode(observations, pages)
         is_scored = ~_is_idle(encoded, self.idle_roles)
         shares = _shares(self.network, batch_of(encoded.with_choices(is_scored), np.arange(len(pages))))
-        for row, flags in zip(shares, np.split(is_scored, encoded.choice_ends[1:-1]), strict=True):
+        for page, row, flags in zip(pages, shares, np.split(is_scored, encoded.choice_ends[1:-1]), strict=True):
             page_shares = np.full(len(flags), 1 / len(flags))
             if flags.any():
                 page_shares *= self.other_share
                 page_shares[flags] += (1 - self.other_share) * row[: flags.sum()]
-            yield page_shares
+            yield page.actions, page_shares
 
 
-def fit_pointer(store: TrainView, reader: OfferReader, seed: int) -> Pointer:
-    """Fits a pointer network; the same seed gives the same network."""
-    encoder = Encoder(reader)
-    complete = encoder.encode_train(store)
+def fit_pointer(
+    store: TrainView, *, skip_first_action: bool, inferred: bool, max_steps: int | None, seed: int
+) -> Pointer:
+    """Fits a pointer network to the steps that `TrainView.learnt` selects; the same seed gives the same network."""
+    encoder, complete = _encode(store, skip_first_action, inferred, max_steps)
     is_held_out = np.isin(complete.users, _held_out_users(complete.users))
     by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
     fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
@@ -79,6 +82,15 @@ def fit_pointer(store: TrainView, reader: OfferReader, seed: int) -> Pointer:
             _train(network, encoded, fitted, held_out, np.random.default_rng(seed))
     network.eval().requires_grad_(False)
     return Pointer(encoder, network, idle_roles, _choose_other_share(network, encoded, complete, held_out))
+
+
+@lru_cache(maxsize=1)  # networks of several seeds are ranked together, and reading takes as long as fitting
+def _encode(
+    store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None
+) -> tuple[Encoder, Encoded]:
+    """Reads and encodes the steps of a store's train split."""
+    encoder = Encoder(OfferReader(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps))
+    return encoder, encoder.encode_train(store)
 
 
 def _held_out_users(users: Sequence[str]) -> list[str]:
