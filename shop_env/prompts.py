@@ -14,6 +14,7 @@ teach a model by example to leave its rationale empty.
 """
 
 import tomllib
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -89,6 +90,17 @@ def render_prompt(
         messages.append({"role": "assistant", "content": past_reply(past["rationale"], past["action"], config)})
     messages.append({"role": "user", "content": page_texts.text(len(observation["history"]))})
     return messages
+
+
+def merge_system(messages: Sequence[Message]) -> list[Message]:
+    """Returns the messages with the system's text at the head of the first user message, for models that refuse it.
+
+    >>> merge_system([{"role": "system", "content": "Predict."}, {"role": "user", "content": "<html>"}])
+    [{'role': 'user', 'content': 'Predict.\\n\\n<html>'}]
+    """
+    system, first, *others = messages
+    head = system["content"] and f"{system['content']}\n\n"
+    return [{"role": "user", "content": head + first["content"]}, *others]
 
 
 def past_reply(rationale: str, action: str, config: PromptConfig) -> str:

@@ -25,10 +25,10 @@ from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from train.attention.structured import Structured
+from train.chat_template import stop_token
 from train.lora import ADAPTER_FILE
 from train.model_paths import EXPECTED, GGUF, check_model, find_file
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
-from train.tokens import stop_token
 
 # The largest difference, relative to the range of the model's log-probabilities; float32 rounding is a hundred times
 # smaller.

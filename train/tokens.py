@@ -1,12 +1,13 @@
-"""Turns sessions into tokens: applies the chat template once, and finds the span of every prompt and reply.
+"""Turns sessions into tokens, and finds the span of every prompt and reply.
 
     system · page_1 · reply_1 · page_2 · … · page_T · reply_T      one list of tokens (a trunk)
     └───────── prompt of step 1 ────┘└reply┘                        every prompt is a prefix of it (shop_env.prompts)
 
-The text between messages comes from rendering the template with placeholders. A message is tokenized together with the
-template's text between the last special token and the message, as in the whole conversation. Replies are tokenized
-alone, as they are sampled. So the tokens of a prompt never depend on what follows, and single past pages can be
-dropped.
+A prompt is what the chat template renders for the messages up to the step's page, with its generation prompt
+(train/chat_template.py). A message is tokenized together with the template's text between the last special token and
+the message, as in the whole conversation. Replies are tokenized alone, as they are sampled. So the tokens of a prompt
+never depend on what follows, and single past pages can be dropped. If the template writes past replies otherwise than
+behind its generation prompt, no prompt begins with the one before, and each step has a trunk of its own.
 
 Only the template writes special tokens. In pages, goals, personas and replies a text like `<|im_end|>` is split into
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
@@ -25,21 +26,17 @@ pages and replies stay in the trunk as history of later steps, but are not among
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
-from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.page_budget import cut_window, find_element, window_start
 from shop_env.page_changes import SessionPages
-from shop_env.prompts import Message, PromptConfig, past_reply, render_prompt
+from shop_env.prompts import PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
-from train.time_limit import time_limit
-
-TEMPLATE_LIMIT_S = 10.0  # rendering a conversation takes milliseconds
+from train.chat_template import encode, prompts_grow, special_tokens, stop_token, template_tokens
 
 LongPages = Literal["shorten", "skip"]
 _DEFAULT_CONTEXT = ContextConfig()
@@ -145,8 +142,8 @@ def tokenize_session(
 
     Steps that drop the same pages share a trunk. A step that sees a window of its page has its own trunk, because later
     steps show nothing of that page. Steps that do not fit or are no targets are left out; `sum(len(t.replies))` is the
-    number of the others. If the context's prompts are no prefixes of one another (`latest_step`, budgets), each step
-    has its own trunk.
+    number of the others. If prompts are no prefixes of one another (`latest_step`, budgets, some chat templates), each
+    step has its own trunk.
 
     Args:
         tokenizer: The tokenizer of the model, with its chat template.
@@ -161,17 +158,18 @@ def tokenize_session(
     """
     observations = observe_session(session, context, personas)
     trunks: list[SessionTokens] = []
+    grow = prompts_grow(tokenizer)
     for observation in observations[-1:] if context.grows_by_appending else observations:
         last = session.steps[observation["step"]]
         rationale = (last.rationale or "") if context.rationales else ""
         reply = past_reply(rationale, action_json(written_action(last.action)), prompt)
         conversation = _Conversation(tokenizer, observation, prompt, context, reply)
-        by_fit: dict[_Fit, list[int]] = {}
+        by_fit: dict[tuple[_Fit, int], list[int]] = {}
         for step in range(len(session.steps)) if context.grows_by_appending else [observation["step"]]:
             fit = conversation.fit(step, max_prompt_tokens, long_pages)
             if fit is not None and is_target(session.steps[step], inferred=inferred):
-                by_fit.setdefault(fit, []).append(step)
-        for fit, steps in by_fit.items():
+                by_fit.setdefault((fit, 0 if grow else step), []).append(step)
+        for (fit, _), steps in by_fit.items():
             replies = [_reply(tokenizer, session, conversation, step, fit, prompt) for step in steps]
             tokens = conversation.prompt(steps[-1], fit) + conversation.reply(steps[-1])
             left_out = fit.left_out if context.scope == "whole_session" else 0
@@ -191,17 +189,18 @@ def _reply(
     start = conversation.prompt_length(index, fit)
     reply = conversation.reply(index)
     text = format_reply((step.rationale or "") if prompt.rationales else "", step.action)
-    target = None if text == conversation.reply_text(index) else [*_encode(tokenizer, [text])[0], reply[-1]]
+    target = None if text == conversation.reply_text(index) else reply_tokens(tokenizer, [text])[0]
     return ReplySpan(index, start, start + len(reply), step.action, target)
 
 
 class _Conversation:
     """The messages of an observation as tokens, with and without each past page.
 
-    Message 0 is the system's. The page of step t is message 1 + 2t and its reply 2 + 2t, both counted from 0.
+    Message 0 is the system's. The page of step t is message 1 + 2t and its reply 2 + 2t, both counted from 0. The prompt
+    of each step is what the chat template renders for the messages up to its page.
 
     Args:
-        reply: The reply to the observation. If None, the conversation ends with the observation's page.
+        reply: The text of the reply to the observation. If None, only prompts can be built.
     """
 
     def __init__(
@@ -218,22 +217,25 @@ class _Conversation:
         self._shown = SessionPages(self._raw_pages, self._form)
         self._actions = [None, *(past["action"] for past in observation["history"])]  # the action before each step
         self._messages = render_prompt(without_pages, prompt)
-        if reply is not None:
-            self._messages.append(Message(role="assistant", content=reply))
-        roles = tuple(message["role"] for message in self._messages)
-        self._between, self._beginnings = _template_tokens(tokenizer, tokenizer.chat_template, roles)
-        self._pageless = self._encode_messages(range(len(roles)), [each["content"] for each in self._messages])
+        self._template = template_tokens(tokenizer, self._messages)
+        self._pageless = self._encode_messages(range(len(self._messages)), [each["content"] for each in self._messages])
         self.last = len(observation["history"])  # the observation's own step
+        self._replies = [] if reply is None else [*(each["content"] for each in self._messages[2::2]), reply]
+        self._reply_tokens = reply_tokens(tokenizer, self._replies) if self._replies else []
         page_texts = [self._page_text(step, 0) for step in range(self.last + 1)]
         encoded = self._encode_messages(range(1, 2 + 2 * self.last, 2), page_texts)
         self._pages = {(step, 0): tokens for step, tokens in enumerate(encoded)}  # by step, pages left out
-        pairs = zip(self._between, self._pageless, strict=False)
-        self._ends = [0, *accumulate(len(before) + len(message) for before, message in pairs)]
+        self._ends = [0, *accumulate(map(len, self._pageless))]
         # By the number of pages left out, the tokens that the first page shown, the first two, … add.
         self._sums: defaultdict[int, list[int]] = defaultdict(list)
 
     def _encode_messages(self, indices: Iterable[int], texts: Sequence[str]) -> list[list[int]]:
-        return _encode(self._tokenizer, [self._beginnings[k] + text for k, text in zip(indices, texts, strict=True)])
+        contents = [self._template.content(index, text) for index, text in zip(indices, texts, strict=True)]
+        return encode(self._tokenizer, contents)
+
+    def _between(self, step: int) -> list[list[int]]:
+        """Returns the tokens of the template in a step's prompt: before each message, and the generation prompt."""
+        return template_tokens(self._tokenizer, self._messages[: 2 + 2 * step]).between
 
     def _page(self, step: int, left_out: int) -> list[int]:
         """Returns the tokens of a step's page in a prompt without the earliest `left_out` pages."""
@@ -279,7 +281,7 @@ class _Conversation:
         for page_step in range(left_out + len(sums), step + 1):
             page = len(self._page(page_step, left_out)) - len(self._pageless[1 + 2 * page_step])
             sums.append((sums[-1] if sums else 0) + page)
-        return self._ends[2 + 2 * step] + len(self._between[2 + 2 * step]) + sums[step - left_out]
+        return sum(map(len, self._between(step))) + self._ends[2 + 2 * step] + sums[step - left_out]
 
     def prompt_length(self, step: int, fit: _Fit) -> int:
         """Returns the number of tokens of `prompt`, without building it."""
@@ -289,103 +291,31 @@ class _Conversation:
     def prompt(self, step: int, fit: _Fit) -> list[int]:
         """Returns the tokens of a step's prompt, without the pages that do not fit."""
         tokens: list[int] = []
-        for index in range(2 + 2 * step):
+        *between, generation_prompt = self._between(step)
+        for index, before in enumerate(between):
             is_shown = index % 2 == 1 and index // 2 >= fit.left_out
             is_cut = fit.page is not None and index == 1 + 2 * step
             content = self._page(index // 2, fit.left_out) if is_shown else self._pageless[index]
-            tokens += [*self._between[index], *(fit.page_tokens if is_cut else content)]
-        return tokens + self._between[2 + 2 * step]
+            tokens += [*before, *(fit.page_tokens if is_cut else content)]
+        return tokens + generation_prompt
 
     def reply(self, step: int) -> list[int]:
-        """Returns the tokens of a step's reply as in the history, with the template's end-of-turn token."""
-        return [*self._pageless[2 + 2 * step], self._between[3 + 2 * step][0]]
+        """Returns the tokens of a step's reply as in the history, with the token that ends it."""
+        return self._reply_tokens[step]
 
     def reply_text(self, step: int) -> str:
-        """Returns the text of `reply`, without the end-of-turn token."""
-        return self._messages[2 + 2 * step]["content"]
+        """Returns the text of `reply`, without the token that ends it."""
+        return self._replies[step]
 
 
 def _without_pages(history: History) -> History:
     return History({**past, "page": ""} for past in history)
 
 
-def _encode(tokenizer: Any, texts: Iterable[str], *, special: bool = False) -> list[list[int]]:
-    """Encodes texts; special tokens are recognized if `special`, which is for texts of the template only."""
-    options = {"add_special_tokens": False, "split_special_tokens": not special}
-    ids: list[list[int]] = tokenizer(list(texts), **options)["input_ids"]
-    return ids
-
-
-@lru_cache(maxsize=256)
-def _template_tokens(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> tuple[list[list[int]], list[str]]:
-    """Returns the tokens before each message and after the last one, and the text to be tokenized with each message."""
-    between = _template_text(tokenizer, template, roles)
-    names = tokenizer.convert_ids_to_tokens(sorted(_special_tokens(tokenizer)))
-    beginnings = []
-    for role, text in zip(roles, between, strict=False):
-        end = max((text.rfind(name) + len(name) for name in names if name in text), default=0)
-        beginnings.append("" if role == "assistant" else text[end:])
-    heads = [text.removesuffix(beginning) for text, beginning in zip(between, [*beginnings, ""], strict=True)]
-    return _encode(tokenizer, heads, special=True), beginnings
-
-
-def _special_tokens(tokenizer: Any) -> set[int]:
-    return {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
-
-
-@lru_cache(maxsize=256)
-def _template_text(tokenizer: Any, template: str | None, roles: tuple[str, ...]) -> list[str]:
-    """Renders the template; returns its text before each message, and after the last one.
-
-    For a prompt (last role user) the last text ends with the generation prompt.
-
-    Raises:
-        BadConfig: The template changes or reorders messages, so that prompts would not be prefixes of one another.
-    """
-    marks = [f"\u2063{index}\u2063" for index in range(len(roles))]
-    messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-    with time_limit(TEMPLATE_LIMIT_S, "this model's chat template"):
-        rendered: str = tokenizer.apply_chat_template(
-            messages, chat_template=template, tokenize=False, add_generation_prompt=roles[-1] == "user"
-        )
-    between = []
-    for mark in marks:
-        before, separator, rendered = rendered.partition(mark)
-        if not separator:
-            raise BadConfig("this model's chat template drops or reorders messages; give one that does not.")
-        between.append(before)
-    return [*between, rendered]
-
-
 def reply_tokens(tokenizer: Any, replies: Sequence[str]) -> list[list[int]]:
     """Encodes replies as a policy would sample them, with the stop token."""
     stop = stop_token(tokenizer)
-    return [[*ids, stop] for ids in _encode(tokenizer, replies)]
-
-
-def stop_token(tokenizer: Any) -> int:
-    """Returns the token that ends a reply: the first that the chat template writes behind a reply.
-
-    SFT teaches this token, and sampling stops at it only, even if the tokenizer's eos_token is another one.
-
-    Raises:
-        BadConfig: There is no chat template, or it writes no special token behind a reply.
-    """
-    if not tokenizer.chat_template:
-        raise BadConfig(
-            "its tokenizer has no chat template, so the format of prompts and replies is unknown. "
-            "Set tokenizer.chat_template and save the tokenizer again."
-        )
-    roles = ("system", "user", "assistant", "user")
-    within = _template_text(tokenizer, tokenizer.chat_template, roles)[3]
-    at_the_end = _template_text(tokenizer, tokenizer.chat_template, roles[:3])[3]
-    first, last = (next(iter(ids), None) for ids in _encode(tokenizer, [within, at_the_end], special=True))
-    if first is None or first != last or first not in _special_tokens(tokenizer):
-        raise BadConfig(
-            f"behind a reply its chat template writes {within!r} before another message and {at_the_end!r} at the end; "
-            "both must begin with the same special token, or nothing can end a reply."
-        )
-    return first
+    return [[*ids, stop] for ids in encode(tokenizer, replies)]
 
 
 def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str]:
@@ -393,7 +323,7 @@ def decode_replies(tokenizer: Any, replies: Iterable[Sequence[int]]) -> list[str
 
     The text of a reply with another special token gets a mark that makes it malformed (SPECIAL_MARK).
     """
-    special, stop = _special_tokens(tokenizer), stop_token(tokenizer)
+    special, stop = special_tokens(tokenizer), stop_token(tokenizer)
     texts = []
     for reply in replies:
         written = reply[:-1] if reply and reply[-1] == stop else reply

@@ -48,12 +48,13 @@ from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Seeds
 from shop_env.evaluation.protocol import PromptCut
 from shop_env.observation import Observation
+from train.chat_template import stop_token
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import generate
 from train.rollouts.sampling import draw_uniforms
-from train.tokens import decode_replies, fit_prompt, stop_token
+from train.tokens import decode_replies, fit_prompt
 
 logger = logging.getLogger(__name__)
 

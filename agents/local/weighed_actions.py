@@ -21,13 +21,14 @@ from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.replies import Reply, format_reply, parse_reply
+from train.chat_template import stop_token
 from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import generate
 from train.rollouts.sampling import draw_uniforms
 from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
-from train.tokens import decode_replies, reply_tokens, stop_token
+from train.tokens import decode_replies, reply_tokens
 
 PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
 PASS_TOKENS = 4096  # the most tokens of a pass, unless a single page has more

@@ -269,7 +269,7 @@ def test_a_checkpoint_s_prompt_lies_in_it_and_nowhere_else(tiny: Tiny, tmp_path:
 
 
 def test_a_chat_template_that_loops_ends(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("train.tokens.TEMPLATE_LIMIT_S", 0.2)
+    monkeypatch.setattr("train.chat_template.TEMPLATE_LIMIT_S", 0.2)
     tiny.tokenizer.save_pretrained(tmp_path)
     loop = "{% for i in range(99999) %}{% for j in range(99999) %}{{ '' }}{% endfor %}{% endfor %}"
     (tmp_path / "chat_template.jinja").write_text(loop, encoding="utf-8")

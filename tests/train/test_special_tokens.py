@@ -13,10 +13,11 @@ from shop_env.reward import RewardConfig
 from tests.train.conftest import COMPACT, Tiny, prompt_tokens
 from tests.train.qwen_tokenizer import load_qwen_tokenizer
 from tests.train.tiny_gguf import write_gguf
+from train.chat_template import stop_token
 from train.grpo.groups import rollout_metrics, score_group
 from train.models import load_tokenizer
 from train.rollouts.engine import SampledReply, StopReason
-from train.tokens import SessionTokens, decode_replies, reply_tokens, stop_token, tokenize_session
+from train.tokens import SessionTokens, decode_replies, reply_tokens, tokenize_session
 
 # The shape of Qwen2.5's template, in our own words.
 CHATML = (

@@ -17,6 +17,7 @@ from shop_env.observation import ContextConfig
 from tests.demo_stores import demo_store_at
 from tests.json_files import read_json_lines
 from tests.train.conftest import COMPACT
+from train.chat_template import stop_token
 from train.checkpoints import save_checkpoint
 from train.config import LoraConfig, SamplingConfig, TinyModelConfig, TinyTokenizerConfig
 from train.lora import add_adapter
@@ -26,7 +27,7 @@ from train.rollouts.engine import LocalEngine, SampledReply, StopReason
 from train.rollouts.vllm import VllmEngine
 from train.session_tree import SessionTree, pack
 from train.tiny import build_model, train_tokenizer
-from train.tokens import stop_token, tokenize_session
+from train.tokens import tokenize_session
 
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 

@@ -18,6 +18,7 @@ from shop_env.replies import parse_reply
 from shop_env.reward.score import SelfCertainty
 from train.adapters.steps import Scoring
 from train.adapters.trl import RUN_FILE, Completions, TrlRun, action_reward, certainty_reward, planned_rows
+from train.chat_template import stop_token
 from train.config import OptimizerConfig
 from train.grpo.trainer import rationale_certainty
 from train.loop import learning_rate
@@ -26,7 +27,6 @@ from train.machine import get_world_size
 from train.models import load_pretrained, load_tokenizer
 from train.policy import self_certainty
 from train.sampler import split_batches
-from train.tokens import stop_token
 
 
 class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]

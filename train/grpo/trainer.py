@@ -27,6 +27,7 @@ from replay_sessions.foundation.errors import BadConfig
 from shop_env.replies import Extraction, MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
+from train.chat_template import stop_token
 from train.flops import FlopCounter, packed_work
 from train.grpo.chunk import BatchSize, Chunk, ChunkMetrics, batch_size
 from train.grpo.config import GrpoConfig
@@ -47,7 +48,7 @@ from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.rollouts.engine import LocalEngine, RolloutEngine, SampledReply, StopReason
 from train.sampler import SessionPlan, StepPlan
 from train.session_tree import PackedTrees, to_device
-from train.tokens import ReplySpan, SessionTokens, rationale_tokens, stop_token
+from train.tokens import ReplySpan, SessionTokens, rationale_tokens
 
 T = TypeVar("T")
 FIRST_STEP = 1  # the first step that is predicted: the papers skip the first action

@@ -19,12 +19,13 @@ from shop_env.observation import Observation, observe_session
 from shop_env.replies import Reply, format_reply, parse_reply
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompt_tokens
 from tests.train.conftest import tiny as tiny
+from train.chat_template import stop_token
 from train.checkpoints import save_checkpoint
 from train.config import SamplingConfig
 from train.policy import Policy
 from train.rollouts.engine import generate
 from train.session_tree import SessionTree, pack
-from train.tokens import decode_replies, reply_tokens, stop_token
+from train.tokens import decode_replies, reply_tokens
 
 MAX_NEW_TOKENS = 24
 RATIONALES = ("", "Too dear.", "I look.")

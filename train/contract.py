@@ -1,0 +1,140 @@
+"""Checks that what is trained is what is asked, on a user's own tokenizer and a sample of sessions.
+
+    session ─┬─► tokenize_session ─► the tokens before each trained reply ─┐
+             ├─► fit_prompt ─► the tokens of the agent's prompt            ├─► equal, or one line that shows where not
+             └─► render_prompt ─► the chat template's own text             ┘
+
+A template that depends on contents, such as one that rewrites some replies, is found here and nowhere else.
+"""
+
+from collections.abc import Iterable, Mapping
+from os.path import commonprefix
+from typing import Any
+
+import msgspec
+
+from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
+from shop_env.observation import ContextConfig, observe_session
+from shop_env.prompts import PromptConfig, render_prompt
+from train.chat_template import chat_messages, encode, render
+from train.tokens import FittedPrompt, LongPages, fit_prompt, tokenize_session
+
+MAX_STEPS = 4  # of a session that is checked
+UNLIMITED = 10**9
+EXCERPT = 24  # characters before and behind the place where two texts part
+
+EXAMPLE = Session(
+    session_id="example",
+    user_id="example",
+    source="example",
+    steps=(
+        Step(page='<h1>Kettles</h1>\n<input name="search">', action=TypeAndSubmit(name="search", text="kettle")),
+        Step(page='\n<a name="kettle_1">Kettle, 1.7 l</a>\n', action=Click(name="kettle_1"), rationale="I like it."),
+        Step(page='<button name="add_to_cart">Add</button>', action=Terminate(), rationale="It is too small."),
+    ),
+)
+"""A session for agents that have no store."""
+
+
+def check_contract(
+    tokenizer: Any,
+    sessions: Iterable[Session],
+    context: ContextConfig,
+    prompt: PromptConfig,
+    max_prompt_tokens: int = UNLIMITED,
+    long_pages: LongPages = "shorten",
+    personas: Mapping[str, str] | None = None,
+) -> None:
+    """Checks the first steps of sessions in a context, and with other scopes, a budget, cut pages and no rationales.
+
+    Args:
+        tokenizer: The tokenizer, with its chat template.
+        sessions: The sessions.
+        context: The context of a policy.
+        prompt: The form of its prompts.
+        max_prompt_tokens: The largest number of tokens of its prompts.
+        long_pages: Its treatment of steps with a page that is too long.
+        personas: The texts of the users' personas, as in `observe_session`.
+
+    Raises:
+        BadConfig: Two prompts of a step differ; the line shows where.
+    """
+    for session in sessions:
+        session = msgspec.structs.replace(session, steps=session.steps[:MAX_STEPS])
+        page_lengths = [len(step.page) for step in session.steps]
+        for variant in _variants(context, budget=sum(page_lengths) // 2 + 1):
+            prompts = _check_steps(tokenizer, session, variant, prompt, max_prompt_tokens, long_pages, personas)
+            if prompts and variant.grows_by_appending:
+                # So small that pages are left out, and cut.
+                limit = min(len(fitted.tokens) for fitted in prompts) * 3 // 4
+                _check_steps(tokenizer, session, variant, prompt, limit, long_pages, personas)
+
+
+def _variants(context: ContextConfig, *, budget: int) -> Iterable[ContextConfig]:
+    changes = ({}, {"scope": "whole_session"}, {"scope": "latest_step"}, {"budget": budget})
+    variants = [msgspec.structs.replace(context, **change) for change in changes]
+    return dict.fromkeys(
+        msgspec.structs.replace(variant, rationales=rationales)
+        for variant in variants
+        for rationales in (context.rationales, not context.rationales)
+    )
+
+
+def _check_steps(
+    tokenizer: Any,
+    session: Session,
+    context: ContextConfig,
+    prompt: PromptConfig,
+    limit: int,
+    long_pages: LongPages,
+    personas: Mapping[str, str] | None,
+) -> list[FittedPrompt]:
+    """Checks the steps of a session in one context; returns their prompts."""
+    trunks = tokenize_session(
+        tokenizer, session, context, prompt, limit, personas, long_pages, inferred=True
+    )
+    trained = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
+    prompts = []
+    for step, observation in enumerate(observe_session(session, context, personas)):
+        fitted = fit_prompt(tokenizer, observation, prompt, limit, long_pages, context)
+        if fitted is None:
+            continue
+        prompts.append(fitted)
+        place = f"step {step + 1} of session '{session.session_id}' ({_describe(context)})"
+        asked = tokenizer.decode(fitted.tokens)
+        if (before_reply := trained.get(step, fitted.tokens)) != fitted.tokens:
+            parting = _parting(tokenizer.decode(before_reply), asked)
+            raise BadConfig(f"{place}: a reply is trained behind {parting[0]}, and the agent's prompt has {parting[1]}.")
+        messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt, context.pages))
+        (expected,) = encode(tokenizer, [render(tokenizer, messages, generation_prompt=True)], special=True)
+        rendered = tokenizer.decode(expected)
+        if _comparable(tokenizer, asked) != _comparable(tokenizer, rendered):
+            parting = _parting(asked, rendered)
+            raise BadConfig(
+                f"{place}: the prompt has {parting[0]}, and the chat template writes {parting[1]}: it rewrites messages "
+                "by their contents; give the model another template."
+            )
+    return prompts
+
+
+def _describe(context: ContextConfig) -> str:
+    budget = "" if context.budget is None else f", budget {context.budget}"
+    return f"{context.scope}{budget}, {'with' if context.rationales else 'without'} rationales"
+
+
+def _comparable(tokenizer: Any, text: str) -> str:
+    """Returns the text, without blanks if the tokenizer writes one before each text that is encoded alone."""
+    (letter,) = encode(tokenizer, ["a"])
+    return text if tokenizer.decode([*letter, *letter]) == "aa" else "".join(text.split())
+
+
+def _parting(first: str, second: str) -> tuple[str, str]:
+    """Returns excerpts of two texts around the place where they part.
+
+    >>> _parting("user: tea, model:", "user: tea, <think>")
+    ("'user: tea, model:'", "'user: tea, <think>'")
+    """
+    part = len(commonprefix([first, second]))
+    window = slice(max(0, part - EXCERPT), part + EXCERPT)
+    return repr(first[window]), repr(second[window])
