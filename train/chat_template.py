@@ -9,14 +9,15 @@ prompts of a session are no prefixes of one another: `prompts_grow` is False, an
 A template that refuses a system message gets its text at the head of the first user message (`chat_messages`).
 
 What a template depends on besides messages is set once, in a first line that `bind_template` writes before it:
-variables such as `enable_thinking`, and the date in place of today's. So every reader of a checkpoint, servers and other
-trainers included, renders the same prompts.
+variables such as `enable_thinking`, and the date in place of today's. So every reader of a checkpoint, servers and
+other trainers included, renders the same prompts.
 """
 
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
@@ -99,6 +100,11 @@ def bind_template(tokenizer: Any, variables: Mapping[str, Any], date: str | None
     tokenizer.chat_template = f"{_HEAD}{''.join(lines)}\n{template}" if lines else template
 
 
+def today() -> str:
+    """Returns the day, as 2026-11-29, by UTC."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
 def writes_date(template: str) -> bool:
     """Returns whether a template asks for today's date."""
     return "strftime_now(" in template
@@ -126,8 +132,8 @@ def check_template(tokenizer: Any) -> None:
         encode(tokenizer, [header], special=True)[0]
     ):
         raise BadConfig(
-            f"its chat template writes {header!r} between the generation prompt and a reply, which a policy would have "
-            "to write as special tokens of its own; give it a template whose generation prompt ends where replies begin."
+            f"its chat template writes {header!r} between the generation prompt and a reply, and a policy writes no "
+            "special tokens; give it a template whose generation prompt ends where replies begin."
         )
 
 
@@ -164,11 +170,15 @@ def prompts_grow(tokenizer: Any) -> bool:
     """
     roles = ("system", *("user", "assistant") * 2, "user")
     texts = [_split_template(tokenizer, tokenizer.chat_template, roles[:count]).between for count in (2, 4, 6)]
-    return all(later[: len(prompt)] == prompt for prompt, later in zip(texts, texts[1:], strict=False))
+    return all(later[: len(prompt)] == prompt for prompt, later in pairwise(texts))
 
 
 def template_remarks(tokenizer: Any, date: str | None = None) -> list[str]:
-    """Returns sentences on what a user should know of the tokenizer's template, which writes `date` if it asks for it."""
+    """Returns sentences on what a user should know of the tokenizer's template.
+
+    Args:
+        date: The date that it writes, if it asks for one.
+    """
     template = tokenizer.chat_template
     generation_prompt = _split_template(tokenizer, template, ("system", "user")).between[2]
     remarks = []
@@ -258,10 +268,7 @@ def _split_template(
             raise BadConfig("this model's chat template drops or reorders messages; give one that does not.")
         between.append(before)
     between.append(rendered)
-    keeps_blanks = [
-        (before.endswith(_BEFORE), after.startswith(_AFTER))
-        for before, after in zip(between, between[1:], strict=False)
-    ]
+    keeps_blanks = [(before.endswith(_BEFORE), after.startswith(_AFTER)) for before, after in pairwise(between)]
     return _TemplateText([text.removesuffix(_BEFORE).removeprefix(_AFTER) for text in between], keeps_blanks)
 
 

@@ -42,6 +42,8 @@ class CheckpointInfo(Config):
         temperature, max_new_tokens: The defaults of sampling.
         max_tokens: The largest number of tokens of prompt and reply together.
         long_pages: The treatment of steps with a page that does not fit.
+        template_variables, template_date: What the chat template was trained with. The tokenizer's template sets them
+            (train.chat_template.bind_template).
         own_tokenizer: Whether the tokenizer was trained with the model (train.models.load_tokenizer).
         precision: The precision of training and validation.
     """
@@ -56,6 +58,8 @@ class CheckpointInfo(Config):
     own_tokenizer: bool
     precision: Precision = "float32"
     long_pages: LongPages = "shorten"
+    template_variables: dict[str, Any] = {}
+    template_date: str | None = None
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:

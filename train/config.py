@@ -7,10 +7,11 @@ that commands print their help or an error at once.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from replay_sessions.foundation.command_line import JSON_OBJECT
 from replay_sessions.foundation.errors import BadConfig, check_at_least, check_choice
 from replay_sessions.foundation.records import Config
 from train.machine import Precision, default_precision
@@ -215,6 +216,8 @@ class ModelConfig(Config):
             that where the machine is fast at it, else float32; a run notes which (train/machine.py).
         head_precision: The precision of the output layer's product under bfloat16_autocast. In float32 sampler and
             trainer differ least (docs/models.md), and evaluation uses it; on a GPU `tf32` is faster.
+        template_variables: Variables of the model's chat template, as JSON values by name, such as enable_thinking =
+            false (docs/models.md). The checkpoint's template sets them.
         lora: Trains small matrices beside the model's own (a table [model.lora] in a preset). None trains the model
             itself.
         gradient_checkpointing: Computes layers again in the backward pass instead of keeping them, except for their
@@ -232,6 +235,7 @@ class ModelConfig(Config):
     max_new_tokens: int = 64
     precision: AskedPrecision = "float32"
     head_precision: HeadPrecision = "float32"
+    template_variables: Annotated[dict[str, Any], JSON_OBJECT] = {}
     lora: LoraConfig | None = None
     gradient_checkpointing: bool | None = None
     sharded: bool = False

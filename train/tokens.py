@@ -196,8 +196,8 @@ def _reply(
 class _Conversation:
     """The messages of an observation as tokens, with and without each past page.
 
-    Message 0 is the system's. The page of step t is message 1 + 2t and its reply 2 + 2t, both counted from 0. The prompt
-    of each step is what the chat template renders for the messages up to its page.
+    Message 0 is the system's. The page of step t is message 1 + 2t and its reply 2 + 2t, both counted from 0. The
+    prompt of each step is what the chat template renders for the messages up to its page.
 
     Args:
         reply: The text of the reply to the observation. If None, only prompts can be built.

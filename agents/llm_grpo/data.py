@@ -6,6 +6,7 @@
 A run that resumes finds the files (train/token_cache.py) instead of tokenizing again.
 """
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +21,14 @@ from replay_sessions.store import SessionStore
 from shop_env.metrics.clustered_errors import estimate, value_error, within_bounds
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import PromptConfig, render_prompt
+from train.chat_template import prompts_grow, template_remarks
 from train.config import ModelConfig
+from train.contract import check_contract
 from train.grpo.config import GrpoConfig
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, is_target, tokenize_session
+
+CHECKED_SESSIONS = 3  # whose prompts are checked when a run starts
 
 
 class TrainingData:
@@ -61,6 +66,8 @@ class TrainingData:
         sessions = store.sessions("train")
         trunks = cached_trunks(self._folder, key, lambda: tokenize_sessions(config, phase, store, tokenizer, sessions))
         self._log_size(trunks)
+        if phase.context.grows_by_appending and not prompts_grow(tokenizer):
+            self._log(_cost_of_trunks(trunks))
         return trunks
 
     def _log_size(self, trunks: Sequence[SessionTokens]) -> None:
@@ -75,6 +82,37 @@ class TrainingData:
         self._log(str(shares))
         if problem := shares.problem(self._config.model):
             raise BadConfig(problem)
+
+
+def _cost_of_trunks(trunks: Sequence[SessionTokens]) -> str:
+    shared: dict[tuple[str, int, int], int] = {}  # the longest trunk of each group that would be one
+    for number, trunk in enumerate(trunks):
+        key = trunk.session_id, trunk.pages_left_out, number if trunk.page_cut else -1
+        shared[key] = max(shared.get(key, 0), len(trunk.tokens))
+    tokens = sum(len(trunk.tokens) for trunk in trunks)
+    return (
+        "chat template: it writes past replies otherwise than behind its generation prompt, so each step has a trunk "
+        f"of its own: {tokens:,} tokens in place of {sum(shared.values()):,}"
+    )
+
+
+def check_phases(config: TrainConfig, store: SessionStore, tokenizer: Any, date: str | None = None) -> list[str]:
+    """Checks that phases are trained on the prompts that their policies get, on a sample of the train split.
+
+    Returns:
+        Sentences on the chat template, which writes `date` if it asks for it.
+
+    Raises:
+        BadConfig: The prompts of a step differ (train/contract.py).
+    """
+    ids = store.session_ids("train")
+    drawn = random.Random(f"{config.seed} contract").sample(ids, min(CHECKED_SESSIONS, len(ids)))
+    sessions = [store.session(session_id) for session_id in drawn]
+    model = config.model
+    for context, prompt in {(phase.context, config.prompt_of(phase, store)): None for phase in config.phases.values()}:
+        personas = persona_texts(store, context)
+        check_contract(tokenizer, sessions, context, prompt, model.max_prompt_tokens, model.long_pages, personas)
+    return template_remarks(tokenizer, date)
 
 
 def tokenize_sessions(

@@ -19,6 +19,7 @@ from transformers import AutoConfig, Qwen2Config
 from agents.llm_grpo.character_tokens import CHARACTERS_A_TOKEN, FEWEST, MOST, CharacterTokenizer
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import (
+    check_phases,
     page_shares,
     phase_warnings,
     rationale_coverage,
@@ -30,6 +31,7 @@ from agents.llm_grpo.presets import SHAPES
 from replay_sessions.foundation.table import Cell, Table, columns
 from replay_sessions.schema import Session
 from replay_sessions.store import SessionStore
+from train.chat_template import today
 from train.config import SftConfig
 from train.flops import GPU_SPEEDS, FlopCounter, causal_pairs, estimate_seconds
 from train.flops import Work as Flops
@@ -183,6 +185,8 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     """
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
     model_config, tokenizer = _read_model(config, store)
+    has_texts = not isinstance(tokenizer, CharacterTokenizer)
+    remarks = check_phases(config, store, tokenizer, today()) if has_texts else []
     targets, cached = target_counts(sessions, inferred=config.inferred), CachingTokenizer(tokenizer)
     model = build_on_meta(model_config, config.model.lora)
     rows: list[list[Cell]] = []
@@ -221,8 +225,9 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
     )
     yield from problems
+    yield from remarks
     yield from _machine_lines(fits, machine)
-    if isinstance(tokenizer, CharacterTokenizer):
+    if not has_texts:
         yield (
             f"The hub gives no '{config.model.path}' now: its shape is known, and tokens are counted as "
             f"{CHARACTERS_A_TOKEN} characters each. Pages have {FEWEST} to {MOST}: "
@@ -300,7 +305,10 @@ def _read_model(config: TrainConfig, store: SessionStore) -> tuple[Any, Any]:
     """
     path = config.model.path
     if path is not None and (path not in SHAPES or is_there(path)):
-        return load_pretrained(AutoConfig, path), load_tokenizer(path)
+        variables = config.model.template_variables
+        return load_pretrained(AutoConfig, path), load_tokenizer(
+            path, template_variables=variables, template_date=today()
+        )
     if path is not None:
         return Qwen2Config(**SHAPES[path]), CharacterTokenizer()
     tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, config.prompt, config.context)

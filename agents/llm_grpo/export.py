@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import TrainingData, tokenize_sessions
+from agents.llm_grpo.data import TrainingData, check_phases, tokenize_sessions
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Table
@@ -21,6 +21,7 @@ from shop_env.replies import extraction_of
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
+from train.chat_template import today
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
@@ -103,9 +104,10 @@ def _write_steps(
     Raises:
         BadConfig: A split has no steps, or the batches of the phase are of whole sessions.
     """
-    tokenizer = load_tokenizer(str(config.model.path))
+    variables, date = config.model.template_variables, today()
+    tokenizer = load_tokenizer(str(config.model.path), template_variables=variables, template_date=date)
     context, prompt = phase.context, config.prompt_of(phase, store)
-    lines: list[str] = []
+    lines = check_phases(config, store, tokenizer, date)
     data = TrainingData(config, store, folder / "tokens", lines.append)
     splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
     yield from lines

@@ -226,8 +226,8 @@ def _changes(before: Tables, after: Tables) -> Tables:
     """Returns the keys of `after` with values that differ from `before`; tables are compared key by key."""
     changes = {}
     for key, value in after.items():
-        old = before[key]
-        if value != old:
+        old: Any = before.get(key)
+        if value != old or key not in before:
             are_tables = isinstance(value, dict) and isinstance(old, dict)
             changes[key] = _changes(old, value) if are_tables else value
     return changes

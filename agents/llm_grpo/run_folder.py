@@ -77,6 +77,13 @@ def check_store(folder: Path, store: SessionStore) -> None:
         )
 
 
+def read_template_date(folder: Path) -> str:
+    """Returns the day that chat templates write which ask for the date: that on which the run began."""
+    record = _read_record(folder)
+    date: str = record.get("template_date") or record["time"][:10]
+    return date
+
+
 def extend_config(begun: TrainConfig, config: TrainConfig, folder: Path) -> TrainConfig:
     """Returns the configuration of a run with the phases and agents of `config` that it lacks.
 
@@ -178,7 +185,8 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | N
         raise BadConfig(problem)
     record = provenance(config, store=store, seed=config.seed)
     files = _digests(name.partition(":")[0] for name in named_code(record["config"]))
-    _write_record(folder, record | {"scoring": SCORING_VERSION, "rationales": coverage._asdict(), "files": files})
+    record |= {"scoring": SCORING_VERSION, "template_date": record["time"][:10], "rationales": coverage._asdict()}
+    _write_record(folder, record | {"files": files})
     return str(coverage)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
-from agents.llm_grpo.data import TrainingData, phase_warnings
+from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings
 from agents.llm_grpo.evaluation import evaluate_shared
+from agents.llm_grpo.run_folder import read_template_date
 from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.store import SessionStore
@@ -23,6 +24,7 @@ from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
 from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
 from train.attention.choice import choose_attention
+from train.chat_template import bind_template, writes_date
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
 from train.fused import fuse
@@ -66,6 +68,8 @@ class TrainingRun:
         self.results = self._finished_phases()
         self._data = TrainingData(config, store, folder / "tokens", log.info)
         self._vllm: VllmEngine | None = None
+        self._date = ranks.broadcast(lambda: read_template_date(folder))
+        self._is_checked = False  # True once the prompts of a tokenizer were checked
 
     def train(self) -> None:
         """Runs every phase that is not finished."""
@@ -93,6 +97,10 @@ class TrainingRun:
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]
         model, tokenizer, started_from = self._start(config.start)
+        if not self._is_checked:  # phases share a tokenizer
+            for remark in check_phases(self.config, self.store, tokenizer, self._date):
+                self.log.info(remark)
+            self._is_checked = True
         if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         prompt = self.config.prompt_of(config, self.store)
@@ -230,14 +238,24 @@ class TrainingRun:
             own_tokenizer=config.model.path is None,
             precision=config.model.computed_in,
             long_pages=config.model.long_pages,
+            template_variables=config.model.template_variables,
         )
         if config.model.path is None:
             tokenizer = train_tokenizer(store.sessions("train"), config.model.tokenizer, prompt, config.context)
+            bind_template(tokenizer, config.model.template_variables, self._date)
             model = build_model(tokenizer, config.model.tiny, config.seed).to(self._device)
             enable_tree_attention(model)
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
             return model, tokenizer, info
-        return *load_model(config.model.path, max_tokens=config.model.max_tokens, device=self._device), info
+        model, tokenizer = load_model(
+            config.model.path,
+            max_tokens=config.model.max_tokens,
+            device=self._device,
+            template_variables=config.model.template_variables,
+            template_date=self._date,
+        )
+        date = self._date if writes_date(tokenizer.chat_template) else None
+        return model, tokenizer, msgspec.structs.replace(info, template_date=date)
 
     def _uses_vllm(self, phase: PhaseConfig) -> bool:
         """Returns whether vLLM samples the replies of a phase."""

@@ -10,6 +10,7 @@ prompt. Prompts of a session share the computation of their pages. For a model b
 `prompting`.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, che
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, Style, prompt_of
 from shop_env.train_view import TrainView
+from train.chat_template import template_remarks, today
 from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, read_info
+from train.contract import EXAMPLE, check_contract
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision
 from train.models import load_model
+
+logger = logging.getLogger(__name__)
 
 
 def local(
@@ -39,6 +44,8 @@ def local(
     style: Style | None = None,
     system_file: str | None = None,
     own_tokenizer: bool = False,
+    template_variables: dict[str, Any] | None = None,
+    template_date: str | None = None,
     decode: Decode = "tokens",
     rationales: int = 16,
 ) -> PolicyAgent:
@@ -57,6 +64,10 @@ def local(
         style, system_file: The format of prompts (shop_env.prompts.PromptConfig); None means the format that the
             adapter or the model was trained with, if it is a checkpoint of a training run, or else the default.
         own_tokenizer: Whether the tokenizer was trained with the model (train/tiny.py).
+        template_variables: Variables of the model's chat template, such as {"enable_thinking": false}, in place of
+            those that a checkpoint was trained with.
+        template_date: The day that a chat template writes which asks for the date; None means that of a checkpoint, or
+            else today.
         decode, rationales: The way to choose a reply, and the number of draws for it (agents.local.policy_agent).
 
     Raises:
@@ -69,6 +80,8 @@ def local(
     overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     trained = _read_trained(adapter, model_path)
     prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **overrides)
+    variables = (trained.template_variables if trained else {}) | (template_variables or {})
+    date = template_date or (trained and trained.template_date) or today()
     own_tokenizer = own_tokenizer or bool(trained and trained.own_tokenizer)
     info = CheckpointInfo(
         made_by=f"{model_path} as it is",
@@ -81,10 +94,20 @@ def local(
         own_tokenizer=own_tokenizer,
         precision=precision,
         long_pages=trained.long_pages if trained else "shorten",
+        template_variables=variables,
+        template_date=date,
     )
     model, tokenizer = load_model(
-        model_path, max_tokens=max_tokens, own_tokenizer=own_tokenizer, device=device or usual_device()
+        model_path,
+        max_tokens=max_tokens,
+        own_tokenizer=own_tokenizer,
+        device=device or usual_device(),
+        template_variables=variables,
+        template_date=date,
     )
+    check_contract(tokenizer, [EXAMPLE], info.context, info.prompt, long_pages=info.long_pages)
+    for remark in template_remarks(tokenizer, date):
+        logger.warning("%s: %s", model_path, remark)
     if adapter is not None:
         model = _with_adapter(model, Path(adapter), model_path)
     model.requires_grad_(False)  # so that weights are held in the precision of computation

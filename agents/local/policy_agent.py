@@ -51,6 +51,7 @@ from shop_env.observation import Observation
 from train.chat_template import stop_token
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
+from train.contract import EXAMPLE, check_contract
 from train.policy import Policy, autocast_dtype
 from train.rollouts.engine import generate
 from train.rollouts.sampling import draw_uniforms
@@ -88,6 +89,8 @@ class PolicyAgent(SeededAgent):
         rationales: int = 16,
     ) -> None:
         model, tokenizer, info = policy or load_checkpoint(str(path), device or usual_device())
+        if policy is None:
+            check_contract(tokenizer, [EXAMPLE], info.context, info.prompt, long_pages=info.long_pages)
         most_new = info.max_new_tokens if max_new_tokens is None else max_new_tokens
         if not 0 < most_new < info.max_tokens:
             raise BadConfig(

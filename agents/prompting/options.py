@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-import tyro
 
+from replay_sessions.foundation.command_line import JSON_OBJECT
 from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig, check_at_least
 from replay_sessions.foundation.records import Config
@@ -24,15 +24,6 @@ from shop_env.prompts import PromptConfig, Style, read_instructions
 
 History = Literal["as_trained", "whole_replies", "described"]
 _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_limit"}
-
-
-JSON_OBJECT = tyro.constructors.PrimitiveConstructorSpec(
-    nargs=1,
-    metavar="JSON",
-    instance_from_str=lambda words: msgspec.json.decode(words[0], type=dict[str, Any]),
-    is_instance=lambda value: isinstance(value, dict),
-    str_from_instance=lambda value: [msgspec.json.encode(value).decode()],
-)
 
 
 class ChatOptions(Config):

@@ -23,6 +23,7 @@ from inspect import getdoc
 from types import FrameType
 from typing import Any, TypeVar
 
+import msgspec
 import tyro
 
 from replay_sessions.foundation.durable_files import remedy_for
@@ -36,6 +37,14 @@ _MARKERS = (
     tyro.conf.FlagCreatePairsOff,  # only --overwrite, without --no-overwrite
     tyro.conf.AvoidSubcommands,  # an optional nested Struct becomes flags, too
 )
+JSON_OBJECT = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="JSON",
+    instance_from_str=lambda words: msgspec.json.decode(words[0], type=dict[str, Any]),
+    is_instance=lambda value: isinstance(value, dict),
+    str_from_instance=lambda value: [msgspec.json.encode(value).decode()],
+)
+"""A flag whose value is a JSON object, for Annotated."""
 _HELP = {"-h", "--help", HELP_ALL}
 STOPPED = 130  # the exit code
 STOPS = (signal.SIGINT, signal.SIGTERM)

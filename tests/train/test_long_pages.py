@@ -30,12 +30,8 @@ from tests.stores import store_at
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.flight import qwen2_config
 from tests.train.qwen_tokenizer import load_qwen_tokenizer
+from tests.train.templates import CHATML
 from train.tokens import LongPages, SessionTokens, fit_prompt, tokenize_session
-
-CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 
 
 def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:

@@ -31,7 +31,11 @@ from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match
 from shop_env.reward.score import TERM_NAMES
+<<<<<<< HEAD
 from shop_env.versions import SCORING_VERSION
+=======
+from train.chat_template import chat_messages
+>>>>>>> ba1bc7a6 (Prompts are checked where a run or an agent starts; template_variables, frozen dates, templates without a system message)
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan
@@ -102,7 +106,7 @@ def step_rows(
             observation = observed.at(reply.step_index)
             fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages, context)
             assert fitted is not None, "steps that do not fit are in no trunk"
-            messages = render_prompt(fitted.observation, prompt, context.pages)
+            messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt, context.pages))
             yield {
                 "data_source": SOURCE,
                 "prompt": [dict(message) for message in messages],

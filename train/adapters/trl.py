@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from replay_sessions.foundation.records import Record
 from shop_env.reward.score import TERM_NAMES
 from train.adapters.steps import map_options, order_file, score_completion, steps_per_batch
+from train.chat_template import today
 from train.config import LoraConfig, ModelConfig, OptimizerConfig
 from train.grpo.config import VLLM_IMPORTANCE_CAP, GrpoConfig
 
@@ -44,6 +45,7 @@ class TrlRun(Record):
         optimizer: The optimizer with our learning-rate schedule, which replaces TRL's.
         filter_zero_variance: As in GrpoConfig.
         lora: The adapter to train. If None, the whole model is trained.
+        template_variables, template_date: As in train.chat_template.bind_template.
     """
 
     model: str
@@ -52,6 +54,8 @@ class TrlRun(Record):
     optimizer: OptimizerConfig
     filter_zero_variance: bool
     lora: LoraConfig | None = None
+    template_variables: dict[str, Any] = {}
+    template_date: str | None = None
 
 
 def planned_rows(file: Path) -> list[dict[str, Any]]:
@@ -145,4 +149,6 @@ def trl_run(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) ->
         optimizer=grpo.optimizer,
         filter_zero_variance=grpo.filter_zero_variance,
         lora=model.lora,
+        template_variables=model.template_variables,
+        template_date=today(),
     )

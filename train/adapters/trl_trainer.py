@@ -147,7 +147,7 @@ def make_trainer(folder: Path, words: Sequence[str] = (), **options: Any) -> Sho
         configured = GRPOConfig(**arguments)
     except TypeError as error:
         raise BadConfig(f"trl.GRPOConfig: {error}; words behind the folder are its arguments as KEY=VALUE.") from error
-    tokenizer = load_tokenizer(run.model)
+    tokenizer = load_tokenizer(run.model, template_variables=run.template_variables, template_date=run.template_date)
     model = load_pretrained(AutoModelForCausalLM, run.model, dtype=torch.float32)
     model.generation_config.eos_token_id = stop_token(tokenizer)
     return ShopGRPOTrainer(

@@ -65,6 +65,7 @@ def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) 
         "trainer.experiment_name": folder.name,
         "trainer.default_local_dir": str(folder / "checkpoints"),
     }
+    options |= {f"+data.apply_chat_template_kwargs.{name}": value for name, value in model.template_variables.items()}
     if (lora := model.lora) is not None:
         modules = lora.target_modules[0] if len(lora.target_modules) == 1 else f"[{','.join(lora.target_modules)}]"
         options |= {
