@@ -31,11 +31,8 @@ from shop_env.replies import Extraction, Reply, parse_reply
 from shop_env.reward import RewardBreakdown, RewardConfig, score_reply
 from shop_env.reward.matching import exact_match
 from shop_env.reward.score import TERM_NAMES
-<<<<<<< HEAD
 from shop_env.versions import SCORING_VERSION
-=======
 from train.chat_template import chat_messages
->>>>>>> ba1bc7a6 (Prompts are checked where a run or an agent starts; template_variables, frozen dates, templates without a system message)
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import grpo_plan
 from train.sampler import StepPlan
