@@ -66,8 +66,8 @@ class TrainingData:
         sessions = store.sessions("train")
         trunks = cached_trunks(self._folder, key, lambda: tokenize_sessions(config, phase, store, tokenizer, sessions))
         self._log_size(trunks)
-        if phase.context.grows_by_appending and not prompts_grow(tokenizer):
-            self._log(_cost_of_trunks(trunks))
+        if cost := describe_trunks(phase.context, tokenizer, trunks):
+            self._log(cost)
         return trunks
 
     def _log_size(self, trunks: Sequence[SessionTokens]) -> None:
@@ -84,7 +84,10 @@ class TrainingData:
             raise BadConfig(problem)
 
 
-def _cost_of_trunks(trunks: Sequence[SessionTokens]) -> str:
+def describe_trunks(context: ContextConfig, tokenizer: Any, trunks: Sequence[SessionTokens]) -> str | None:
+    """Returns a sentence on the tokens that a chat template costs which gives each step a trunk of its own, or None."""
+    if not context.grows_by_appending or prompts_grow(tokenizer):
+        return None
     shared: dict[tuple[str, int, int], int] = {}  # the longest trunk of each group that would be one
     for number, trunk in enumerate(trunks):
         key = trunk.session_id, trunk.pages_left_out, number if trunk.page_cut else -1

@@ -20,6 +20,7 @@ from agents.llm_grpo.character_tokens import CHARACTERS_A_TOKEN, FEWEST, MOST, C
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import (
     check_phases,
+    describe_trunks,
     page_shares,
     phase_warnings,
     rationale_coverage,
@@ -197,6 +198,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         if phase.numbers is None:
             continue
         trunks = [*tokenize_sessions(config, phase, store, cached, sessions)]
+        remarks += filter(None, [describe_trunks(phase.context, cached, trunks)])
         shares = page_shares(trunks, targets, is_sample=len(sessions) < len(ids))
         if problem := shares.problem(config.model):
             problems[f"A run would be refused: {problem}"] = None
@@ -225,7 +227,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
     )
     yield from problems
-    yield from remarks
+    yield from dict.fromkeys(remarks)
     yield from _machine_lines(fits, machine)
     if not has_texts:
         yield (

@@ -21,7 +21,7 @@ from shop_env.replies import extraction_of
 from train.adapters.steps import step_rows, write_order, write_rows
 from train.adapters.trl import RUN_FILE, trl_run
 from train.adapters.verl import overrides
-from train.chat_template import today
+from train.chat_template import today, writes_date
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import scored_trunks
 from train.models import load_tokenizer
@@ -87,7 +87,12 @@ def _in_steps(
     if grpo.epochs is None:
         return grpo
     data = TrainingData(config, store, folder / "tokens", lambda _: None)
-    return grpo.in_steps(scored_trunks(data.trunks(phase, load_tokenizer(str(config.model.path)))))
+    return grpo.in_steps(scored_trunks(data.trunks(phase, _load_tokenizer(config))))
+
+
+def _load_tokenizer(config: TrainConfig) -> Any:
+    variables = config.model.template_variables
+    return load_tokenizer(str(config.model.path), template_variables=variables, template_date=today())
 
 
 def _write_steps(
@@ -104,10 +109,13 @@ def _write_steps(
     Raises:
         BadConfig: A split has no steps, or the batches of the phase are of whole sessions.
     """
-    variables, date = config.model.template_variables, today()
-    tokenizer = load_tokenizer(str(config.model.path), template_variables=variables, template_date=date)
+    tokenizer = _load_tokenizer(config)
     context, prompt = phase.context, config.prompt_of(phase, store)
-    lines = check_phases(config, store, tokenizer, date)
+    lines = check_phases(config, store, tokenizer, today())
+    if config.model.template_variables:
+        lines.append(f"The rows are chat messages; their template gets {config.model.template_variables}.")
+    if validation and writes_date(tokenizer.chat_template):
+        lines.append("verl renders the chat template itself, with the date of the day; trl.json has a fixed one.")
     data = TrainingData(config, store, folder / "tokens", lines.append)
     splits = {"train": scored_trunks(data.trunks(phase, tokenizer))}
     yield from lines

@@ -24,7 +24,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import written_action
 from shop_env.observation import Observation, PastStep
 from shop_env.page_budget import shorten_page
-from shop_env.prompts import Message, past_reply, render_prompt
+from shop_env.prompts import Message, merge_system, past_reply, render_prompt
 from shop_env.replies import action_json
 from shop_env.train_view import TrainView
 
@@ -41,10 +41,11 @@ def prompt_messages(observation: Observation, options: PromptingOptions, *, exam
     """
     system, *conversation = render_prompt(observation, options.prompt)
     instructions = _BLANK_LINE.join([system["content"], examples]) if examples else system["content"]
-    return [
+    messages = [
         Message(role="system", content=instructions),
         *_with_history(conversation, observation["history"], options.history),
     ]
+    return merge_system(messages) if options.system_role == "first_user" else messages
 
 
 def without_earliest_page(observation: Observation) -> Observation | None:

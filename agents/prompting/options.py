@@ -22,6 +22,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Typing
 from shop_env.prompts import PromptConfig, Style, read_instructions
 
+SystemRole = Literal["system", "first_user"]
 History = Literal["as_trained", "whole_replies", "described"]
 _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_limit"}
 
@@ -93,6 +94,8 @@ class PromptingOptions(ChatOptions):
         style: The style of the instructions (shop_env.prompts.PromptConfig).
         typing: The words for typing in the instructions; None means those of the store's log.
         system_file: A text file (UTF-8) in place of the instructions.
+        system_role: The message with the instructions: `system`, or `first_user` for models whose chat template refuses
+            a system message, such as Gemma 2; they then stand at the head of the first page.
     """
 
     schema: bool = False
@@ -103,6 +106,7 @@ class PromptingOptions(ChatOptions):
     style: Style = "full"
     typing: Typing | None = None
     system_file: str | None = None
+    system_role: SystemRole = "system"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.local.policy_agent import PolicyAgent
+from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step
 from shop_env.observation import ContextConfig, observe_session
@@ -141,3 +142,38 @@ def test_an_agent_checks_its_template_when_it_is_opened(tiny: Tiny, tmp_path: Pa
     save_checkpoint(tmp_path / "policy", tiny.plain_model(), tokenizer, checkpoint_info())
     with pytest.raises(BadConfig, match="deed"):
         PolicyAgent(str(tmp_path / "policy"))
+
+
+def test_variables_and_dates_stay_with_a_checkpoint_and_may_be_set_anew(tiny: Tiny, tmp_path: Path) -> None:
+    tokenizer = with_template(tiny.tokenizer, TEMPLATES["date"] + "{% if mood is defined %}{{ mood }}{% endif %}")
+    bind_template(tokenizer, {"mood": "it's {{ so-so }}\n"}, "2020-01-02")
+    info = checkpoint_info(template_variables={"mood": "it's {{ so-so }}\n"}, template_date="2020-01-02")
+    save_checkpoint(tmp_path / "policy", tiny.plain_model(), tokenizer, info)
+    observation = observe_session(tiny.sessions[0])[0]
+
+    def prompt(spec: str) -> str:
+        agent = make_agent(spec)
+        assert isinstance(agent, PolicyAgent)
+        text: str = tiny.tokenizer.decode(agent._prompt(observation))
+        return text
+
+    for spec in (str(tmp_path / "policy"), f"local?path={tmp_path / 'policy'}"):
+        assert prompt(spec).startswith("Today: 02 Jan 2020.")
+        assert prompt(spec).endswith("<|assistant|>it's {{ so-so }}\n")
+    anew = f'local?path={tmp_path / "policy"}&template_date=2021-03-04&template_variables={{"mood": null}}'
+    assert prompt(anew).startswith("Today: 04 Mar 2021.") and prompt(anew).endswith("<|assistant|>None")
+
+
+@pytest.mark.parametrize(
+    ("template", "variables", "problem"),
+    [
+        ("qwen3", {"enable_thinkin": False}, "enable_thinkin"),
+        ("qwen3", {"messages": []}, "messages"),
+        ("{{ strftime_now(day_format) }}", {}, "strftime_now"),
+    ],
+)
+def test_variables_and_dates_that_cannot_be_set_are_refused(
+    tiny: Tiny, template: str, variables: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(BadConfig, match=problem):
+        with_template(tiny.tokenizer, TEMPLATES.get(template, template), variables)

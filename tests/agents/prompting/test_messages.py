@@ -53,6 +53,12 @@ def test_by_default_a_step_without_a_rationale_is_told_and_leaves_no_empty_ratio
     assert '"rationale": ""' not in str(shown)
 
 
+def test_models_that_refuse_a_system_message_get_the_instructions_in_the_first_user_message() -> None:
+    system, first, *others = prompt_messages(SESSION, options())
+    merged = prompt_messages(SESSION, options(system_role="first_user"))
+    assert merged == [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *others]
+
+
 def test_told_leaves_the_model_no_replies_of_its_own() -> None:
     _, *shown = prompt_messages(SESSION, options(history="described"))
     assert [message["role"] for message in shown] == ["user"]
