@@ -15,6 +15,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import chain
 
+from replay_sessions.elements import page_names
+from replay_sessions.schema import Action
+
 _TAG_OR_LINE_END = re.compile(r"""<[a-zA-Z/!](?:"[^"]*"|'[^']*'|[^'">])*+>|\n""")
 
 
@@ -57,6 +60,14 @@ def window_start(focus: int, width: int, length: int) -> int:
     return max(0, min(focus - width // 2, length - width))
 
 
+def align_window(page: str, start: int, end: int) -> tuple[int, int] | None:
+    """Returns the offsets of the complete tags and texts of a page between two offsets; None if there are none."""
+    borders = chain.from_iterable(match.span() for match in _TAG_OR_LINE_END.finditer(page))
+    offsets = [0, *borders, len(page)]
+    first, last = bisect_left(offsets, start), bisect_right(offsets, end) - 1
+    return (offsets[first], offsets[last]) if first < last else None
+
+
 def cut_window(page: str, start: int, end: int) -> str:
     """Returns the complete tags and texts of a page between two offsets, with comments on what is left out.
 
@@ -65,12 +76,10 @@ def cut_window(page: str, start: int, end: int) -> str:
     >>> cut_window('<a name="x">one</a> <a name="y">two</a>', 2, 24)
     '<!-- 12 characters left out -->one</a> <!-- 19 characters left out -->'
     """
-    borders = chain.from_iterable(match.span() for match in _TAG_OR_LINE_END.finditer(page))
-    offsets = [0, *borders, len(page)]
-    first, last = bisect_left(offsets, start), bisect_right(offsets, end) - 1
-    if first >= last:
+    window = align_window(page, start, end)
+    if window is None:
         return ""
-    start, end = offsets[first], offsets[last]
+    start, end = window
     before = _left_out(start) if start > 0 else ""
     after = _left_out(len(page) - end) if end < len(page) else ""
     return before + page[start:end] + after
@@ -84,6 +93,17 @@ def find_element(page: str, last_action: str | None) -> int:
     """
     name = json.loads(last_action).get("name", "") if last_action else ""
     return max(0, page.find(f'name="{name}"')) if name else 0
+
+
+def shows_target(page: str, window: tuple[int, int] | None, action: Action) -> bool:
+    """Returns whether the element of an action is on a page, or in its window; true for an action without one.
+
+    Args:
+        window: The offsets of the window in the page; None means the whole page.
+    """
+    name = getattr(action, "name", "")
+    shown = page if window is None else page[slice(*window)]
+    return not name or f'name="{name}"' in shown or name in page_names(shown)
 
 
 def _left_out(characters: int) -> str:

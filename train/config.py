@@ -80,6 +80,8 @@ class SftConfig(Config):
         sessions_per_batch: The most sessions, in one trunk or several each, in one optimizer step.
         tokens_per_batch: The most tokens in the longest trunks of those sessions.
         max_batch_tokens: The most tokens in one forward pass; a larger batch is split into several passes.
+        hidden_targets: The treatment of steps whose prompt does not show the logged action's element, because the page
+            was cut or lacks it: `train` on them, which teaches names that are not on the page, or `leave_out`.
     """
 
     optimizer: OptimizerConfig
@@ -87,16 +89,24 @@ class SftConfig(Config):
     sessions_per_batch: int = 8
     tokens_per_batch: int = 32_768
     max_batch_tokens: int = 32_768
+    hidden_targets: Literal["train", "leave_out"] = "train"
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise BadConfig("sft.stages is empty; give at least one stage, such as {steps = 100}.")
 
+    def select(self, trunks: Sequence[SessionTokens]) -> list[SessionTokens]:
+        """Returns the trunks with the steps that are trained on (`hidden_targets`)."""
+        if self.hidden_targets == "train":
+            return list(trunks)
+        shown = [replace(t, replies=[reply for reply in t.replies if reply.target_shown]) for t in trunks]
+        return [trunk for trunk in shown if trunk.replies]
+
     def in_steps(self, trunks: Sequence[SessionTokens], share: float = 1.0) -> "SftConfig":
         """Returns a copy with the length of every stage in steps instead of epochs.
 
         Args:
-            trunks: The trunks of sessions.
+            trunks: The trunks of sessions, from `select`.
             share: The fraction of all sessions that `trunks` holds.
         """
         plan = SessionPlan(trunks, self.sessions_per_batch, self.tokens_per_batch, "")

@@ -31,8 +31,12 @@ class SftTrainer:
         seed: int,
         ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
+        trunks = config.select(trunks)
         if not trunks:
-            raise BadConfig("no training session to fine-tune on: is the store's train split empty?")
+            raise BadConfig(
+                "no step to fine-tune on: the store's train split is empty, or no prompt shows its target "
+                f"(sft.hidden_targets = {config.hidden_targets})."
+            )
         self._policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
         size, tokens = config.sessions_per_batch, config.tokens_per_batch
         self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", ranks.share)

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
-from shop_env.page_budget import cut_window, find_element, window_start
+from shop_env.page_budget import align_window, cut_window, find_element, shows_target, window_start
 from shop_env.page_changes import SessionPages
 from shop_env.prompts import PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
@@ -49,6 +49,7 @@ class ReplySpan:
     Attributes:
         target: The target of SFT if it differs from the reply in the history, which may omit rationales. If None, the
             target is `tokens[start:end]`.
+        target_shown: Whether the prompt shows the action's element, or the action has none.
     """
 
     step_index: int
@@ -56,6 +57,7 @@ class ReplySpan:
     end: int
     action: Action
     target: list[int] | None = None
+    target_shown: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,12 @@ class _Fit(NamedTuple):
 
     Attributes:
         left_out: The number of the earliest pages, which are left out.
-        page: The window of the step's own page that is shown. If None, the whole page.
+        window: The offsets of the window of the step's own page that is shown. If None, the whole page.
         page_tokens: The tokens of the window.
     """
 
     left_out: int
-    page: str | None = None
+    window: tuple[int, int] | None = None
     page_tokens: tuple[int, ...] = ()
 
 
@@ -98,13 +100,13 @@ class FittedPrompt(NamedTuple):
         tokens: The tokens of the prompt.
         observation: The part of the observation that the prompt shows.
         pages_left_out: The number of earlier pages that were dropped.
-        page_cut: Whether the prompt shows only a window of the observation's own page.
+        window: The offsets of the window of the observation's own page that the prompt shows; None if it shows all.
     """
 
     tokens: list[int]
     observation: Observation
     pages_left_out: int
-    page_cut: bool
+    window: tuple[int, int] | None
 
 
 def fit_prompt(
@@ -121,10 +123,10 @@ def fit_prompt(
     if fit is None:
         return None
     dropped, remaining = observation["history"][: fit.left_out], observation["history"][fit.left_out :]
-    page = observation["page"] if fit.page is None else fit.page
+    page = observation["page"] if fit.window is None else cut_window(observation["page"], *fit.window)
     seen: Observation = {**observation, "page": page, "history": (*_without_pages(dropped), *remaining)}
     left_out = sum(bool(past["page"]) for past in dropped)
-    return FittedPrompt(conversation.prompt(conversation.last, fit), seen, left_out, fit.page is not None)
+    return FittedPrompt(conversation.prompt(conversation.last, fit), seen, left_out, fit.window)
 
 
 def tokenize_session(
@@ -173,7 +175,7 @@ def tokenize_session(
             replies = [_reply(tokenizer, session, conversation, step, fit, prompt) for step in steps]
             tokens = conversation.prompt(steps[-1], fit) + conversation.reply(steps[-1])
             left_out = fit.left_out if context.scope == "whole_session" else 0
-            trunks.append(SessionTokens(session.session_id, tokens, replies, left_out, fit.page is not None))
+            trunks.append(SessionTokens(session.session_id, tokens, replies, left_out, fit.window is not None))
     return trunks
 
 
@@ -190,7 +192,8 @@ def _reply(
     reply = conversation.reply(index)
     text = format_reply((step.rationale or "") if prompt.rationales else "", step.action)
     target = None if text == conversation.reply_text(index) else reply_tokens(tokenizer, [text])[0]
-    return ReplySpan(index, start, start + len(reply), step.action, target)
+    is_shown = conversation.shows_target(index, fit, step.action)
+    return ReplySpan(index, start, start + len(reply), step.action, target, is_shown)
 
 
 class _Conversation:
@@ -266,10 +269,11 @@ class _Conversation:
         is_calibrated = False  # True once `width` follows from the characters per token of a window
         while width > 0:
             start = window_start(focus, width, len(page))
-            window = cut_window(page, start, start + width)
-            if not window:
+            window = align_window(page, start, start + width)
+            if window is None:
                 break
-            (tokens,) = self._encode_messages([1 + 2 * step], [SessionPages.escape(window, self._form)])
+            text = SessionPages.escape(cut_window(page, *window), self._form)
+            (tokens,) = self._encode_messages([1 + 2 * step], [text])
             if len(tokens) <= room and (is_calibrated or len(tokens) >= 0.9 * room):
                 return _Fit(step, window, tuple(tokens))
             width = width * aim // len(tokens) - is_calibrated
@@ -283,9 +287,13 @@ class _Conversation:
             sums.append((sums[-1] if sums else 0) + page)
         return sum(map(len, self._between(step))) + self._ends[2 + 2 * step] + sums[step - left_out]
 
+    def shows_target(self, step: int, fit: _Fit, action: Action) -> bool:
+        """Returns whether the part of a step's own page that the prompt shows has the element of an action."""
+        return shows_target(self._raw_pages[step], fit.window, action)
+
     def prompt_length(self, step: int, fit: _Fit) -> int:
         """Returns the number of tokens of `prompt`, without building it."""
-        cut = 0 if fit.page is None else len(fit.page_tokens) - len(self._page(step, step))
+        cut = 0 if fit.window is None else len(fit.page_tokens) - len(self._page(step, step))
         return self._length(step, fit.left_out) + cut
 
     def prompt(self, step: int, fit: _Fit) -> list[int]:
@@ -294,7 +302,7 @@ class _Conversation:
         *between, generation_prompt = self._between(step)
         for index, before in enumerate(between):
             is_shown = index % 2 == 1 and index // 2 >= fit.left_out
-            is_cut = fit.page is not None and index == 1 + 2 * step
+            is_cut = fit.window is not None and index == 1 + 2 * step
             content = self._page(index // 2, fit.left_out) if is_shown else self._pageless[index]
             tokens += [*before, *(fit.page_tokens if is_cut else content)]
         return tokens + generation_prompt

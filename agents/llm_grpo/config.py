@@ -16,6 +16,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
 from shop_env.evaluation import scored_steps
+from shop_env.metrics.choices import PresetName
 from shop_env.observation import ContextConfig
 from shop_env.prompts import PromptConfig, prompt_of
 from shop_env.reward import RewardConfig, reward_preset
@@ -158,6 +159,7 @@ class TableConfig(Config):
         sessions: The number of its sessions, drawn at random; None means all.
         seed: The seed that draws the sessions; None means the run's. Give a number to evaluate runs with different
             seeds on the same sessions.
+        metrics: The metrics preset (shop_env/metrics/choices.py).
         temperature: The sampling temperature; 0 is greedy.
         greedy: Evaluate each policy without sampling too.
         most_probable_action: Evaluate each policy by its most probable action too, with NLL, ECE and Brier score. The
@@ -169,6 +171,7 @@ class TableConfig(Config):
     split: Split = "test"
     sessions: int | None = 600
     seed: int | None = None
+    metrics: PresetName = "shop_r1"
     temperature: float = 0.6
     greedy: bool = True
     most_probable_action: int | None = None
@@ -308,6 +311,7 @@ class TrainConfig(Config):
             sessions=self.evaluation.sessions,
             context=self.context,
             reward=self.reward,
+            metrics=self.evaluation.metrics,
             inferred=self.inferred,
             likelihood=self.evaluation.most_probable_action is not None,
         )

@@ -143,20 +143,22 @@ class PageShares(NamedTuple):
     Attributes:
         steps: The number of target steps.
         page_cut: The share of steps that show a window of their own page.
+        target_shown: The share of steps whose prompt shows the logged action's element, or that need none.
         pages_lost: The share of steps that show nothing of some earlier page; it overlaps with `page_cut`.
         left_out: The share of steps that do not fit.
     """
 
     steps: int
     page_cut: Estimate
+    target_shown: Estimate
     pages_lost: Estimate
     left_out: Estimate
 
     def __str__(self) -> str:
-        cut, lost, left_out = (format_cell(share, "percent") for share in self[1:])
+        cut, shown, lost, left_out = (format_cell(share, "percent") for share in self[1:])
         return (
-            f"pages: {cut}% of {self.steps:,} steps show a window of their own page, {lost}% lost earlier pages, "
-            f"{left_out}% are left out, being too long"
+            f"pages: {cut}% of {self.steps:,} steps show a window of their own page, {shown}% the target, {lost}% lost "
+            f"earlier pages, {left_out}% are left out, being too long"
         )
 
     def problem(self, model: ModelConfig) -> str | None:
@@ -178,11 +180,12 @@ def page_shares(trunks: Sequence[SessionTokens], targets: Mapping[str, int], *, 
         is_sample: Whether the sessions are a sample, so that the shares get intervals over sessions.
     """
     numbers = {session_id: number for number, session_id in enumerate(targets)}
-    counts = np.zeros((len(targets), 3))
-    counts[:, 2] = sizes = np.array([*targets.values()], dtype=np.float64)
+    counts = np.zeros((len(targets), 4))
+    counts[:, 3] = sizes = np.array([*targets.values()], dtype=np.float64)
     for trunk in trunks:
-        hits = (trunk.page_cut, trunk.pages_left_out > 0, -1)
-        counts[numbers[trunk.session_id]] += np.multiply(hits, len(trunk.replies))
+        for reply in trunk.replies:
+            hits = (trunk.page_cut, reply.target_shown, trunk.pages_left_out > 0, -1)
+            counts[numbers[trunk.session_id]] += hits
     total = max(1.0, sizes.sum())
     shares = [Estimate(float(value)) for value in counts.sum(axis=0) / total]
     if is_sample:

@@ -53,7 +53,7 @@ SAMPLED_BATCHES = 20
 COLUMNS = columns(
     *("phase", "method", "passes"),
     count=("steps", "tokens a step", "largest pass"),
-    percent=("page cut", "pages lost", "left out"),
+    percent=("page cut", "target shown", "pages lost", "left out"),
     points=("GiB",),
 )
 
@@ -142,6 +142,7 @@ def plan_phase(config: TrainConfig, phase: PhaseConfig, trunks: Sequence[Session
     numbers, seed = phase.numbers, config.seed + phase.seed
     assert numbers is not None, "it trains"
     if isinstance(numbers, SftConfig):
+        trunks = numbers.select(trunks)
         session_plan = SessionPlan(trunks, numbers.sessions_per_batch, numbers.tokens_per_batch, f"{seed} sft")
         steps = numbers.in_steps(trunks, share).total_steps
         return Work(steps, [session_plan.batch(number) for number in range(min(steps, SAMPLED_BATCHES))])
@@ -222,9 +223,10 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         "random. *: as many as have the same FLOPs."
     )
     yield (
-        "page cut, pages lost, left out: of 100 steps with a logged target, those that show a window of their own "
-        f"page, that show nothing of some earlier page, and that do not fit {config.model.max_prompt_tokens:,} tokens "
-        f"(model.long_pages = {config.model.long_pages}). Tables count what does not fit as a miss."
+        "page cut, target shown, pages lost, left out: of 100 steps with a logged target, those that show a window of "
+        "their own page, that show the logged element or need none, that show nothing of some earlier page, and that "
+        f"do not fit {config.model.max_prompt_tokens:,} tokens (model.long_pages = {config.model.long_pages}). Tables "
+        "count what does not fit as a miss."
     )
     yield from problems
     yield from dict.fromkeys(remarks)

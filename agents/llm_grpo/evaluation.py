@@ -214,7 +214,8 @@ def _table(log: EvaluationLog, title: str = "") -> Table:
     """Builds the table of rows in the order of the run; the best baseline, which policies must beat, comes last."""
     baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
     rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
-    return results_table(rows, title=title, notes=[intervals_text(rows, log.config.reward_config)], sample=log.sample)
+    notes = [intervals_text(rows, log.config.reward_config)]
+    return results_table(rows, title=title, notes=notes, sample=log.sample, metrics=log.config.metrics)
 
 
 def _summary(log: EvaluationLog) -> Iterator[str]:

@@ -174,6 +174,9 @@ class TrainingRun:
         ranks.barrier()  # now the tokens are in a file, which all processes read
         trunks = self._data.trunks(config, tokenizer)
         if isinstance(numbers, SftConfig):
+            steps, kept = (sum(len(trunk.replies) for trunk in each) for each in (trunks, numbers.select(trunks)))
+            if kept < steps:
+                self.log.info(f"{name}: {steps - kept} of {steps} steps are left out, whose prompts show no target")
             sft = SftTrainer(policy, trunks, self._sft_config(config, numbers), seed=seed, ranks=ranks)
             return sft, sft.total_steps
         reward = config.get_reward(self.config.reward_config)

@@ -238,7 +238,7 @@ class PolicyAgent(SeededAgent):
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "
                 f"(long_pages = {self.info.long_pages})."
             )
-        self._cuts[id(observation)] = PromptCut(fitted.page_cut, fitted.pages_left_out)
+        self._cuts[id(observation)] = PromptCut(fitted.window is not None, fitted.pages_left_out, fitted.window)
         return fitted.tokens
 
 

@@ -99,7 +99,7 @@ def _rank(config: LeaderboardConfig) -> int:
     log = run_leaderboard(config)
     title = f"{config.store}, split {config.split}: {log.sample.text}"
     notes = [intervals_text(log.rows, log.config.reward_config, f"{config.cluster}s")]
-    table = results_table(log.rows, title=title, notes=notes, sample=log.sample)
+    table = results_table(log.rows, title=title, notes=notes, sample=log.sample, metrics=log.config.metrics)
     print_results(table, *_remarks(log), f"written: {config.folder}/results.json, leaderboard.md, agents/*/steps.jsonl")
     return 1 if any(entry.row.steps == 0 for entry in log.entries) else 0
 

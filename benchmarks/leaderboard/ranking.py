@@ -215,7 +215,7 @@ def markdown(log: EvaluationLog) -> str:
     if log.sample.inferred:
         first += f", inferred ones {'' if config.inferred else 'not '}scored"
     versions = ", ".join(f"{name} {number}" for name, number in log.versions.items())
-    table = results_table(log.rows, notes=notes_of(log), sample=log.sample)
+    table = results_table(log.rows, notes=notes_of(log), sample=log.sample, metrics=config.metrics)
     return (
         f"# Leaderboard\n\n{table.markdown()}\n"
         f"{intervals_text(log.rows, config.reward_config, f'{config.cluster}s')} Exact accuracy and its parts by "

@@ -60,7 +60,8 @@ def all_tables(evidence: Evidence, compared: Sequence[Comparison], judged: Judge
     """Builds every table of the report, for the page and for --tables."""
     over = f"{evidence.config.cluster}s"
     notes = [intervals_text(evidence.rows, evidence.config.reward_config, over)]
-    ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=evidence.log.sample)
+    sample, metrics = evidence.log.sample, evidence.config.metrics
+    ranking = results_table(evidence.rows, title="All agents", notes=notes, sample=sample, metrics=metrics)
     tables = [ranking, outcomes(judged), confusion(judged), reward_terms(evidence, judged)]
     if compared:
         tables.insert(1, differences_table(compared, over))

@@ -21,6 +21,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_dige
 from shop_env.metrics.likelihood import likelihood_of
 from shop_env.metrics.step_record import StepRecord, record_step, record_too_long, with_worst_likelihood
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
+from shop_env.page_budget import shows_target
 from shop_env.replies import Extraction, extraction_of
 from shop_env.reward.score import RewardConfig
 
@@ -180,6 +181,7 @@ def build_records(
     reward, extraction, records = config.reward_config, extraction_of(store, config.extraction), []
     # An agent that gives probabilities at some steps must give them at all, or it could choose the steps that count.
     weighted = config.likelihood and any(key in lines and lines[key].probabilities is not None for key in keys)
+    reports_windows = any(line.cut is not None and line.cut.window is not None for line in lines.values())
     personas = persona_texts(store, context)
     for session, indices in sessions_at(store, config.split, keys):
         observed = ObservedSession(session, context, personas)
@@ -198,7 +200,18 @@ def build_records(
                 record = _with_likelihood(record, step, line) if weighted and line.error is None else record
                 cut = line.cut or PromptCut(False, 0)
                 records.append(msgspec.structs.replace(record, page_cut=cut.page, pages_left_out=cut.earlier_pages))
+            if line is not None and reports_windows:
+                shown = _shows_target(step, line)
+                records[-1] = msgspec.structs.replace(records[-1], target_shown=shown)
     return records
+
+
+def _shows_target(step: ScoredStep, line: StepLine) -> bool | None:
+    """Returns whether the agent read the element of the logged action; None if its window is unknown."""
+    cut = PromptCut(True, 0, (0, 0)) if line.is_too_long else line.cut or PromptCut(False, 0)
+    if cut.page and cut.window is None:
+        return None
+    return shows_target(step.observation["page"], cut.window, step.logged)
 
 
 def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine) -> StepRecord:

@@ -61,11 +61,20 @@ CALIBRATION_COLUMNS = _by_name(
 # Only if pages were too long for a model (shop_env/metrics/long_pages.py).
 LENGTH_COLUMNS = _by_name(
     Column("page cut", "percent", "page_cut_rate"),
+    Column("target shown", "percent", "target_shown"),
     Column("earlier pages lost", "percent", "pages_lost_rate"),
     Column("too long", "percent", "too_long_rate"),
 )
+# Only with the metrics of a paper whose tables have them (shop_env/metrics/click_types.py).
+KIND_COLUMNS = _by_name(
+    Column("fine type", "percent", "fine_type_accuracy"),
+    Column("click type F1", "percent", "click_type_f1_weighted"),
+    Column("outcome F1", "percent", "outcome_f1_weighted"),
+)
+KINDS_OF_PRESET = {"customer_r1": [*KIND_COLUMNS], "opera": ["click_type_f1_weighted", "outcome_f1_weighted"]}
 METRIC_COLUMNS = (
     COLUMNS
+    | KIND_COLUMNS
     | LIKELIHOOD_COLUMNS
     | CALIBRATION_COLUMNS
     | LENGTH_COLUMNS
@@ -168,15 +177,18 @@ def results_table(
     title: str = "",
     notes: Sequence[str] = (),
     sample: Sample | None = None,
+    metrics: str = "shop_r1",
 ) -> Table:
     """Builds a table of the rows; columns that no row fills (likelihoods, errors) are left out.
 
     Args:
+        metrics: The metrics preset of the rows; the tables of its paper may have further columns.
         notes: Further lines below the table.
         sample: The sessions of the evaluation; its warnings and its share of inferred actions are shown.
     """
     custom = {name: None for row in rows for name in row.figures if ":" in name}
-    names = [name for name in METRIC_COLUMNS if name in COLUMNS or _is_informative(name, rows)] + [*custom]
+    names = [name for name in METRIC_COLUMNS if name in COLUMNS or _is_informative(name, rows, metrics)]
+    names += custom
     counts = [name for name in ("errors", "unscored_targets") if any(getattr(row, name) for row in rows)] + ["steps"]
     inferred = {Column("inferred", "percent"): sample.inferred} if sample and sample.inferred else {}
     return Table(
@@ -199,6 +211,7 @@ def results_table(
         ],
         notes=[
             *notes,
+            *_long_page_notes(rows),
             *(sample.warnings if sample else ()),
             *interval_notes({row.label: row.figures for row in rows if not row.known}),
         ],
@@ -206,11 +219,24 @@ def results_table(
     )
 
 
-def _is_informative(name: str, rows: Sequence[ResultRow]) -> bool:
+def _is_informative(name: str, rows: Sequence[ResultRow], metrics: str) -> bool:
+    if name in KIND_COLUMNS and name not in KINDS_OF_PRESET.get(metrics.partition(",")[0], []):
+        return False
     values = [row.figures[name].value for row in rows if name in row.figures]
     if name == EMPTY_RATIONALES:  # all are empty where an agent chooses among actions, or the prompt asks for none
         return any(0 < value < 1 for value in values)
     return bool(values)
+
+
+def _long_page_notes(rows: Sequence[ResultRow]) -> list[str]:
+    """Returns a line if some agents read windows of pages that others read whole."""
+    cut = [row for row in rows if "page_cut_rate" in row.figures]
+    if not cut:
+        return []
+    return [
+        "page cut: steps whose page is too long for the model, which read a part of it; target shown: steps whose "
+        "logged element was in what it read. Agents without these figures, such as baselines, read every page whole."
+    ]
 
 
 def metric_cell(name: str, estimate: Estimate | None) -> Cell:

@@ -127,7 +127,8 @@ class EvaluationLog(Config):
     @property
     def table(self) -> Table:
         """The rows as a table."""
-        return results_table(self.rows, title=f"{self.config.store}, split {self.config.split}", sample=self.sample)
+        title = f"{self.config.store}, split {self.config.split}"
+        return results_table(self.rows, title=title, sample=self.sample, metrics=self.config.metrics)
 
     def to_pandas(self) -> Any:
         """Converts the table to a pandas.DataFrame with unrounded values; shares are not in percent."""

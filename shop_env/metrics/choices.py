@@ -31,6 +31,7 @@ Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
 Invalid = Literal["miss", "class"]
 TextMatch = Literal["exact", "normalised", "similar"]
+PresetName = Literal["shop_r1", "customer_r1", "opera", "lu_2025"]
 SHOP_R1_MIX = "690:677:512"  # the paper's test set, by table 3: click, type_and_submit, terminate
 
 

@@ -39,6 +39,8 @@ class StepRecord(Config, omit_defaults=True, gc=False):
         terminate_probability: The agent's probability of terminate.
         page_cut: Whether the agent read only a window of the page, because it is too long for its model.
         pages_left_out: Number of earlier pages that the agent did not read, for the same reason.
+        target_shown: Whether the logged action's element is in the part of the page that the agent read; None if it
+            read all of every page, or does not report its windows.
     """
 
     session_id: str
@@ -60,6 +62,7 @@ class StepRecord(Config, omit_defaults=True, gc=False):
     terminate_probability: float | None = None
     page_cut: bool = False
     pages_left_out: int = 0
+    target_shown: bool | None = None
 
     @property
     def key(self) -> tuple[str, int]:

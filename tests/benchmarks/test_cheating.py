@@ -131,7 +131,7 @@ def test_verify_takes_a_store_that_only_the_folder_names_from_nobody(
 
 @pytest.mark.parametrize("metric", sorted({*all_metrics(MetricChoices()), *METRIC_COLUMNS}))
 def test_every_metric_has_a_direction_and_more_of_what_is_bad_is_no_improvement(metric: str) -> None:
-    better = bool(re.search("accuracy|f1|reward|agreement|similarity|coverage", metric))
+    better = bool(re.search("accuracy|f1|reward|agreement|similarity|coverage|shown", metric))
     assert better != bool(re.search("nll|brier|error$|rate$|too_", metric))
     more = Comparison(first="a", second="b", metric=metric, difference=0.1, p_value=0.001, clusters=20, steps=200)
     assert more.verdict == ("significantly better" if better else "significantly worse")

@@ -74,7 +74,7 @@ def test_a_reply_is_trained_behind_the_text_that_the_template_asks_with(
             assert is_cut and step not in trained
             continue
         assert fitted.tokens == trained[step] and len(fitted.tokens) <= limit
-        pages_cut += fitted.page_cut
+        pages_cut += fitted.window is not None
         messages = render_prompt(fitted.observation, FULL)
         if name == "refuses_system":
             messages = merge_system(messages)

@@ -23,7 +23,7 @@ from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.results import summarise
+from shop_env.evaluation.results import results_table, summarise
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.stores import store_at
@@ -123,7 +123,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(
                 messages = render_prompt(fitted.observation, COMPACT, context.pages)  # the rows of other trainers
                 text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 assert tiny.tokenizer.decode(fitted.tokens) == text
-                cut += fitted.page_cut
+                cut += fitted.window is not None
             assert sum(trunk.page_cut for trunk in trunks) == len(
                 [step for step in trained if "characters left out" in tiny.tokenizer.decode(trained[step])]
             )
@@ -138,7 +138,7 @@ def test_a_window_keeps_names_whole_and_lies_where_the_shopper_was(tiny: Tiny) -
     first, second = observe_session(session)
     for limit in range(300, 900, 37):
         opened, later = (fit_prompt(tiny.tokenizer, each, COMPACT, limit) for each in (first, second))
-        assert opened is not None and later is not None and opened.page_cut and later.page_cut
+        assert opened is not None and later is not None and opened.window and later.window
         assert opened.observation["page"].startswith('<a name="link_0"')
         assert 'name="link_40"' in later.observation["page"]
         for fitted in (opened, later):
@@ -157,6 +157,27 @@ def test_the_logged_action_and_what_follows_decide_nothing(tiny: Tiny, action: A
         trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(), COMPACT, 500)
         seen.append(prompts(trunks))
     assert seen[0] == seen[1] and len(seen[0]) == 2
+
+
+def test_a_target_outside_of_the_window_is_known_in_training_and_in_the_table(tiny: Tiny, tmp_path: Path) -> None:
+    page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(60))
+    actions = [Click(name=f"link_{number}") for number in (0, 3, 50, 52, 1)] + [Terminate()]
+    steps = tuple(Step(page=page, action=action) for action in actions)
+    sessions = [msgspec.structs.replace(tiny.sessions[0], session_id=f"s{n}", steps=steps) for n in range(2)]
+    trunks = [t for s in sessions for t in tokenize_session(tiny.tokenizer, s, ContextConfig(), COMPACT, 500)]
+    shown = {reply.step_index: reply.target_shown for trunk in trunks for reply in trunk.replies}
+    assert shown == {0: True, 1: True, 2: False, 3: True, 4: False, 5: True}  # windows lie around the last click
+    sft = load_preset("tiny_cpu").sft
+    assert sft is not None
+    left = msgspec.structs.replace(sft, hidden_targets="leave_out").select(trunks)
+    assert [reply.step_index for trunk in left for reply in trunk.replies] == 2 * [0, 1, 3, 5]
+    assert sft.select(trunks) == trunks
+    agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, checkpoint_info(max_new_tokens=4, max_tokens=504)))
+    records = evaluate(agent, store_at(tmp_path / "store", sessions), "all")
+    assert [record.target_shown for record in records] == 2 * [shown[step] for step in range(1, 6)]
+    row = summarise(records, label="policy")
+    assert row.figures["target_shown"].value == pytest.approx(3 / 5) and row.figures["page_cut_rate"].value == 1
+    assert "target shown" in results_table([row]).markdown()
 
 
 def test_a_page_that_fits_only_behind_what_it_repeats_is_whole(tiny: Tiny) -> None:
@@ -182,6 +203,8 @@ def test_a_page_that_does_not_fit_is_a_miss_and_a_share_of_its_own(tiny: Tiny, t
     assert 0 < too_long < 1
     assert shortened.figures["page_cut_rate"].value == pytest.approx(too_long)
     assert skipped.figures["pages_lost_rate"].value + too_long <= 1
+    (note,) = [note for note in results_table([shortened]).notes if "target shown" in note]
+    assert "read every page whole" in note and "target_shown" not in skipped.figures
     assert skipped.figures["invalid_rate"].value >= too_long
     assert skipped.figures["exact_accuracy"].value <= 1 - too_long
 
@@ -220,8 +243,8 @@ def test_the_dry_run_estimates_the_shares_on_pages_as_long_as_operas(tmp_path: P
     table, *_ = dry_run(config, store, get_machine(MachineOptions(gpus=1)))
     assert time.process_time() - began < 40  # of both cores
     assert isinstance(table, Table)
-    cut, lost, left_out = table.rows[0][6:9]
-    for share in (cut, lost):
+    cut, shown, lost, left_out = table.rows[0][6:10]
+    for share in (cut, shown, lost):
         assert isinstance(share, Estimate) and share.low is not None and share.high is not None
         assert 0 < share.low < share.value < share.high < 1
     assert isinstance(left_out, Estimate) and left_out.value == 0

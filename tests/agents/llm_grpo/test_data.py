@@ -16,7 +16,7 @@ def test_sessions_over_the_limit_lose_their_earliest_pages_and_are_counted(tiny:
     config = load_preset("tiny_cpu")
     logged: list[str] = []
     whole = TrainingData(config, store, tmp_path / "tokens", logged.append).trunks(config.phases["sft"], tiny.tokenizer)
-    assert re.findall(r"\d+\.\d%", logged[-1]) == ["0.0%", "0.0%", "0.0%"]
+    assert re.findall(r"\d+\.\d%", logged[-1]) == ["0.0%", "100.0%", "0.0%", "0.0%"]
     longest = sorted(reply.start for trunk in whole for reply in trunk.replies)[-5] - 1
     model = msgspec.structs.replace(config.model, max_tokens=longest + config.model.max_new_tokens)
     limited = msgspec.structs.replace(config, model=model)

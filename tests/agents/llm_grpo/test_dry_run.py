@@ -164,11 +164,12 @@ def test_the_shares_of_steps_with_long_pages_are_in_the_table(tmp_path: Path) ->
         model = msgspec.structs.replace(tiny.model, max_tokens=max_tokens, long_pages=long_pages)
         table, *lines = dry_run(msgspec.structs.replace(tiny, model=model), store, get_machine(MachineOptions()))
         assert isinstance(table, Table)
-        shares.append([cell.value for cell in table.rows[0][6:9] if isinstance(cell, Estimate)])
+        shares.append([cell.value for cell in table.rows[0][6:10] if isinstance(cell, Estimate)])
         refused.append(any("refused" in str(line) for line in lines))
-    assert shares[0] == [0, 0, 0]
-    assert shares[1][2] == 0 == shares[2][0]
-    assert shares[2][2] == shares[1][0] > 0.1
+    assert shares[0][0] == shares[0][2] == shares[0][3] == 0
+    assert shares[1][3] == 0 == shares[2][0]
+    assert shares[2][3] == shares[1][0] > 0.1
+    assert 1 > shares[0][1] >= shares[1][1] > shares[2][1] > 0.1  # no page has the input that some type into
     assert refused == [False, False, True]
 
 
@@ -177,11 +178,8 @@ def test_a_model_from_scratch_is_planned_with_the_tokenizer_of_its_run(tmp_path:
     tiny = load_preset("tiny_cpu", only=["sft"])
     config = msgspec.structs.replace(tiny, model=msgspec.structs.replace(tiny.model, max_tokens=800))
     table, *_ = dry_run(config, SessionStore.open(tmp_path / "store"), get_machine(MachineOptions()))
-    assert isinstance(table, Table) and [cell.value for cell in table.rows[0][6:9] if isinstance(cell, Estimate)] == [
-        0,
-        0,
-        0,
-    ]
+    assert isinstance(table, Table)
+    assert [cell.value for cell in table.rows[0][6:10] if isinstance(cell, Estimate)] == [0, 1, 0, 0]
 
 
 def test_a_model_that_the_hub_does_not_give_is_planned_by_its_shape(

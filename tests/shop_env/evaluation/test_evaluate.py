@@ -19,6 +19,7 @@ from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.results import (
     COLUMNS,
     ERRORS_AS_MISSES,
+    KIND_COLUMNS,
     ResultRow,
     results_table,
     sorted_rows,
@@ -223,6 +224,20 @@ def test_rows_are_sorted_by_exact_accuracy_and_shown_with_intervals(planted_stor
     lines = table.markdown().splitlines()
     assert lines[2].startswith("| red [bold]\\| | 40.0 | 60.0 |")
     assert len(table.rows) == 2 and "fewer than 8 users" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "further"),
+    [
+        ("shop_r1", []),
+        ("customer_r1,text=similar", ["fine_type_accuracy", "click_type_f1_weighted", "outcome_f1_weighted"]),
+        ("opera", ["click_type_f1_weighted", "outcome_f1_weighted"]),
+    ],
+)
+def test_a_papers_metrics_bring_the_columns_of_its_tables(metrics: str, further: list[str]) -> None:
+    row = summarise(answer(random_sessions(8, 1), lambda s, i: s.steps[i].action), label="right", preset=metrics)
+    names = [column.name for column in results_table([row], metrics=metrics).columns]
+    assert [name for name in names if name in KIND_COLUMNS] == further
 
 
 @pytest.mark.parametrize(("reasons", "share"), [(["", " ", "I"], "66.7"), ([""] * 3, None), (["I"] * 3, None)])

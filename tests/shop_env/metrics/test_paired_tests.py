@@ -64,6 +64,7 @@ def test_every_metric_can_be_tested_and_the_other_way_round_it_is_the_same(metri
                 logged_rationale=rng.choice(["I", "because of the price"]),
                 predicted_rationale=rng.choice(["", " ", "I"]) if r.predicted else None,
                 page_cut=rng.random() < 0.3 * number,
+                target_shown=rng.random() < 0.3 * number,
                 pages_left_out=rng.randrange(3),
                 problem=TOO_LONG if rng.random() < 0.1 * number else r.problem,
             )

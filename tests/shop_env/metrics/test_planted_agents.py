@@ -176,7 +176,7 @@ def test_every_metric_of_a_planted_agent_has_its_value_counted_by_hand(agent: st
     assert step_metrics(given) == pytest.approx(COUNTS | expected, rel=1e-12, abs=1e-12)
 
 
-LONG_PAGES = {"page_cut_rate": 3 / 10, "pages_lost_rate": 4 / 10, "too_long_rate": 2 / 10}
+LONG_PAGES = {"page_cut_rate": 3 / 10, "target_shown": 3 / 4, "pages_lost_rate": 4 / 10, "too_long_rate": 2 / 10}
 
 
 def test_no_metric_is_without_such_a_value() -> None:
@@ -189,6 +189,7 @@ def test_shares_of_long_pages_are_counted_by_hand() -> None:
         msgspec.structs.replace(
             record,
             page_cut=number < 3,
+            target_shown=number != 3 if number < 4 else None,
             pages_left_out=max(0, number - 5),
             problem=TOO_LONG if number % 5 == 0 else None,
         )
