@@ -117,7 +117,10 @@ def _frozen_date(template: str, date: str) -> str:
             "the model's chat template calls strftime_now with something other than a text, so that its date cannot be "
             "frozen; give the model another template."
         )
-    day = datetime.datetime.fromisoformat(date)
+    try:
+        day = datetime.date.fromisoformat(date)
+    except (TypeError, ValueError) as error:
+        raise BadConfig(f"template_date is {date!r}; give a day such as 2026-11-29.") from error
     texts = {each: day.strftime(each) for each in sorted(formats)}
     return f"{{% macro strftime_now(format) %}}{{{{ {texts!r}[format] }}}}{{% endmacro %}}"
 

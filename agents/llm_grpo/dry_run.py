@@ -188,21 +188,21 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
     model_config, tokenizer = _read_model(config, store)
     has_texts = not isinstance(tokenizer, CharacterTokenizer)
-    remarks = check_phases(config, store, tokenizer, today()) if has_texts else []
+    remarks = dict.fromkeys(check_phases(config, store, tokenizer, today()) if has_texts else [])
     targets, cached = target_counts(sessions, inferred=config.inferred), CachingTokenizer(tokenizer)
     model = build_on_meta(model_config, config.model.lora)
     rows: list[list[Cell]] = []
     flops: dict[str, tuple[float, float]] = {}  # of passes and of sampling, by phase
-    problems: dict[str, None] = {}
     fits = True
     for name, phase in config.phases.items():
         if phase.numbers is None:
             continue
         trunks = [*tokenize_sessions(config, phase, store, cached, sessions)]
-        remarks += filter(None, [describe_trunks(phase.context, cached, trunks)])
+        if cost := describe_trunks(phase.context, cached, trunks):
+            remarks[cost] = None
         shares = page_shares(trunks, targets, is_sample=len(sessions) < len(ids))
         if problem := shares.problem(config.model):
-            problems[f"A run would be refused: {problem}"] = None
+            remarks[f"A run would be refused: {problem}"] = None
         work = plan_phase(config, phase, trunks, len(sessions) / len(ids))
         shape = work.get_largest_pass(phase.numbers.max_batch_tokens)
         passes, peak_bytes = choose_passes(config, work, shape, model, machine)
@@ -210,7 +210,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         count = "*" if phase.same_compute_as else work.steps
         counts: list[Cell] = [name, phase.method, str(passes), count, batch_tokens, shape.tokens]
         if not phase.same_compute_as:
-            problems |= dict.fromkeys(phase_warnings(name, phase, work.steps, len(store.session_ids("validation"))))
+            remarks |= dict.fromkeys(phase_warnings(name, phase, work.steps, len(store.session_ids("validation"))))
         rows.append([*counts, *shares[1:], peak_bytes / GIB])
         same = phase.same_compute_as
         flops[name] = work.count_flops(FlopCounter(model)) if same is None else (sum(flops[same]), 0.0)
@@ -228,8 +228,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         f"do not fit {config.model.max_prompt_tokens:,} tokens (model.long_pages = {config.model.long_pages}). Tables "
         "count what does not fit as a miss."
     )
-    yield from problems
-    yield from dict.fromkeys(remarks)
+    yield from remarks
     yield from _machine_lines(fits, machine)
     if not has_texts:
         yield (

@@ -80,6 +80,10 @@ def local(
     overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     trained = _read_trained(adapter, model_path)
     prompt = msgspec.structs.replace(trained.prompt if trained else PromptConfig(), **overrides)
+    if not isinstance(template_variables, dict | None):
+        raise BadConfig(
+            f'template_variables is {template_variables!r}; give a JSON object, {{"enable_thinking": false}}.'
+        )
     variables = (trained.template_variables if trained else {}) | (template_variables or {})
     date = template_date or (trained and trained.template_date) or today()
     own_tokenizer = own_tokenizer or bool(trained and trained.own_tokenizer)
@@ -97,21 +101,26 @@ def local(
         template_variables=variables,
         template_date=date,
     )
+    policy = _load(model_path, adapter, info, device or usual_device())
+    return PolicyAgent(policy=policy, temperature=temperature, decode=decode, rationales=rationales)
+
+
+def _load(path: str, adapter: str | None, info: CheckpointInfo, device: str) -> tuple[Any, Any, CheckpointInfo]:
     model, tokenizer = load_model(
-        model_path,
-        max_tokens=max_tokens,
-        own_tokenizer=own_tokenizer,
-        device=device or usual_device(),
-        template_variables=variables,
-        template_date=date,
+        path,
+        max_tokens=info.max_tokens,
+        own_tokenizer=info.own_tokenizer,
+        device=device,
+        template_variables=info.template_variables,
+        template_date=info.template_date,
     )
     check_contract(tokenizer, [EXAMPLE], info.context, info.prompt, long_pages=info.long_pages)
-    for remark in template_remarks(tokenizer, date):
-        logger.warning("%s: %s", model_path, remark)
+    for remark in template_remarks(tokenizer, info.template_date):
+        logger.warning("%s: %s", path, remark)
     if adapter is not None:
-        model = _with_adapter(model, Path(adapter), model_path)
+        model = _with_adapter(model, Path(adapter), path)
     model.requires_grad_(False)  # so that weights are held in the precision of computation
-    return PolicyAgent(policy=(model, tokenizer, info), temperature=temperature, decode=decode, rationales=rationales)
+    return model, tokenizer, info
 
 
 def _base(path: str | None, adapter: str | None) -> str:

@@ -177,3 +177,5 @@ def test_variables_and_dates_that_cannot_be_set_are_refused(
 ) -> None:
     with pytest.raises(BadConfig, match=problem):
         with_template(tiny.tokenizer, TEMPLATES.get(template, template), variables)
+    with pytest.raises(BadConfig, match="template_date is 'May'"):
+        bind_template(with_template(tiny.tokenizer, TEMPLATES["date"]), {}, "May")

@@ -106,6 +106,7 @@ def test_bfloat16_answers(folder: Path, tiny: Tiny) -> None:
         ("", BadConfig, "path="),
         ("path=nowhere/at/all", CheckpointMismatch, "nowhere/at/all"),
         ("path={folder}&magic=0.5", BadConfig, "magic"),
+        ("path={folder}&template_variables=1", BadConfig, "template_variables is 1"),
         ("path={folder}&max_tokens=100&max_new_tokens=100", BadConfig, "100"),
         ("path={folder}&max_new_tokens=0", BadConfig, "max_new_tokens is 0"),
         ("path={folder}&temperature=-1", BadConfig, "temperature is -1"),
