@@ -65,12 +65,15 @@ class Check(msgspec.Struct, frozen=True):
             ?key=value.
         store: The store for an agent that learns from one, such as majority: `demo` or a path.
         sessions: The number of sessions of the demo shop to check it on.
+        reward: The preset, or your FILE.py:FUNCTION, whose ties are counted: steps at which another element of the page
+            earns as much as the logged one.
         time_limit_s: The longest time that a reply may take, in seconds.
     """
 
     agent: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="AGENT")]]
     store: str | None = None
     sessions: int = 3
+    reward: str = "shop_r1"
     time_limit_s: float = TIME_LIMIT_S
 
 
@@ -131,7 +134,9 @@ def _new(command: New) -> int:
 def _check(command: Check) -> int:
     spec = parse_spec(command.agent)
     store = SessionStore.open(command.store) if command.store else None
-    report = check_agent(spec, store=store, sessions=command.sessions, time_limit_s=command.time_limit_s)
+    report = check_agent(
+        spec, store=store, sessions=command.sessions, reward=command.reward, time_limit_s=command.time_limit_s
+    )
     print(report)
     print(f"{spec.label}: {'passed' if report.passed else 'failed'}")
     return 0 if report.passed else 1

@@ -22,8 +22,11 @@ from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import AgentSpec, ReplyOrError, Seeds, answer_batch, generate_batch
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
+from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import ContextConfig, History, Observation, PastStep, observe_session
 from shop_env.replies import MalformedReply, parse_reply
+from shop_env.reward import RewardConfig, reward_preset
+from shop_env.reward.ties import count_ties, sample_ties
 
 Kind = Literal["ok", "note", "fault"]
 Replies = Sequence[ReplyOrError]
@@ -69,6 +72,7 @@ def check_agent(
     *,
     sessions: int = 3,
     store: SessionStore | None = None,
+    reward: str | RewardConfig = "shop_r1",
     time_limit_s: float = TIME_LIMIT_S,
     **arguments: Any,
 ) -> Report:
@@ -78,6 +82,7 @@ def check_agent(
         agent: An agent, or a spec or text that `make_agent` takes.
         sessions: The number of sessions of the demo shop to check it on.
         store: The store that `make_agent` gets.
+        reward: The reward whose ties are counted, on `store` or on the sessions of the demo shop.
         time_limit_s: The longest time that a reply may take, in seconds.
         arguments: Further arguments of `make_agent`.
     """
@@ -86,6 +91,7 @@ def check_agent(
         agent = make_agent(spec, store=store, **arguments)
     checks = _Checks(agent, sessions)
     checks.run()
+    checks.judge_ties(store, reward_preset(reward))
     slowest_s = checks.slowest_s
     slow = slowest_s > time_limit_s and f"{slowest_s:.3g} s for a reply; the limit is {time_limit_s:g} s"
     checks.judge("replies in time", slow)
@@ -104,12 +110,23 @@ class _Checks:
         self.agent = agent
         self.changed, self.slowest_s = "", 0.0
         self.findings: list[Finding] = []
+        self.sessions = [*demo_shop.generate_sessions(sessions, seed=20_240_601)]
         self.observations = [
             observation
-            for session in demo_shop.generate_sessions(sessions, seed=20_240_601)
+            for session in self.sessions
             for observation in observe_session(session, ContextConfig(goal="shown"))  # with all that it could remember
         ]
         self.seeds = list(range(len(self.observations)))
+
+    def judge_ties(self, store: SessionStore | None, reward: RewardConfig) -> None:
+        """Records how often the reward pays another element of the page like the logged one."""
+        if store is not None:
+            keys = EvaluationConfig(store=str(store.path), split="all", inferred=True).keys(store)
+            ties = sample_ties(store, keys, reward)
+        else:
+            ties = count_ties(((s, index) for s in self.sessions for index in range(len(s.steps))), reward)
+        if ties is not None:
+            self.judge("the reward names the element", ties.are_many and ties.text, ties.text, kind="note")
 
     def judge(self, check: str, problem: object, ok: str = "", *, kind: Kind = "fault") -> bool:
         """Records the outcome of a check and returns whether it has a problem."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.data import tie_lines
 from agents.llm_grpo.dry_run import dry_run, get_machine
 from agents.llm_grpo.evaluation import check_rows, evaluate_run
 from agents.llm_grpo.export import export_phase
@@ -65,6 +66,8 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
         with log:  # its progress bars end before the table is printed
             if begun is not None:
                 log.info(begun)
+                for line in tie_lines(config, store):
+                    log.info(line)
             training = TrainingRun(config, store, folder, log, ranks)
             open_while_training.callback(training.close)
             training.train()

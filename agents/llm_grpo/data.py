@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from agents.llm_grpo.config import PhaseConfig, TrainConfig, numbers_table
@@ -21,6 +22,8 @@ from replay_sessions.store import SessionStore
 from shop_env.metrics.clustered_errors import estimate, value_error, within_bounds
 from shop_env.observation import ContextConfig, observe, persona_texts
 from shop_env.prompts import PromptConfig, render_prompt
+from shop_env.reward import RewardConfig
+from shop_env.reward.ties import sample_ties
 from train.chat_template import prompts_grow, template_remarks
 from train.config import ModelConfig
 from train.contract import check_contract
@@ -221,6 +224,20 @@ def phase_warnings(name: str, phase: PhaseConfig, steps: int, validation_session
     if not (phase.validation.times and validation_sessions):
         reason = "the validation split has no sessions" if phase.validation.times else "validation.times is 0"
         yield f"No validation, because {reason}: a phase keeps the weights of its last step."
+
+
+def tie_lines(config: TrainConfig, store: SessionStore) -> Iterator[str]:
+    """Yields for each reward of GRPO how often it pays another element of a training page like the logged one."""
+    phases: dict[str, tuple[RewardConfig, list[str]]] = {}
+    for name, phase in config.phases.items():
+        if isinstance(phase.numbers, GrpoConfig):
+            reward = phase.get_reward(config.reward_config)
+            phases.setdefault(repr(reward), (reward, []))[1].append(name)
+    train = msgspec.structs.replace(config.evaluation_config, split="train", sessions=None)
+    steps = train.keys(store) if phases else []
+    for reward, names in phases.values():
+        if ties := sample_ties(store, steps, reward):
+            yield f"{'warning: ' if ties.are_many else ''}{', '.join(names)}: {ties.text}"
 
 
 class RationaleCoverage(NamedTuple):

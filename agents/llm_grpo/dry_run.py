@@ -25,6 +25,7 @@ from agents.llm_grpo.data import (
     phase_warnings,
     rationale_coverage,
     target_counts,
+    tie_lines,
     tokenize_sessions,
 )
 from agents.llm_grpo.options import MachineOptions
@@ -229,6 +230,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
         "count what does not fit as a miss."
     )
     yield from remarks
+    yield from tie_lines(config, store)
     yield from _machine_lines(fits, machine)
     if not has_texts:
         yield (

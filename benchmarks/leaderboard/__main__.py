@@ -114,6 +114,8 @@ def _remarks(log: EvaluationLog) -> Iterator[str]:
             if not is_own(entry.spec):
                 yield f"    for the file and line: shop-r1 agents check {entry.spec.target}"
     yield from notes_of(log)
+    if (ties := log.sample.ties) and not ties.are_many:  # if they are, the table says so
+        yield ties.text
     if complete := [entry.label for entry in log.entries if not entry.new_steps]:
         yield f"all steps were there: {', '.join(complete)} (--fresh runs them again)"
 

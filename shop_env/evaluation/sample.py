@@ -16,6 +16,7 @@ from replay_sessions.store import SessionStore
 from replay_sessions.store.manifest import describe_late_rationales
 from shop_env.evaluation.scored_steps import EvaluationConfig, sessions_at
 from shop_env.observation import ContextConfig
+from shop_env.reward.ties import Ties, sample_ties
 
 LARGE_SESSION = 0.05  # the share of the steps from which on a session is large
 _DAY = re.compile(r"^\d{4}-\d\d-\d\d")
@@ -32,6 +33,7 @@ class Sample(Config):
         inferred: The share of the sessions' actions that the import inferred, scored or not.
         late_rationales: A sentence if agents are shown rationales that were, or may have been, written with later
             actions in view.
+        ties: A sample of the steps, with those where the reward pays another element like the logged one.
     """
 
     sessions: int
@@ -40,6 +42,7 @@ class Sample(Config):
     longest: float
     inferred: float = 0.0
     late_rationales: str | None = None
+    ties: Ties | None = None
 
     @property
     def text(self) -> str:
@@ -53,6 +56,8 @@ class Sample(Config):
         warnings = [self.late_rationales] if self.late_rationales else []
         if self.longest > LARGE_SESSION:
             warnings.append(f"One session has {self.longest:.0%} of the steps: much in this table depends on it alone.")
+        if self.ties and self.ties.are_many:
+            warnings.append(f"Warning: {self.ties.text}")
         return warnings
 
 
@@ -82,4 +87,5 @@ def describe_sample(store: SessionStore, config: EvaluationConfig, contexts: Ite
             if any(context.rationales for context in contexts)
             else None
         ),
+        ties=sample_ties(store, keys, config.reward_config),
     )
