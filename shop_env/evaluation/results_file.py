@@ -190,8 +190,8 @@ def read_log(folder: Path, *, trust: Collection[str] | None = ()) -> EvaluationL
         is_training = (folder / "run.json").is_file()
         again = f"{resume} makes the table anew without training" if is_training else "run the leaderboard again"
         raise BadConfig(
-            f"'{path}' was scored by other rules (versions {versions}; this shop-r1 has {VERSIONS}, and CHANGELOG.md "
-            f"says what changed): {again}"
+            f"'{path}' was made under other versions ({versions}; this shop-r1 has {VERSIONS}, and CHANGELOG.md says "
+            f"what scores otherwise): {again}"
         )
     try:
         log = msgspec.convert(content, EvaluationLog)
