@@ -72,6 +72,7 @@ AGENTS = {
     "context_majority": AgentEntry("agents.baselines.fitted:ContextMajority"),
     "page_counts": AgentEntry("agents.baselines.page_counts:PageCounts"),
     "step_number": AgentEntry("agents.baselines.page_counts:StepNumber"),
+    "session_knn": AgentEntry("agents.baselines.session_knn:SessionKnn"),
     "history_counts": AgentEntry("agents.baselines.page_counts:HistoryCounts"),
     "history_ngram": AgentEntry("agents.baselines.page_counts:HistoryNgram"),
     "ngram": AgentEntry("agents.baselines.fitted:Ngram"),
@@ -84,7 +85,7 @@ AGENTS = {
         "agents.baselines.classifiers:BoostedChoice",
         "baselines",
         "sklearn",
-        "Gradient-boosted trees over the facts of `choice`: a nonlinear variant of it.",
+        "Gradient-boosted trees over the facts of `choice`, relations and counts: a nonlinear variant of it.",
     ),
     "pointer": AgentEntry(
         "agents.local.pointer:PointerAgent",
@@ -125,7 +126,7 @@ CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "train")
 # Names in --agents that stand for several agents.
 GROUPS = {
     "baselines": (
-        "context_majority", "page_counts", "step_number", "ngram", "logistic", "boosting", "choice",
+        "context_majority", "page_counts", "session_knn", "step_number", "ngram", "logistic", "boosting", "choice",
         "boosted_choice",
     )
 }  # fmt: skip

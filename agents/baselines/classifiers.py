@@ -137,8 +137,9 @@ def _hashes(words: Sequence[str]) -> NDArray[np.uint64]:
 class Boosting(ScoredBaseline):
     """Gradient-boosted trees.
 
-    The role, the rank, the kind of page and the last roles are categories, numbered by their frequency in the train
-    split. Recurring words of the step are 0 or 1. The match with the shopper's words is numeric.
+    The name of the element, its role and rank, the page's heading and kind, the last roles and the last products are
+    categories, numbered by their frequency in the train split. Recurring words of the step are 0 or 1. The match with
+    the shopper's words, the relations to earlier clicks and the counts of transitions are numeric.
     """
 
     def fit(self, rows: TrainRows) -> None:
@@ -162,31 +163,40 @@ class Boosting(ScoredBaseline):
 
     def _table(self, rows: ChoiceRows) -> NDArray[np.float32]:
         """Builds a row for each choice: categories, numbers, sizes of the step, and its recurring words as 0 or 1."""
-        table: list[list[float]] = []
+        tables = []
         for page, choices in rows:
             context = set(page.context)
             step = [len(page.choices), len(page.past), *(word in context for word in self._words)]
-            for choice in choices:
-                pairs = zip(self._codes, _categories(page, choice), strict=True)
-                table.append(
-                    [
-                        *(codes.get(word, MAX_CATEGORIES) for codes, word in pairs),
-                        *(choice.facts or choice.numbers),
-                        *step,
-                    ]
+            table = [
+                (
+                    *(
+                        codes.get(word, MAX_CATEGORIES)
+                        for codes, word in zip(self._codes, _categories(page, choice), strict=True)
+                    ),
+                    *(choice.facts or choice.numbers),
+                    *choice.relations,
+                    *choice.transitions,
+                    *step,
                 )
-        return np.array(table, dtype=np.float32)
+                for choice in choices
+            ]
+            tables.append(np.array(table, dtype=np.float32))  # as objects of Python they would take ten times the room
+        return np.concatenate(tables)
 
 
 class BoostedChoice(Boosting):
-    """Gradient-boosted trees over the facts of `choice`: a nonlinear variant of it."""
+    """Gradient-boosted trees over the facts of `choice`, relations and counts: a nonlinear variant of it."""
 
     reader = OfferReader
 
 
 def _categories(page: ChoicePage, choice: Choice) -> tuple[str, ...]:
+    name = str(getattr(choice.action, "name", ""))
     before_last, last = ("", "", *page.past)[-2:]
-    return choice.role, choice.traits[1], choice.traits[2], page.kind, last, before_last
+    return (
+        *(choice.role, name, choice.traits[1], choice.traits[2]),
+        *(page.kind, page.heading, last, before_last, *page.products),
+    )
 
 
 def _codes(words: Iterable[str]) -> dict[str, int]:

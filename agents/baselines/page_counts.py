@@ -36,7 +36,7 @@ AGAIN = "the last action again"
 _MAX_STEPS = 200  # later steps count as step 200
 
 
-class _CountingAgent(DistributionAgent):
+class CountingAgent(DistributionAgent):
     """An agent that learns from the train split of a store, session by session.
 
     Args:
@@ -71,7 +71,7 @@ class _CountingAgent(DistributionAgent):
         return list(zip(offered, shares, strict=True))
 
 
-class PageCounts(_CountingAgent):
+class PageCounts(CountingAgent):
     """Counts of next actions after the same page heading, last two products and last action."""
 
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
@@ -138,7 +138,7 @@ class HistoryNgram(HistoryCounts):
         return (*map(action_json, past[-3:]), *(action["type"] for action in past[-1:]))
 
 
-class StepNumber(_CountingAgent):
+class StepNumber(CountingAgent):
     """Counts of how often sessions end at each step's number; all other actions are equally likely."""
 
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from replay_sessions.schema import Click
 from shop_env.choices.offers import Offer, amounts, read_offers
 from shop_env.choices.reader import Choice, ChoicePage, Reader
+from shop_env.choices.relations import DISTANCE, FROM_FARTHEST, MOVEMENT
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
 from shop_env.words import content_words, past_actions, words_of
@@ -27,7 +28,8 @@ place; place, log; wanted words; wanted kind; another kind; other words typed; p
 product: another kind; done before; done since the product; is set; its group is set; leads to a purchase;
 purchase, nothing else wanted; leads back; total / budget; total over budget; shipping / budget;
 kinds still wanted; steps so far, log; words matched; best match; goal words; share of goal words; times done;
-heading words; is the heading; last one on the page; after the last one; distance from the last one, log"""
+heading words; is the heading; last one on the page; after the last one; distance from the last one, log;
+next after the last click; beyond the farthest click; in the direction of the last movement"""
 FEATURES = tuple(fact.strip() for fact in _FEATURE_NAMES.split(";"))
 NAMED_STEPS = 5_000  # of the train split: enough to see every offer's name that recurs
 _ADDS = frozenset(("add", "cart", "basket", "bag", "buy"))
@@ -113,6 +115,7 @@ class _StepFacts:
         _, repeats, _, _, times, rank = choice.numbers
         in_heading = len(self._heading.intersection(parsed_name.last)) / max(1, len(parsed_name.last))
         last_rank = self._last_ranks.get(choice.role) if is_click else None
+        distance = choice.relations[DISTANCE]
         facts = (
             1.0,
             named_offer.price > 0,
@@ -144,6 +147,9 @@ class _StepFacts:
             last_rank is not None,
             last_rank is not None and rank > last_rank,
             0.0 if last_rank is None else log1p(abs(rank - last_rank)),
+            distance == 1,
+            choice.relations[FROM_FARTHEST] > 0,
+            distance * choice.relations[MOVEMENT] > 0,
         )
         own_name = (name.rpartition(".")[0],) if "*" in choice.role else ()
         return choice._replace(facts=array("d", facts), words=parsed_name.last + own_name)

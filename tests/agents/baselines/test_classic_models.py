@@ -26,7 +26,7 @@ from tests.agents.conftest import demo_store as demo_store
 from tests.scored_steps import GOAL_SHOWN, scored_steps
 from tests.stores import store_at
 
-BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "step_number"))
+BASELINES = tuple(name for name in GROUPS["baselines"] if name not in ("page_counts", "session_knn", "step_number"))
 PAGE = '<input name="search"/><a name="shelf.{}.view">View</a><a name="shelf.{}.view">View</a><a name="help">Help</a>'
 
 
