@@ -9,10 +9,11 @@ So with the `whole_session` context the prompt of step t is a prefix of the prom
 and the goal. The instructions of each style are in prompts.toml. Those of the papers' styles paraphrase the papers'
 appendices (tests/shop_env/test_instructions.py lists the contents, docs/paper_tables.md the differences).
 
-A past reply shows its rationale. If the context hides it or the log has none, the key is left out, because "" would
-teach a model by example to leave its rationale empty.
+Each past step is a complete reply. If the context hides its rationale or the log has none, the rationale restates the
+action ("I click cart."), because models imitate the replies in their prompt, an empty rationale or a missing key too.
 """
 
+import json
 import tomllib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,7 +25,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Typing
+from replay_sessions.schema import INPUT, Typing, describe_action, read_action
 from shop_env.observation import Observation
 from shop_env.page_changes import PageForm, SessionPages
 from shop_env.replies import reply_json
@@ -104,9 +105,25 @@ def merge_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def past_reply(rationale: str, action: str, config: PromptConfig) -> str:
-    """Formats a reply of the history; `action` is JSON text."""
-    is_shown = bool(rationale) or not config.rationales
-    return reply_json(rationale, action) if is_shown else f'{{"action": {action}}}'
+    """Formats a reply of the history.
+
+    Args:
+        rationale: The rationale, "" if it is hidden or unknown.
+        action: The action as JSON text.
+        config: The options of the prompt.
+    """
+    return reply_json(rationale or (_restate(action) if config.rationales else ""), action)
+
+
+def _restate(action: str) -> str:
+    """Returns a sentence that states an action and no reason.
+
+    >>> _restate('{"type": "input", "name": "search", "text": "kettle"}')
+    "I type 'kettle' into search."
+    """
+    fields = json.loads(action)
+    as_submitted = {"type": "type_and_submit"} if fields["type"] == INPUT else {}
+    return f"I {describe_action(read_action({**fields, **as_submitted}))}."
 
 
 def _system_text(observation: Observation, config: PromptConfig) -> str:

@@ -1,28 +1,19 @@
 """Builds the messages of a request, with examples from the train split (few-shot).
 
-The messages are those of shop_env.prompts, except for the format of past steps (options.History), because the model was
-not trained on them. Such a model imitates its past replies in the conversation, also their empty rationales. So a step
-without a rationale is described in words, in the message with the next page, and only replies with a rationale appear
-as the model's replies.
+The messages are those of shop_env.prompts, which every model of this project reads.
 
-    system (instructions, persona, goal, examples) · page_1 · reply_1 · page_2, "the person did …", page_3 · …
+    TrainView ─► drawn sessions ─► each page as a window around its action, and the reply
 
-User and assistant messages alternate, as chat templates require. The messages of a step begin with those of the step
-before, so that a server can cache the prefix.
-
-    TrainView ─► drawn sessions ─► each page as a window around its action ─► the reply, or the action in words
-
-Sessions with a rationale at every step are the first choice for examples, because they hold complete replies. Examples
-do not include personas, because the persona arm of the context is about the shopper who is predicted.
+Sessions with a rationale at every step are the first choice for examples. Examples do not include personas, because
+the persona arm of the context is about the shopper who is predicted.
 """
 
 import random
-from collections.abc import Sequence
 
-from agents.prompting.options import History, PromptingOptions
+from agents.prompting.options import PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import written_action
-from shop_env.observation import Observation, PastStep
+from shop_env.observation import Observation
 from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message, merge_system, past_reply, render_prompt
 from shop_env.replies import action_json
@@ -41,10 +32,7 @@ def prompt_messages(observation: Observation, options: PromptingOptions, *, exam
     """
     system, *conversation = render_prompt(observation, options.prompt)
     instructions = _BLANK_LINE.join([system["content"], examples]) if examples else system["content"]
-    messages = [
-        Message(role="system", content=instructions),
-        *_with_history(conversation, observation["history"], options.history),
-    ]
+    messages = [Message(role="system", content=instructions), *conversation]
     return merge_system(messages) if options.system_role == "first_user" else messages
 
 
@@ -76,37 +64,7 @@ def examples_text(store: TrainView, options: PromptingOptions) -> str:
     for number, session in enumerate(sessions[:shots], start=1):
         texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if is_goal_shown and session.goal else ""))
         for step in session.steps:
-            action, rationale = action_json(written_action(step.action)), step.rationale or ""
+            action = action_json(written_action(step.action))
             texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, action)}")
-            reply = f"#### Reply\n{past_reply(rationale, action, options.prompt)}"
-            texts.append(reply if _is_reply(rationale, options.history) else _describe(action, rationale))
+            texts.append(f"#### Reply\n{past_reply(step.rationale or '', action, options.prompt)}")
     return _BLANK_LINE.join(texts)
-
-
-def _is_reply(rationale: str, history: History) -> bool:
-    return history == "as_trained" or (history == "whole_replies" and bool(rationale))
-
-
-def _describe(action: str, rationale: str) -> str:
-    """Returns a description of a past step in words.
-
-    >>> _describe('{"type": "terminate"}', "")
-    '(Here the person did: {"type": "terminate"})'
-    """
-    thought = f', thinking: "{rationale}"' if rationale else ""
-    return f"(Here the person did: {action}{thought})"
-
-
-def _with_history(conversation: Sequence[Message], past: Sequence[PastStep], history: History) -> list[Message]:
-    """Returns the conversation, in which `history` decides the replies that are described within the next message."""
-    messages: list[Message] = []
-    parts: list[str] = []  # pages and actions since the last reply
-    for step, page, reply in zip(past, conversation[::2], conversation[1::2], strict=False):
-        parts.append(page["content"])
-        if _is_reply(step["rationale"], history):
-            messages += [Message(role="user", content=_BLANK_LINE.join(parts)), reply]
-            parts = []
-        else:
-            parts.append(_describe(step["action"], step["rationale"]))
-    parts.append(conversation[-1]["content"])
-    return [*messages, Message(role="user", content=_BLANK_LINE.join(parts))]

@@ -23,7 +23,6 @@ from replay_sessions.schema import Typing
 from shop_env.prompts import PromptConfig, Style, read_instructions
 
 SystemRole = Literal["system", "first_user"]
-History = Literal["as_trained", "whole_replies", "described"]
 _NOT_DECIDING = {"key_env", "concurrency", "timeout_s", "max_retries", "token_limit"}
 
 
@@ -85,9 +84,6 @@ class PromptingOptions(ChatOptions):
 
     Attributes:
         schema: Guided decoding: force a reply to have the JSON shape of replies (response_format json_schema).
-        history: The format of past steps. `as_trained`: all as replies, as in training, without the key `rationale` if
-            the log has none. `whole_replies`: replies with a rationale as replies, other steps described in words.
-            `described`: all described in words.
         shots: The number of sessions of the train split that are examples.
         shot_seed: The seed that draws the examples.
         shot_page_characters: The number of characters of each example's page, in a window around its action.
@@ -99,7 +95,6 @@ class PromptingOptions(ChatOptions):
     """
 
     schema: bool = False
-    history: History = "whole_replies"
     shots: int = 0
     shot_seed: int = 0
     shot_page_characters: int = 1500

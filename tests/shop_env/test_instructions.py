@@ -81,6 +81,7 @@ CUSTOMER_R1: Points = {
     "a single JSON object": "Write this one JSON object.",
     "nothing else": "Nothing may stand before or after it.",
 }
+OUR_FORM: Points = {None: "Where the reason for a past action is not known, its rationale restates the action."}
 RATIONALES = ("the rationale: why the user acts", "some rationales are provided", "predict rationale and action")
 WITHOUT_RATIONALES: Points = {key: text for key, text in CUSTOMER_R1.items() if key not in RATIONALES} | {
     "predict the action": "Predict the next action alone.",
@@ -106,12 +107,12 @@ def rest_of(text: str, points: Points) -> str:
 
 
 def test_shop_r1_s_prompt_says_what_appendix_a_says_and_nothing_else() -> None:
-    assert rest_of(instructions("shop_r1"), SHOP_R1) == ""
+    assert rest_of(instructions("shop_r1"), SHOP_R1 | OUR_FORM) == ""
 
 
 @pytest.mark.parametrize("rationales", [True, False])
 def test_customer_r1_s_prompts_say_what_appendix_b_says_and_nothing_else(rationales: bool) -> None:
-    points = CUSTOMER_R1 if rationales else WITHOUT_RATIONALES
+    points = CUSTOMER_R1 | OUR_FORM if rationales else WITHOUT_RATIONALES
     text = instructions("customer_r1", PERSONA, rationales=rationales, typing="input")
     assert rest_of(text, points) == PERSONA
     nobody = instructions("customer_r1", rationales=rationales, typing="input")

@@ -4,15 +4,27 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Persona, Session, Step, Terminate, TypeAndSubmit, Typing, written_action
+from replay_sessions.schema import (
+    Action,
+    Click,
+    Persona,
+    Session,
+    Step,
+    Terminate,
+    TypeAndSubmit,
+    Typing,
+    reply_action,
+    written_action,
+)
 from shop_env.observation import ContextConfig, observe
 from shop_env.prompts import PAGE_LEFT_OUT, PromptConfig, Style, past_reply, render_prompt
-from shop_env.replies import Extraction, action_json, format_reply, parse_reply
+from shop_env.replies import Extraction, Reply, action_json, format_reply, parse_reply
 from tests.scored_steps import GOAL_SHOWN
 from tests.shop_env.planted import ACTIONS
 
@@ -89,14 +101,43 @@ def test_every_example_in_the_instructions_is_a_readable_action(
     assert [json.loads(example)["type"] for example in examples].count(typing) == 1
 
 
-def test_a_rationale_that_is_not_shown_is_no_key_unless_none_is_asked_for(kettle_session: Session) -> None:
+@pytest.mark.parametrize("typing", ["type_and_submit", "input"])
+@given(session=SESSIONS)
+def test_every_past_step_is_a_reply_that_strict_reads_and_restates_a_hidden_rationale(
+    typing: Typing, session: Session
+) -> None:
+    extraction: Extraction = "strict" if typing == "type_and_submit" else "strict_input"
+    steps = [
+        msgspec.structs.replace(step, action=msgspec.structs.replace(step.action, submitted=typing != "input"))
+        if isinstance(step.action, TypeAndSubmit)
+        else step
+        for step in session.steps
+    ]
+    session = msgspec.structs.replace(session, steps=tuple(steps))
+    for rationales in (True, False):
+        observation = observe(session, len(steps) - 1, ContextConfig(rationales=rationales))
+        replies = [message["content"] for message in render_prompt(observation)[2::2]]
+        for step, text in zip(steps, replies, strict=False):
+            reply = parse_reply(text, extraction)
+            assert isinstance(reply, Reply), text
+            assert reply_action(reply.action) == reply_action(step.action)
+            assert reply.rationale == (step.rationale if rationales and step.rationale else restated(step.action))
+
+
+def restated(action: Action) -> str:
+    """The sentence that stands in place of a rationale."""
+    match action:
+        case TypeAndSubmit(name=name, text=text):
+            return f"I type {text!r} into {name}."
+        case Click(name=name):
+            return f"I click {name}."
+    return "I terminate."
+
+
+def test_a_prompt_that_asks_for_no_rationales_shows_empty_ones(kettle_session: Session) -> None:
     hidden = observe(kettle_session, 2, ContextConfig(rationales=False))
-    for config, keys in ((PromptConfig(), ["action"]), (PromptConfig(rationales=False), ["rationale", "action"])):
-        past = [message["content"] for message in render_prompt(hidden, config) if message["role"] == "assistant"]
-        assert [list(json.loads(reply)) for reply in past] == [keys, keys]
-    shown = render_prompt(observe(kettle_session, 2))
-    assert list(json.loads(shown[2]["content"])) == ["rationale", "action"]
-    assert list(json.loads(shown[4]["content"])) == ["action"]  # the log has none
+    past = render_prompt(hidden, PromptConfig(rationales=False))[2::2]
+    assert [json.loads(message["content"])["rationale"] for message in past] == ["", ""]
 
 
 def test_own_instructions_replace_the_built_in_ones(kettle_session: Session, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Sessions as tokens: prompts are prefixes, replies lie where they should, long sessions lose their earliest pages."""
 
-import json
 from typing import Literal
 
 import msgspec
@@ -10,8 +9,8 @@ from agents.local.policy_agent import PolicyAgent
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.schema import Click, Session, reply_action
 from shop_env.observation import ContextConfig, observe_session
-from shop_env.prompts import PromptConfig, render_prompt
-from shop_env.replies import format_reply, parse_reply
+from shop_env.prompts import PromptConfig, past_reply, render_prompt
+from shop_env.replies import action_json, format_reply, parse_reply
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompt_tokens
 from tests.train.templates import CHATML
 from train.tokens import rationale_tokens, tokenize_session
@@ -84,7 +83,8 @@ def test_rationales_are_taught_where_histories_do_without_them(tiny: Tiny) -> No
     (trunk,) = tokenize_session(tiny.tokenizer, session, context, COMPACT, 4096)
     for reply, step in zip(trunk.replies, session.steps, strict=True):
         shown = tiny.tokenizer.decode(trunk.tokens[reply.start : reply.end])
-        assert json.loads(shown.removesuffix("<|im_end|>")) == {"action": reply_action(step.action)}
+        restated = past_reply("", action_json(reply_action(step.action)), COMPACT)
+        assert shown == restated + "<|im_end|>"
         assert step.rationale
         assert tiny.tokenizer.decode(reply.target) == format_reply(step.rationale, step.action) + "<|im_end|>"
     unasked = PromptConfig(style="compact", rationales=False)

@@ -1,4 +1,4 @@
-"""What a model is shown: how past steps look to it, examples, and the schema that guides its reply."""
+"""The messages of a request, its examples, and the schema that guides the reply."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,10 @@ from agents.prompting.agent import PromptingAgent
 from agents.prompting.messages import examples_text, prompt_messages
 from agents.prompting.options import PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.generate import generate_batch
 from shop_env.observation import ContextConfig, Observation
-from shop_env.prompts import render_prompt
+from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import MalformedReply, parse_reply
 from shop_env.train_view import TrainView
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
@@ -39,46 +38,17 @@ def options(**given: Any) -> PromptingOptions:
     return PromptingOptions(base_url="http://127.0.0.1:1/v1", model="m", **given)
 
 
-def test_as_trained_is_what_models_here_are_trained_on() -> None:
-    assert prompt_messages(SESSION, options(history="as_trained")) == render_prompt(SESSION)
-
-
-def test_by_default_a_step_without_a_rationale_is_told_and_leaves_no_empty_rationale_to_copy() -> None:
-    system, *shown = prompt_messages(SESSION, options())
-    assert system == render_prompt(SESSION)[0]
-    assert [message["role"] for message in shown] == ["user", "assistant", "user"]
-    assert parse_reply(shown[1]["content"]).action == Click(name="red")  # type: ignore[union-attr]
-    pages = ["<p>two</p>", f"(Here the person did: {CLICK})"] * 1
-    assert shown[2]["content"].split("\n\n") == [*pages, "<p>three</p>", pages[1], SESSION["page"]]
-    assert '"rationale": ""' not in str(shown)
+def test_a_model_is_asked_what_models_here_are_trained_on() -> None:
+    assert prompt_messages(SESSION, options()) == render_prompt(SESSION)
+    system, *conversation = prompt_messages(SESSION, options(style="shop_r1"), examples="## Examples")
+    expected, *trained = render_prompt(SESSION, PromptConfig(style="shop_r1"))
+    assert (system["content"], conversation) == (expected["content"] + "\n\n## Examples", trained)
 
 
 def test_models_that_refuse_a_system_message_get_the_instructions_in_the_first_user_message() -> None:
     system, first, *others = prompt_messages(SESSION, options())
     merged = prompt_messages(SESSION, options(system_role="first_user"))
     assert merged == [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *others]
-
-
-def test_told_leaves_the_model_no_replies_of_its_own() -> None:
-    _, *shown = prompt_messages(SESSION, options(history="described"))
-    assert [message["role"] for message in shown] == ["user"]
-    assert 'thinking: "I like red."' in shown[0]["content"]
-
-
-@pytest.mark.parametrize("history", ["as_trained", "whole_replies", "described"])
-@pytest.mark.parametrize("scope", ["whole_session", "latest_step"])
-def test_messages_alternate_and_grow_by_appending(demo_store: SessionStore, history: Any, scope: Any) -> None:
-    before = ""
-    for step in scored_steps(demo_store, "test", context=ContextConfig(scope=scope), max_sessions=1):
-        messages = prompt_messages(step.observation, options(history=history))
-        roles = [message["role"] for message in messages]
-        assert roles == ["system", *["user", "assistant"] * (len(roles) // 2 - 1), "user"]
-        text = "".join(message["content"] for message in messages)
-        if scope == "whole_session":
-            assert text.startswith(before)
-            before = text
-        page = step.observation["page"]
-        assert text.endswith(page)
 
 
 @pytest.mark.parametrize("persona", ["matched", "none", "generic", "shuffled"])
@@ -110,11 +80,8 @@ def test_an_example_shows_the_element_that_was_used(planted_store: SessionStore)
     view = TrainView(planted_store)
     text = examples_text(view, options(shots=1, shot_page_characters=1000))
     assert 'name="results.blue"' in text
-    assert '(Here the person did: {"type": "click", "name": "results.blue"})' in text
-    assert '"rationale": ""' not in text
-    trained = examples_text(view, options(shots=1, shot_page_characters=80, history="as_trained"))
-    assert '#### Reply\n{"action": ' in trained and '"rationale"' not in trained
-    assert "characters left out" in trained
+    assert '#### Reply\n{"rationale": "I click results.blue.", "action": ' in text
+    assert "characters left out" in examples_text(view, options(shots=1, shot_page_characters=80))
 
 
 def test_a_schema_holds_every_action_and_nothing_of_the_page(make_prompting: MakeAgent) -> None:

@@ -26,7 +26,6 @@ DECIDING: dict[str, Any] = {
     "max_new_tokens": 99,
     "extra": {"top_p": 0.5},
     "schema": True,
-    "history": "described",
     "shots": 1,
     "shot_seed": 4,
     "shot_page_characters": 50,
@@ -92,7 +91,6 @@ def test_a_request_holds_the_options(make_prompting: MakeAgent) -> None:
         ("base_url=ftp://a/v1&model=m", "base_url"),
         ("base_url=http://a/v1&model=m&temperature=-1", "temperature"),
         ("base_url=http://a/v1&model=m&max_retries=-1", "max-retries"),
-        ("base_url=http://a/v1&model=m&history=none", "'none'"),
         ("base_url=http://a/v1&model=m&shots=2", "no store"),
     ],
 )
