@@ -26,6 +26,7 @@ DECIDING: dict[str, Any] = {
     "max_new_tokens": 99,
     "extra": {"top_p": 0.5},
     "schema": True,
+    "system_role": "first_user",
     "shots": 1,
     "shot_seed": 4,
     "shot_page_characters": 50,
