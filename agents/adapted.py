@@ -119,8 +119,8 @@ def _reply(action: object, observation: Observation) -> str:
         number = index(action)  # type: ignore[arg-type]  # also integers of NumPy and torch
     except TypeError:
         raise AgentFailed(
-            f"predict returned the action {action!r:.60}; it must be text, a Click, TypeAndSubmit or Terminate, or the "
-            "number of a candidate"
+            f"predict returned the action {action!r:.60}; it must be text, a Click, TypeAndSubmit, Terminate or "
+            "Scroll, or the number of a candidate"
         ) from None
     if not 0 <= number < len(candidates):
         raise AgentFailed(f"predict returned candidate {number}; the page has {len(candidates)}, numbered from 0")

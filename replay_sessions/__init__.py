@@ -1,7 +1,7 @@
 """Logged shopping sessions at rest: records, stores, importers, the demo shop."""
 
 from replay_sessions.elements import Element, find_elements
-from replay_sessions.schema import Action, Click, Persona, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Persona, Scroll, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore, StoreWriter
 from replay_sessions.store.splits import SplitPlan
 
@@ -10,6 +10,7 @@ __all__ = [
     "Click",
     "Element",
     "Persona",
+    "Scroll",
     "Session",
     "SessionStore",
     "SplitPlan",

@@ -8,7 +8,8 @@ appendix A):
     {"type": "type_and_submit", "name": "search_input", "text": "red kettle"}
     {"type": "terminate"}
 
-A typed text that is not known to be submitted has the type `input`, as in OPeRA and Customer-R1.
+A typed text that is not known to be submitted has the type `input`, as in OPeRA and Customer-R1. Stores of logs with
+scrolls (OPeRA's full version) have a fourth action, {"type": "scroll"}; in all others it is unknown.
 """
 
 from collections.abc import Mapping
@@ -45,8 +46,12 @@ class Terminate(Record, frozen=True, kw_only=True, tag_field="type", tag="termin
     """The shopper's decision to close the window without buying."""
 
 
-Action = Click | TypeAndSubmit | Terminate
-ActionType = Literal["click", "type_and_submit", "terminate"]
+class Scroll(Record, frozen=True, kw_only=True, tag_field="type", tag="scroll"):
+    """Scrolling of the page. How far is not predicted, and consecutive scrolls are one action (`Step.merged`)."""
+
+
+Action = Click | TypeAndSubmit | Terminate | Scroll
+ActionType = Literal["click", "type_and_submit", "terminate", "scroll"]
 ACTION_CLASSES: dict[ActionType, type[Action]] = {kind.__struct_config__.tag: kind for kind in get_args(Action)}
 ACTION_TYPES = tuple(ACTION_CLASSES)
 INPUT = "input"  # the type of typed texts that are not known to be submitted, in OPeRA and Customer-R1
@@ -76,6 +81,8 @@ def reply_action(action: Action) -> dict[str, str]:
             return {"type": "type_and_submit", "name": name, "text": text}
         case Terminate():
             return {"type": "terminate"}
+        case Scroll():
+            return {"type": "scroll"}
         case _:
             assert_never(action)
 
@@ -113,6 +120,8 @@ def describe_action(action: Action) -> str:
             return f"type {text!r} into {name}" + ("" if submitted else " (not known to be submitted)")
         case Terminate():
             return "terminate"
+        case Scroll():
+            return "scroll"
         case _:
             assert_never(action)
 
@@ -127,6 +136,7 @@ class Step(Record, frozen=True, kw_only=True):
         gap: Number of events that are missing directly before this step: events that were left out because they are
             no action of this schema (or, in raw logs, were not found on their page), and holes in the log's own step
             numbers, if it has any.
+        merged: Number of further logged events that this action stands for: the scrolls that directly follow a scroll.
         is_inferred: Whether the log lacks the action, so that it is inferred from the pages before and after it.
     """
 
@@ -137,6 +147,7 @@ class Step(Record, frozen=True, kw_only=True):
     url: str | None = None
     timestamp: str | None = None
     gap: int = 0
+    merged: int = 0
     is_inferred: bool = False
 
     def __repr__(self) -> str:

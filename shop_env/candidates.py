@@ -9,7 +9,7 @@ freely is not always in the list.
 from itertools import combinations
 
 from replay_sessions.elements import find_elements
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env.observation import Observation
 from shop_env.words import content_words, past_actions, quoted_parts, shopper_words, words_of
 
@@ -17,15 +17,19 @@ _PHRASE_WORDS = 4
 _MOST_PHRASES = 16
 
 
-def candidate_actions(observation: Observation, max_candidates: int = 64, *, submitted: bool = True) -> list[Action]:
-    """Lists the actions that a page offers: terminate first, then clicks in document order, then typing.
+def candidate_actions(
+    observation: Observation, max_candidates: int = 64, *, submitted: bool = True, scrolls: bool = False
+) -> list[Action]:
+    """Lists the actions that a page offers: terminate first, then clicks in document order, typing, and scroll.
 
     If the clicks do not all fit, the list keeps those that share most words with the goal and the history.
 
     Args:
         max_candidates: The largest number of actions; typing takes at most half of them.
         submitted: Whether typed texts are submitted; False in stores that log typing as `input`.
+        scrolls: Whether scroll is an action, as in stores with scrolls.
     """
+    scroll: list[Action] = [Scroll()] if scrolls else []
     elements = find_elements(observation["page"])
     inputs = [element.name for element in elements if element.accepts == "type"]
     typing: list[Action] = [
@@ -34,14 +38,14 @@ def candidate_actions(observation: Observation, max_candidates: int = 64, *, sub
         for phrase in candidate_phrases(observation)
     ]
     typing = typing[: max_candidates // 2]
-    room = max_candidates - 1 - len(typing)
+    room = max_candidates - 1 - len(typing) - len(scroll)
     clicks = [element for element in elements if element.accepts == "click"]
     if len(clicks) > room:
         words = set(shopper_words(observation))
         share = [len(words.intersection(words_of(f"{element.name} {element.text}"))) for element in clicks]
         best = sorted(range(len(clicks)), key=lambda index: -share[index])[:room]
         clicks = [clicks[index] for index in sorted(best)]
-    return [Terminate(), *(Click(name=element.name) for element in clicks), *typing]
+    return [Terminate(), *(Click(name=element.name) for element in clicks), *typing, *scroll]
 
 
 def candidate_phrases(observation: Observation) -> list[str]:

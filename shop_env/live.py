@@ -38,7 +38,7 @@ from replay_sessions.demo_shop import ShopVariant, ShopVisit, action_probabiliti
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Click, Scroll, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.env import TextEnv, convert_option, named_session
 from shop_env.observation import ContextConfig, Observation, observe
 from shop_env.rendering import StepView
@@ -199,7 +199,7 @@ class _VisitedShop:
         action = reply.action
         accepts = {element.name: element.accepts for element in find_elements(self.shop.page)}
         match action:
-            case Terminate():
+            case Terminate() | Scroll():
                 return None
             case Click(name=name) | TypeAndSubmit(name=name) if name not in accepts:
                 return MalformedReply("no_such_element", f"the page has no element called {name[:80]!r}")

@@ -52,12 +52,14 @@ class PromptConfig(Config):
             goal, a line each.
         rationales: If False, the instructions ask for an empty rationale (Customer-R1's prompt for actions alone).
         typing: The action type for typing in the instructions; None means the type in the store's log.
+        scrolls: Whether the instructions name the action type `scroll`; None means whether the store's log has it.
         system_file: A text file (UTF-8) that replaces the instructions.
     """
 
     style: Style = "full"
     rationales: bool = True
     typing: Typing | None = None
+    scrolls: bool | None = None
     system_file: str | None = None
 
     def __post_init__(self) -> None:
@@ -70,9 +72,10 @@ _DEFAULT_PROMPT = PromptConfig()
 
 
 def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
-    """Returns the config with the action type for typing of the store's log, unless the config sets it."""
+    """Returns the config with the action types of the store's log for typing and scrolling, unless it sets them."""
     typing = config.typing or getattr(store, "typing", None)
-    return msgspec.structs.replace(config, typing=typing)
+    scrolls = getattr(store, "scrolls", None) if config.scrolls is None else config.scrolls
+    return msgspec.structs.replace(config, typing=typing, scrolls=scrolls)
 
 
 def render_prompt(
@@ -144,10 +147,11 @@ def _instructions(config: PromptConfig, persona: str) -> str:
     sections = STYLES[config.style]
     words = ("type_and_submit", "input") if config.typing == "both" else (config.typing or "type_and_submit",)
     typing = "\n".join(sections["typing"][word] for word in words)
-    unused = ["typing", *(["action_alone"] if config.rationales else ["rationale", "reply"])]
+    scroll = sections["scroll"] if config.scrolls else ""
+    unused = ["typing", "scroll", *(["action_alone"] if config.rationales else ["rationale", "reply"])]
     unused += [] if persona else ["persona"]
     texts = [text for name, text in sections.items() if name not in unused]
-    return "\n\n".join(texts).replace("{typing}", typing).replace("{persona}", persona)
+    return "\n\n".join(texts).replace("{typing}", typing).replace("{scroll}", scroll).replace("{persona}", persona)
 
 
 @lru_cache(maxsize=16)

@@ -22,6 +22,8 @@ the object in other text. For them use `lenient`; it changes zero-shot metrics, 
                  text around it (code fences, prose). Thinking is no part of the reply: `<think>…</think>`, and
                  everything before a `</think>` without a `<think>`. A reply with two objects is ambiguous, so it stays
                  malformed, as does one with a `<think>` that never ends
+    strict_scroll, lenient_scroll  as strict_input and lenient, and the type `scroll`: the meaning of `strict` and of
+                 `lenient` on a store with scrolls (OPeRA's full version)
 
 A reply with a special token of its model, other than the end token, begins with SPECIAL_MARK and is malformed.
 
@@ -42,6 +44,7 @@ from replay_sessions.schema import (
     Action,
     ActionType,
     Click,
+    Scroll,
     Terminate,
     TypeAndSubmit,
     written_action,
@@ -196,13 +199,24 @@ _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = 80
 
 
-Extraction = Literal["strict", "strict_input", "lenient"]
+Extraction = Literal["strict", "strict_input", "strict_scroll", "lenient", "lenient_scroll"]
+_WITH_SCROLL: tuple[Extraction, ...] = ("strict_scroll", "lenient_scroll")
+_LENIENT: tuple[Extraction, ...] = ("lenient", "lenient_scroll")
 
 
 def extraction_of(store: object, extraction: Extraction) -> Extraction:
-    """Returns the extraction to use on a store: `strict` becomes `strict_input` if its log types with `input`."""
+    """Returns the extraction to use on a store: with the types `input` and `scroll` if its log has them."""
+    if getattr(store, "scrolls", False):
+        return "lenient_scroll" if extraction in _LENIENT else "strict_scroll"
     takes_input = getattr(store, "typing", "type_and_submit") != "type_and_submit"
     return "strict_input" if extraction == "strict" and takes_input else extraction
+
+
+def needed_extraction(logged: Action) -> Extraction:
+    """Returns the strict extraction that reads the reply with this action."""
+    if isinstance(logged, Scroll):
+        return "strict_scroll"
+    return "strict_input" if isinstance(logged, TypeAndSubmit) and not logged.submitted else "strict"
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -283,21 +297,21 @@ def parse_reply(text: str, extraction: Extraction = "strict") -> Reply | Malform
         except (ValueError, RecursionError):  # msgspec's errors, SPECIAL_MARK's among them, are ValueErrors
             return _parse_any(text, extraction)
         is_ordered = text.startswith('"rationale"', text.index('"'))
-        if is_ordered and text.count('"') == _USUAL_QUOTES[type(usual.action)]:
+        if is_ordered and text.count('"') == _USUAL_QUOTES.get(type(usual.action)):
             return Reply(usual.rationale, usual.action, text)
     return _parse_any(text, extraction)
 
 
 # Nearly every reply of a trained model has exactly the usual keys, in order, and no escapes. msgspec decodes it in a
 # fraction of `_parse_any`'s time. Such a reply has as many quotes as the canonical one; more mean repeated or unknown
-# keys.
+# keys. Scrolls are not usual, because only some stores have them.
 class _UsualReply(msgspec.Struct, gc=False):
     rationale: str
     action: Action
 
 
 _USUAL_DECODER = msgspec.json.Decoder(_UsualReply)
-_USUAL_QUOTES = {
+_USUAL_QUOTES: dict[type[Action], int] = {
     type(action): format_reply("", action).count('"')
     for action in (Click(name=""), TypeAndSubmit(name="", text=""), Terminate())
 }
@@ -309,7 +323,7 @@ def _parse_any(text: str, extraction: Extraction) -> Reply | MalformedReply:
     try:
         return _read_reply(whole_object(text), text, 0, extraction)
     except Unreadable as unreadable:
-        if extraction != "lenient":
+        if extraction not in _LENIENT:
             return MalformedReply(*unreadable.args)
     try:
         fields, start = object_inside(text)
@@ -326,22 +340,23 @@ def _read_reply(fields: dict[str, Any], text: str, start: int, extraction: Extra
         raise Unreadable("bad_rationale", f"the rationale must be a string, not {short_repr(rationale)}")
     if "action" not in fields:
         raise Unreadable("missing_action", f"the keys are {short_repr(list(fields))}; 'action' is not among them")
-    if extraction != "lenient" and next(key for key in fields if key in ("rationale", "action")) == "action":
+    if extraction not in _LENIENT and next(key for key in fields if key in ("rationale", "action")) == "action":
         raise Unreadable("action_first", "the action stands before the rationale, which must come first")
-    return Reply(rationale, _read_action(fields["action"], takes_input=extraction != "strict"), text, start)
+    return Reply(rationale, _read_action(fields["action"], extraction), text, start)
 
 
-def _read_action(action: object, *, takes_input: bool) -> Action:
+def _read_action(action: object, extraction: Extraction) -> Action:
     if not isinstance(action, dict):
         raise Unreadable("bad_action", f"the action must be an object, not {short_repr(action)}")
     if "type" not in action:
         raise Unreadable("missing_type", f"the action's keys are {short_repr(list(action))}; 'type' is not among them")
     kind = action["type"]
     name, text = _read_text(action, "name"), _read_text(action, "text")
-    if takes_input and kind == INPUT:
+    if kind == INPUT and extraction != "strict":
         return TypeAndSubmit(name=name, text=text, submitted=False)
-    if kind not in ACTION_TYPES:
-        raise Unreadable("unknown_type", f"{short_repr(kind)} is none of {', '.join(ACTION_TYPES)}")
+    known = [each for each in ACTION_TYPES if each != "scroll" or extraction in _WITH_SCROLL]
+    if kind not in known:
+        raise Unreadable("unknown_type", f"{short_repr(kind)} is none of {', '.join(known)}")
     action_type: ActionType = kind
     match action_type:
         case "click":
@@ -350,6 +365,8 @@ def _read_action(action: object, *, takes_input: bool) -> Action:
             return TypeAndSubmit(name=name, text=text)
         case "terminate":
             return Terminate()
+        case "scroll":
+            return Scroll()
         case _:
             assert_never(action_type)
 

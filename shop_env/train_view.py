@@ -25,7 +25,7 @@ class TrainView:
     """The train split of a store, with the methods of a store.
 
     Attributes:
-        name, source, fingerprint, typing: Properties of the store.
+        name, source, fingerprint, typing, scrolls: Properties of the store.
         context: The context in which the agent will see sessions, and should learn from them. An agent that will see
             shuffled personas learns from matched ones, because shuffled personas teach nothing.
     """
@@ -34,7 +34,7 @@ class TrainView:
         self.name = store.path.name
         self.source = store.manifest.source
         self.fingerprint = store.fingerprint
-        self.typing = store.typing
+        self.typing, self.scrolls = store.typing, store.scrolls
         is_shuffled = context.persona == "shuffled"
         self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
         self._store = store

@@ -61,6 +61,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
 
     Attributes:
         candidates: The actions that the current page offers; number 0 is terminate.
+        scrolls: Whether scroll is among them, because the store has scrolls.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         gymnasium.Wrapper.__init__(self, env)
         self._max_candidates = max_candidates
         self._view: View = view
+        self.scrolls: bool = getattr(getattr(env.unwrapped, "store", None), "scrolls", False)
         self.candidates: list[Action] = []
         self.action_space = spaces.Discrete(max_candidates)
         self.observation_space = feature_space(max_candidates, view)
@@ -115,13 +117,15 @@ class DiscreteActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorAr
         return self._look(observation), reward, terminated, truncated, info
 
     def _look(self, observation: Observation) -> Features:
-        features, self.candidates = discrete_view(observation, self._max_candidates, self._view)
+        features, self.candidates = discrete_view(observation, self._max_candidates, self._view, scrolls=self.scrolls)
         return features
 
 
-def discrete_view(observation: Observation, max_candidates: int, view: View) -> tuple[Features, list[Action]]:
+def discrete_view(
+    observation: Observation, max_candidates: int, view: View, *, scrolls: bool = False
+) -> tuple[Features, list[Action]]:
     """Returns the features of an observation, and the candidate actions in the order of their numbers."""
-    candidates = candidate_actions(observation, max_candidates)
+    candidates = candidate_actions(observation, max_candidates, scrolls=scrolls)
     page = page_features(observation)
     rows = candidate_features(observation, candidates, max_candidates)
     if view == "flat":

@@ -29,7 +29,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | `exact` | share, 0–1 | replies that are the logged action; steps without a logged target are excluded | GRPO |
 | `malformed`, `cut` | share, 0–1 | replies that cannot be read: ended by the policy itself, or by `max_new_tokens` | GRPO |
 | `no_rationale` | share, 0–1 | replies that can be read and have no rationale | GRPO |
-| `sampled_TYPE`, `logged_TYPE` | share, 0–1 | actions of each type (`click`, `type_and_submit`, `terminate`): of the readable replies, of the sampled steps | GRPO |
+| `sampled_TYPE`, `logged_TYPE` | share, 0–1 | actions of each type (`click`, `type_and_submit`, `terminate`, `scroll`): of the readable replies, of the sampled steps | GRPO |
 | `sampled_commonest`, `logged_commonest` | share, 0–1 | the most frequent single action, all fields included | GRPO |
 | `reply_tokens` | tokens | mean length of a reply | GRPO |
 | `groups`, `groups_used` | groups | sampled steps, and those of them that are trained on | GRPO |

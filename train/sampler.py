@@ -182,9 +182,11 @@ class StepPlan:
         return own_share(batch, self._share)
 
     def _by_type(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
-        by_type: dict[str, list[tuple[int, int]]] = {name: [] for name in BALANCED}
+        by_type: defaultdict[str, list[tuple[int, int]]] = defaultdict(list, {name: [] for name in BALANCED})
         for index, position in pairs:
             by_type[reply_action(self._trunks[index].replies[position].action)["type"]].append((index, position))
+        if others := by_type.keys() - BALANCED.keys():
+            raise BadConfig(f"balance = 'balanced' has no share for {min(others)}; take balance = 'uniform'.")
         if missing := [name for name, pairs_of_type in by_type.items() if not pairs_of_type]:
             raise BadConfig(
                 f"balance = 'balanced', but no training step is a {' or a '.join(missing)}; take balance = 'uniform'."

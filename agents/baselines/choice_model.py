@@ -177,7 +177,7 @@ class ChoiceModel(FittedBaseline):
         The logarithms of importance weights, in nats: with them, walks of the fit also estimate outcomes of the refits.
         """
         pages = self.pages(observations)
-        actions: list[Any] = [getattr(parse_reply(reply, "strict_input"), "action", None) for reply in replies]
+        actions: list[Any] = [getattr(parse_reply(reply, "strict_scroll"), "action", None) for reply in replies]
         chosen = [page.actions.index(action) for page, action in zip(pages, actions, strict=True)]
         rows, sizes = self._rows(pages), np.array([len(page.choices) for page in pages])
         taken = rows.starts + chosen

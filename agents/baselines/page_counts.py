@@ -55,7 +55,9 @@ class CountingAgent(DistributionAgent):
         inferred: bool = False,
     ) -> None:
         super().__init__(temperature)
-        self.learn(TrainView.of(store).learnt(skip_first_action=skip_first_action, inferred=inferred))
+        view = TrainView.of(store)
+        self._scrolls = view.scrolls
+        self.learn(view.learnt(skip_first_action=skip_first_action, inferred=inferred))
 
     @abstractmethod
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:
@@ -66,7 +68,9 @@ class CountingAgent(DistributionAgent):
         """Computes the probabilities of the page's actions, (actions,), summing to 1."""
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        offered = [candidate_actions(observation, _MAX_CANDIDATES) for observation in observations]
+        offered = [
+            candidate_actions(observation, _MAX_CANDIDATES, scrolls=self._scrolls) for observation in observations
+        ]
         shares = map(self.weigh, observations, offered)
         return list(zip(offered, shares, strict=True))
 

@@ -14,7 +14,16 @@ from agents.adapted import SeededAgent
 from replay_sessions import demo_shop
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
-from replay_sessions.schema import ACTION_TYPES, Action, Click, Terminate, TypeAndSubmit, reply_action, written_action
+from replay_sessions.schema import (
+    ACTION_TYPES,
+    Action,
+    Click,
+    Scroll,
+    Terminate,
+    TypeAndSubmit,
+    reply_action,
+    written_action,
+)
 from shop_env.choices.reader import match_words
 from shop_env.evaluation.ceiling import sharpened
 from shop_env.observation import Observation
@@ -26,7 +35,14 @@ MAX_PHRASE_WORDS = 4
 
 
 class RandomAgent(SeededAgent):
-    """Draws a type of action that the page allows, then an element; types a phrase of the goal or the history."""
+    """Draws a type of action that the page allows, then an element; types a phrase of the goal or the history.
+
+    Args:
+        store: The store, which says whether scrolling is an action.
+    """
+
+    def __init__(self, store: TrainView | str | None = None) -> None:
+        self._scrolls = store is not None and TrainView.of(store).scrolls
 
     def act(self, observation: Observation) -> str:
         """Returns a reply with a random action."""
@@ -35,6 +51,7 @@ class RandomAgent(SeededAgent):
         for element in find_elements(observation["page"]):
             names[element.accepts].append(element.name)
         possible = {"click": bool(names["click"]), "type_and_submit": bool(names["type"]), "terminate": True}
+        possible["scroll"] = self._scrolls
         action_type = draw.choice([name for name in ACTION_TYPES if possible[name]])
         action: Action
         match action_type:
@@ -47,6 +64,8 @@ class RandomAgent(SeededAgent):
                 action = TypeAndSubmit(name=name, text=text)
             case "terminate":
                 action = Terminate()
+            case "scroll":
+                action = Scroll()
             case _:
                 assert_never(action_type)
         return format_reply("I try something.", action)

@@ -163,10 +163,9 @@ class PolicyAgent(SeededAgent):
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[WeighedActions]:
         pages: dict[int, WeighedActions] = {}
-        submitted = self.info.prompt.typing != "input"
         if self._decode != "tokens":
             pages = weigh_without_draws(
-                self._policy, self._tokenizer, prompts, observations, self._rationales, submitted=submitted
+                self._policy, self._tokenizer, prompts, observations, self._rationales, self.info.prompt
             )
         draw = draw_uniforms if self._decode == "tokens" else stratified_uniforms
         remaining = [index for index in range(len(prompts)) if index not in pages]
@@ -176,7 +175,7 @@ class PolicyAgent(SeededAgent):
             [prompts[index] for index in remaining],
             [observations[index] for index in remaining],
             draw([sources[index] for index in remaining], self._rationales, self._sampling.max_new_tokens),
-            submitted=submitted,
+            self.info.prompt,
         )
         pages |= zip(remaining, drawn, strict=True)
         return [pages[index] for index in range(len(prompts))]

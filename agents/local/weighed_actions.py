@@ -20,7 +20,8 @@ from replay_sessions.elements import find_elements
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
-from shop_env.replies import Reply, format_reply, parse_reply
+from shop_env.prompts import PromptConfig
+from shop_env.replies import Extraction, Reply, format_reply, parse_reply
 from train.chat_template import stop_token
 from train.config import SamplingConfig
 from train.policy import Policy
@@ -33,6 +34,7 @@ from train.tokens import decode_replies, reply_tokens
 PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
 PASS_TOKENS = 4096  # the most tokens of a pass, unless a single page has more
 MAX_CANDIDATES = 64  # of a page, without the actions that a policy proposes
+_DEFAULT_PROMPT = PromptConfig()
 NO_RATIONALE = 0.95  # the least probability of all replies without a rationale from which on none is drawn
 
 
@@ -70,14 +72,19 @@ class WeighedActions:
         return torch.tensor(counts, dtype=torch.float64) @ self.shares
 
 
+def _offered(observation: Observation, prompt: PromptConfig) -> list[Action]:
+    """Lists the page's candidates with the prompt's words for typing and scrolling."""
+    submitted, scrolls = prompt.typing != "input", bool(prompt.scrolls)
+    return candidate_actions(observation, MAX_CANDIDATES, submitted=submitted, scrolls=scrolls)
+
+
 def weigh_without_draws(
     policy: Policy,
     tokenizer: Any,
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     rationales: int,
-    *,
-    submitted: bool,
+    prompt: PromptConfig,
 ) -> dict[int, WeighedActions]:
     """Computes the shares on the pages that need no draws, by the page's index in `observations`.
 
@@ -85,11 +92,11 @@ def weigh_without_draws(
 
     Args:
         rationales: The number of draws that the empty rationale counts as; 0 does not check that the policy writes it.
-        submitted: False if the policy's word for typing is `input`.
+        prompt: The prompt's config, whose words for typing and scrolling the candidates have.
     """
     candidates_by_index, min_probability = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
-        candidates = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
+        candidates = _offered(observation, prompt)
         accepts_text = any(element.accepts == "type" for element in find_elements(observation["page"]))
         # A policy that reads rationales writes them, so a pass to check that is not worth its time.
         writes = min_probability > 0 and any(past["rationale"] for past in observation["history"])
@@ -111,8 +118,7 @@ def weigh_actions(
     prompts: Sequence[Sequence[int]],
     observations: Sequence[Observation],
     uniforms: Tensor,
-    *,
-    submitted: bool = True,
+    prompt: PromptConfig = _DEFAULT_PROMPT,
 ) -> list[WeighedActions]:
     """Computes the shares of each page's candidates after rationales that the policy draws.
 
@@ -121,7 +127,7 @@ def weigh_actions(
         uniforms: The random numbers that draw the rationales, (pages, draws, max_new_tokens), as from
             train.rollouts.sampling.draw_uniforms. More draws take more time and lower the variance; 0 draws mean an
             empty rationale.
-        submitted: False if the policy's word for typing is `input`.
+        prompt: The prompt's config, whose words for typing and scrolling the candidates have.
     """
     _, rationales, max_new_tokens = uniforms.shape
     sampling = SamplingConfig(
@@ -133,11 +139,12 @@ def weigh_actions(
     page_inputs = []
     replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
     for observation, drawn in zip(observations, replies_of_prompts, strict=True):
+        extraction: Extraction = "strict_scroll" if prompt.scrolls else "strict_input"
         replies = [
-            parse_reply(text, "strict_input") for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])
+            parse_reply(text, extraction) for text in decode_replies(tokenizer, [reply.tokens for reply in drawn])
         ]
         readable = [reply for reply in replies if isinstance(reply, Reply)]
-        offered = candidate_actions(observation, MAX_CANDIDATES, submitted=submitted)
+        offered = _offered(observation, prompt)
         candidates = list(dict.fromkeys([*offered, *(reply.action for reply in readable)]))
         counts = Counter(reply.rationale for reply in readable) or {"": 0}
         if not rationales:

@@ -19,6 +19,7 @@ from agents.prompting.messages import examples_text, prompt_messages, without_ea
 from agents.prompting.options import deciding_options, parse_options
 from replay_sessions.foundation.errors import BadConfig, PromptTooLong
 from shop_env.observation import Observation
+from shop_env.prompts import prompt_of
 from shop_env.train_view import TrainView
 
 
@@ -39,8 +40,9 @@ class PromptingAgent(SeededAgent):
     def __init__(self, store: TrainView | str | None = None, **arguments: Any) -> None:
         self.options = parse_options(arguments)
         view = None if store is None else TrainView.of(store)
-        if view is not None and self.options.typing is None:
-            self.options = msgspec.structs.replace(self.options, typing=view.typing)
+        if view is not None:
+            prompt = prompt_of(view, self.options.prompt)
+            self.options = msgspec.structs.replace(self.options, typing=prompt.typing, scrolls=prompt.scrolls)
         self.concurrency = self.options.concurrency
         if self.options.shots and view is None:
             raise BadConfig(f"shots is {self.options.shots}, and there is no store to draw examples from: give one")
@@ -97,5 +99,5 @@ class PromptingAgent(SeededAgent):
 
     def _reply_to(self, observation: Observation, seed: int | None) -> str:
         messages = prompt_messages(observation, self.options, examples=self._examples)
-        fields = {"response_format": reply_format(self.options.typing)} if self.options.schema else {}
+        fields = {"response_format": reply_format(self.options.prompt)} if self.options.schema else {}
         return self._chat.ask(messages, seed=seed, **fields).text

@@ -9,24 +9,26 @@ from typing import Any, get_args
 
 import msgspec
 
-from replay_sessions.schema import INPUT, Action, TypeAndSubmit, Typing
+from replay_sessions.schema import INPUT, Action, Scroll, TypeAndSubmit
+from shop_env.prompts import PromptConfig
 
 _TEXT = {"type": "string"}
 
 
-def reply_format(typing: Typing | None) -> dict[str, Any]:
+def reply_format(prompt: PromptConfig) -> dict[str, Any]:
     """Returns the format of a reply with a rationale and an action, as shop_env.replies parses it.
 
     Args:
-        typing: The words for typing that the format allows; None allows `type_and_submit` alone.
+        prompt: The prompt's config, whose words for typing and scrolling the format allows.
     """
-    words = {"both": ["type_and_submit", INPUT], INPUT: [INPUT]}.get(str(typing), ["type_and_submit"])
+    words = {"both": ["type_and_submit", INPUT], INPUT: [INPUT]}.get(str(prompt.typing), ["type_and_submit"])
     actions = [
         _object(
             type={"type": "string", "enum": words if action is TypeAndSubmit else [action.__struct_config__.tag]},
             **{field.name: _TEXT for field in msgspec.structs.fields(action) if field.required},  # others are the log's
         )
         for action in get_args(Action)
+        if action is not Scroll or prompt.scrolls
     ]
     return _format("reply", rationale=_TEXT, action={"anyOf": actions})
 

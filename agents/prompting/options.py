@@ -89,6 +89,7 @@ class PromptingOptions(ChatOptions):
         shot_page_characters: The number of characters of each example's page, in a window around its action.
         style: The style of the instructions (shop_env.prompts.PromptConfig).
         typing: The words for typing in the instructions; None means those of the store's log.
+        scrolls: Whether the instructions name the action `scroll`; None means whether the store's log has it.
         system_file: A text file (UTF-8) in place of the instructions.
         system_role: The message with the instructions: `system`, or `first_user` for models whose chat template refuses
             a system message, such as Gemma 2; they then stand at the head of the first page.
@@ -100,6 +101,7 @@ class PromptingOptions(ChatOptions):
     shot_page_characters: int = 1500
     style: Style = "full"
     typing: Typing | None = None
+    scrolls: bool | None = None
     system_file: str | None = None
     system_role: SystemRole = "system"
 
@@ -111,7 +113,7 @@ class PromptingOptions(ChatOptions):
     @property
     def prompt(self) -> PromptConfig:
         """The format of the prompt."""
-        return PromptConfig(style=self.style, typing=self.typing, system_file=self.system_file)
+        return PromptConfig(style=self.style, typing=self.typing, scrolls=self.scrolls, system_file=self.system_file)
 
 
 def parse_options(arguments: dict[str, Any]) -> PromptingOptions:

@@ -48,6 +48,7 @@ class SavedPolicy(Config):
         policy_kwargs: The arguments of the class besides the spaces.
         algorithm: The name of the algorithm that trained the policy.
         max_candidates, view: The arguments of the DiscreteActions that the policy was trained on.
+        scrolls: Whether scroll was among its candidates.
     """
 
     version: int = 1
@@ -56,6 +57,7 @@ class SavedPolicy(Config):
     algorithm: str
     max_candidates: int
     view: View
+    scrolls: bool = False
 
 
 def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
@@ -71,13 +73,14 @@ def save_policy(model: Any, folder: Path | str) -> SavedPolicy:
             f"The model acts on {model.action_space} and sees {model.observation_space}: not what "
             "shop_env.wrappers.DiscreteActions shows, so no agent can be made of it."
         )
-    policy_class = type(model.policy)
+    policy_class, env = type(model.policy), model.get_env()
     saved = SavedPolicy(
         policy=f"{policy_class.__module__}:{policy_class.__qualname__}",
         policy_kwargs={key: value for key, value in model.policy_kwargs.items() if key not in TRAINING_ONLY},
         algorithm=type(model).__name__,
         max_candidates=max_candidates,
         view=view,
+        scrolls=env is not None and all(env.get_attr("scrolls")),
     )
     try:
         text = msgspec.json.format(msgspec.json.encode(saved))
@@ -173,7 +176,11 @@ class Sb3Agent(DistributionAgent):
         return super().probabilities(observations) if self._is_stochastic else None
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        views = [discrete_view(observation, self.saved.max_candidates, self.saved.view) for observation in observations]
+        saved = self.saved
+        views = [
+            discrete_view(observation, saved.max_candidates, saved.view, scrolls=saved.scrolls)
+            for observation in observations
+        ]
         features: list[Any] = [features for features, _ in views]
         if self.saved.view == "flat":
             rows = self._shares(np.stack(features))

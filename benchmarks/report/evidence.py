@@ -189,6 +189,8 @@ OUTCOMES = {
     "stayed": "did not terminate",
     "clicked": "clicked where the shopper typed",
     "typed": "typed where the shopper clicked",
+    "scrolled": "scrolled where the shopper did not",
+    "read_on": "did not scroll",
     "unreadable": "wrote nothing readable",
     "no_reply": "gave no reply",
     "unknown": "cannot be judged: the log lacks the target",
@@ -249,6 +251,10 @@ def _outcome(record: StepRecord, exact: float) -> str:
             return "left_early"
         case "terminate", _:
             return "stayed"
+        case _, "scroll":
+            return "scrolled"
+        case "scroll", _:
+            return "read_on"
         case _, "click":
             return "clicked"
         case _:

@@ -30,6 +30,7 @@ from replay_sessions.simplify.page_view import page_document
 from shop_env.evaluation.ceiling import is_demo_store
 from shop_env.evaluation.scored_steps import StepKey
 from shop_env.metrics import checked_distribution
+from shop_env.metrics.choices import MIX_TYPES
 from shop_env.metrics.step_table import ACTION_TYPES
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
@@ -112,7 +113,7 @@ def session_data(evidence: Evidence, judged: Judged, *, max_characters: int) -> 
         "agents": [{"label": label, "baseline": label in evidence.baselines} for label in judged],
         "outcomes": [{"code": code, "words": words} for code, words in OUTCOMES.items()],
         "terms": TERM_NAMES,
-        "types": ACTION_TYPES,
+        "types": ACTION_TYPES if evidence.store.scrolls else MIX_TYPES,
         "personas_shown": evidence.personas_shown,
         "sessions": [],
         "first_pages": [],

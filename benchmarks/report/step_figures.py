@@ -19,12 +19,11 @@ from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, population_fidelity
 from shop_env.metrics.click_types import agreement_note
 from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
-from shop_env.metrics.step_table import ACTION_TYPES
+from shop_env.metrics.step_table import types_in
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
 THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
-PREDICTED = (*ACTION_TYPES, UNREADABLE)
 OF_PEOPLE = {
     "entropy_ratio": "variety in a person",
     "user_icc_ratio": "persons differ",
@@ -49,14 +48,16 @@ def outcomes(judged: Judged) -> Table:
 def confusion(judged: Judged) -> Table:
     """Builds the table of counts of logged against predicted types, for each agent; steps with errors are left out."""
     rows: list[list[Cell]] = []
+    types = types_in([step.record for steps in judged.values() for step in steps])
+    predicted = (*types, UNREADABLE)
     for label, steps in judged.items():
         answered = [step.record for step in steps if step.record.error is None]
         counts = Counter(
             (record.logged["type"], record.predicted["type"] if record.predicted else UNREADABLE) for record in answered
         )
-        rows += [[label, logged, *(counts[logged, predicted] for predicted in PREDICTED)] for logged in ACTION_TYPES]
+        rows += [[label, logged, *(counts[logged, kind] for kind in predicted)] for logged in types]
     title = "Logged type of action against the answered one, in steps"
-    return Table(name="confusion", title=title, columns=columns("agent", "logged", count=PREDICTED), rows=rows)
+    return Table(name="confusion", title=title, columns=columns("agent", "logged", count=predicted), rows=rows)
 
 
 def reward_terms(evidence: Evidence, judged: Judged) -> Table:

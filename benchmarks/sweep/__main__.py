@@ -22,11 +22,11 @@ A file names runs (trainings, or agents to rank), seeds and a store:
 
 Each value is the mean over seeds, with a 95% interval over users and seeds. The
 papers' tables are such files too, with the published values beside ours:
-shop_r1_table2 to 5, shop_r1_figure2, customer_r1_table4 to 8. Tables of the same
-paper share their runs in OUT. Nothing is trained or evaluated twice, also after a
-stop. If OUT has a training with another preset, store or flags, the sweep is
-refused. Rows of random weights that no SFT taught are left out: they would be 0
-by construction. It writes NAME.json, .md and .csv to OUT.
+shop_r1_table2 to 5, shop_r1_figure2, shop_r1_opera, customer_r1_table4 to 8.
+Tables of the same paper share their runs in OUT. Nothing is trained or evaluated
+twice, also after a stop. If OUT has a training with another preset, store or
+flags, the sweep is refused. Rows of random weights that no SFT taught are left
+out: they would be 0 by construction. It writes NAME.json, .md and .csv to OUT.
 """
 
 import sys

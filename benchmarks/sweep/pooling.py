@@ -23,7 +23,7 @@ from shop_env.metrics.clustered_errors import ClusteredError, cut_at_bounds, est
 from shop_env.metrics.intervals import answered_by_all, difference_error, metric_error, user_sums
 from shop_env.metrics.metric import Metric, in_mix
 from shop_env.metrics.over_seeds import Pooled, pooled_over_seeds
-from shop_env.metrics.step_table import ACTION_TYPES, StepTable
+from shop_env.metrics.step_table import StepTable, types_in
 
 Records = Mapping[str, Sequence[StepRecord]]  # by row
 
@@ -105,7 +105,8 @@ class Measured:
             users=len({record.user_id for record in records}),
             left_out=self._evaluated - len(records),
             logged={
-                kind: sum(record.logged["type"] == kind for record in records) / len(records) for kind in ACTION_TYPES
+                kind: sum(record.logged["type"] == kind for record in records) / len(records)
+                for kind in types_in(records)
             },
             click_kinds=agreement_note(records),
         )

@@ -12,7 +12,7 @@ from random import Random
 from typing import ClassVar, Literal, assert_never
 
 from replay_sessions.demo_shop.catalogue import DEPARTMENTS, SIZES, Product, draw_other_products
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 
 PageSize = Literal["small", "compact", "realistic"]
 MatchNote = Literal["many items", "exact match", "no match"]
@@ -110,7 +110,7 @@ class Shop:
                 self.outcome = "terminate"
             case TypeAndSubmit(name=self.search_input, text=text):
                 self._search(text)
-            case TypeAndSubmit():
+            case TypeAndSubmit() | Scroll():
                 pass
             case Click(name=name):
                 self._click(name)

@@ -52,6 +52,7 @@ from replay_sessions.schema import (
     Action,
     Click,
     Persona,
+    Scroll,
     Session,
     Step,
     Terminate,
@@ -112,6 +113,8 @@ def _small_rationale(page: str, action: Action) -> str:
             return f"I search for the {text.rpartition(' ')[2]} I want."
         case Click(name=name):
             return get_reason("small", name)
+        case Scroll():
+            return "I look further down."
         case _:
             assert_never(action)
 

@@ -130,7 +130,7 @@ page as simplified HTML, and what the shopper did on it. Steps of a session foll
 {columns}
 
 Sessions by split ({manifest.split_plan.by}): {counts}. Source: {manifest.source} (options: {options}). Events left out
-because they are no click, typing or terminate: {left_out}. Records rejected: {manifest.rejected:,}.
+because they are no action of the store: {left_out}. Records rejected: {manifest.rejected:,}.
 Fingerprint of the store: `{store.fingerprint}`.
 
 ## Before it is shared

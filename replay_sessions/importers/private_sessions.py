@@ -16,7 +16,7 @@ from replay_sessions.private_data import find_private_data, remove_from_text, re
 from replay_sessions.private_data.customers import Customer, words_in
 from replay_sessions.private_data.own_values import OwnValues
 from replay_sessions.private_data.removal import mark_page, settle
-from replay_sessions.schema import Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Session, Step, TypeAndSubmit
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')
 
@@ -99,7 +99,7 @@ def _without_page_data(step: Step, remover: Remover) -> Step:
     names = _number(names)
     page = _NAME.sub(lambda name: names.get(name[0], settle(name[0])), page)
     action = step.action
-    if not isinstance(action, Terminate):
+    if isinstance(action, Click | TypeAndSubmit):
         action = replace(action, name=names.get(action.name, action.name))
     return replace(step, page=page, action=action)
 

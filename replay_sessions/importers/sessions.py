@@ -27,7 +27,18 @@ from replay_sessions.importers.logged_pages import PageOfRow, Pages, Unresolved
 from replay_sessions.importers.private_sessions import remove_by_form
 from replay_sessions.importers.sources.row_tables import Row
 from replay_sessions.private_data import remove_from_text, without_credentials
-from replay_sessions.schema import ACTION_TYPES, Action, Click, Persona, Session, Split, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import (
+    ACTION_TYPES,
+    Action,
+    Click,
+    Persona,
+    Scroll,
+    Session,
+    Split,
+    Step,
+    Terminate,
+    TypeAndSubmit,
+)
 from replay_sessions.store.manifest import Rejected
 
 PURCHASE = "purchase"  # OPeRA uses the same word
@@ -173,6 +184,7 @@ def _read_rows(rows: list[Row], pages: Pages, row_prefix: str) -> Iterator[Step 
             url=row.get("url") and without_credentials(row["url"]),
             timestamp=row.get("timestamp"),
             gap=gap,
+            merged=row.get("merged") or 0,
             is_inferred=row.get("is_inferred") or False,
         )
         gap = 0
@@ -187,6 +199,8 @@ def _action(row: Row, page: PageOfRow) -> Action:
         case "type_and_submit" | "input" as kind:
             name = page.find(row, typed=True)
             return TypeAndSubmit(name=name, text=row.get("text") or "", submitted=kind != "input")
+        case "scroll":
+            return Scroll()
         case kind:
             raise AssertionError(f"a row of type {kind!r} becomes no action")
 

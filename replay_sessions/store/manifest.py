@@ -113,6 +113,11 @@ class Manifest(Config):
     shards: tuple[Shard, ...]
 
     @property
+    def scrolls(self) -> bool:
+        """Whether the log has scrolls, so that prompts, replies and the strict parser of this store have them too."""
+        return self.action_counts.get("scroll", 0) > 0
+
+    @property
     def typing(self) -> Typing:
         """The types of typed texts that prompts, replies and the strict parser of this store use."""
         if not self.unsubmitted:

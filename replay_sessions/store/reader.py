@@ -50,6 +50,7 @@ class SessionStore:
         manifest: Content and origin of the store.
         fingerprint: Hash over the content and split of all sessions.
         typing: The types of typed texts in its log: `type_and_submit`, `input` (OPeRA), or both.
+        scrolls: Whether its log has scrolls (OPeRA's full version).
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,6 +58,7 @@ class SessionStore:
         self.manifest: Manifest = read_manifest(path)
         self.fingerprint: str = self.manifest.fingerprint
         self.typing = self.manifest.typing
+        self.scrolls = self.manifest.scrolls
         for shard in self.manifest.shards:
             _check_size(path / shard.file, shard.size_bytes)
         self._rows = {row.session_id: row for row in read_index(path, self.manifest)}

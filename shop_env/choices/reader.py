@@ -20,6 +20,7 @@ from replay_sessions.schema import (
     Action,
     ActionType,
     Click,
+    Scroll,
     Session,
     Terminate,
     TypeAndSubmit,
@@ -136,6 +137,7 @@ class Reader:
         max_steps: int | None = None,
     ) -> None:
         self._steps = {"skip_first_action": skip_first_action, "inferred": inferred, "max_steps": max_steps}
+        self._scrolls = store.scrolls
         parts, words, sessions = Counter[str](), Counter[str](), len(store)
         for session in store.sessions():
             names = {element.name for step in session.steps for element in page_elements(step.page)}
@@ -223,6 +225,8 @@ class Reader:
                 return self._texts(elements, observation, past)
             case "terminate":
                 return [Choice(Terminate(), "terminate", ("", "", ""), (0.0,) * 6)]
+            case "scroll":
+                return [Choice(Scroll(), "scroll", ("", "", ""), (0.0,) * 6)] if self._scrolls else []
             case _:
                 assert_never(action_type)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.progress import progress_bar
+from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import format_error, generate, plan_batches
@@ -197,7 +198,9 @@ def build_records(
                 records.append(with_worst_likelihood(record) if weighted else record)
             else:
                 record = record_step(session, index, line.reply, reward, extraction=extraction, error=line.error)
-                record = _with_likelihood(record, step, line) if weighted and line.error is None else record
+                if weighted and line.error is None:
+                    offered = candidate_actions(step.observation, scrolls=store.scrolls)
+                    record = _with_likelihood(record, step, line, offered)
                 cut = line.cut or PromptCut(False, 0)
                 records.append(msgspec.structs.replace(record, page_cut=cut.page, pages_left_out=cut.earlier_pages))
             if line is not None and reports_windows:
@@ -214,12 +217,12 @@ def _shows_target(step: ScoredStep, line: StepLine) -> bool | None:
     return shows_target(step.observation["page"], cut.window, step.logged)
 
 
-def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine) -> StepRecord:
+def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine, offered: Sequence[Action]) -> StepRecord:
     """Adds the likelihood fields to a record; without probabilities that form a distribution it becomes an error."""
     error = NO_PROBABILITIES
     if line.probabilities is not None:
         try:
-            likelihood = likelihood_of(step.logged, dict(line.probabilities), candidate_actions(step.observation))
+            likelihood = likelihood_of(step.logged, dict(line.probabilities), offered)
             return msgspec.structs.replace(record, **likelihood._asdict())
         except Exception as failure:
             error = format_error(failure)

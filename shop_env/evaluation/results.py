@@ -58,6 +58,7 @@ CALIBRATION_COLUMNS = _by_name(
     Column("top-1 ECE", "ratio", "top1_calibration_error"),
     Column("Brier", "ratio", "brier"),
 )
+SCROLL_COLUMNS = _by_name(Column("scroll", "percent", "exact_accuracy_scroll"))  # only where scrolls are logged
 # Only if pages were too long for a model (shop_env/metrics/long_pages.py).
 LENGTH_COLUMNS = _by_name(
     Column("page cut", "percent", "page_cut_rate"),
@@ -75,6 +76,7 @@ KINDS_OF_PRESET = {"customer_r1": [*KIND_COLUMNS], "opera": ["click_type_f1_weig
 METRIC_COLUMNS = (
     COLUMNS
     | KIND_COLUMNS
+    | SCROLL_COLUMNS
     | LIKELIHOOD_COLUMNS
     | CALIBRATION_COLUMNS
     | LENGTH_COLUMNS

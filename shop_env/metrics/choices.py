@@ -32,6 +32,7 @@ Average = Literal["macro", "weighted"]
 Invalid = Literal["miss", "class"]
 TextMatch = Literal["exact", "normalised", "similar"]
 PresetName = Literal["shop_r1", "customer_r1", "opera", "lu_2025"]
+MIX_TYPES = ACTION_TYPES[: ACTION_TYPES.index("scroll")]  # the types of all stores
 SHOP_R1_MIX = "690:677:512"  # the paper's test set, by table 3: click, type_and_submit, terminate
 
 
@@ -45,8 +46,8 @@ class MetricChoices(Config):
         text: Typed text is right if it is equal (`exact`), equal after normalisation of Unicode (NFKC), case and white
             space (`normalised`), or if its ROUGE-L is at least `threshold` (`similar`).
         threshold: The smallest ROUGE-L that counts as similar.
-        mix: Shares of the types of action, in the order of ACTION_TYPES, such as "690:677:512": steps are weighted so
-            that the logged types have these shares. "" means no such weights.
+        mix: Shares of the types of action, in the order of MIX_TYPES, such as "690:677:512": steps are weighted so that
+            the logged types have these shares. "" means no such weights. Scrolls do not count in a mix.
         own: The user's metrics, as "module:function" or "file.py:function". The function takes a StepRecord and returns
             the value of the step, or None if it does not count. The metric is the mean over steps.
     """
@@ -73,19 +74,19 @@ class MetricChoices(Config):
     def weighting(self) -> str:
         """A description of the weights of steps; "" if all steps have the same weight."""
         mean = "each session counts the same" if self.mean == "sessions" else ""
-        mix = f"{', '.join(ACTION_TYPES)} count {self.mix}" if self.mix else ""
+        mix = f"{', '.join(MIX_TYPES)} count {self.mix}" if self.mix else ""
         return " and ".join(filter(None, [mean, mix]))
 
 
 def parse_mix(mix: str) -> list[float]:
-    """Parses a mix into the share of each type of action, in the order of ACTION_TYPES.
+    """Parses a mix into the share of each type of action, in the order of MIX_TYPES.
 
     >>> parse_mix("2:1:1")
     [0.5, 0.25, 0.25]
     """
     parts = [int(part) if part.isdecimal() else 0 for part in mix.split(":")]
-    if len(parts) != len(ACTION_TYPES) or min(parts) < 1:
-        raise BadConfig(f"metrics.mix is {mix!r}; it must be {':'.join(ACTION_TYPES)} in whole numbers above 0.")
+    if len(parts) != len(MIX_TYPES) or min(parts) < 1:
+        raise BadConfig(f"metrics.mix is {mix!r}; it must be {':'.join(MIX_TYPES)} in whole numbers above 0.")
     return [part / sum(parts) for part in parts]
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from shop_env.metrics.choices import parse_mix
+from shop_env.metrics.choices import MIX_TYPES, parse_mix
 from shop_env.metrics.clustered_errors import Codes, Floats
-from shop_env.metrics.step_table import ACTION_TYPES, StepTable
+from shop_env.metrics.step_table import StepTable
 
 UNBOUNDED = (-math.inf, math.inf)
 
@@ -90,10 +90,10 @@ def in_mix(metric: Metric, mix: str) -> Metric:
 
     def statistics(table: StepTable) -> Floats:
         addends = np.column_stack([np.ones(len(table)), metric.statistics(table)])
-        return np.hstack([addends * equal(table.logged_type, code)[:, None] for code in range(len(ACTION_TYPES))])
+        return np.hstack([addends * equal(table.logged_type, code)[:, None] for code in range(len(MIX_TYPES))])
 
     def by_type(sums: Floats) -> Floats:
-        return sums.reshape(*sums.shape[:-1], len(ACTION_TYPES), -1)
+        return sums.reshape(*sums.shape[:-1], len(MIX_TYPES), -1)
 
     def weighted(sums: Floats, total: Floats) -> Floats:
         steps = by_type(total)[..., :1]

@@ -13,7 +13,7 @@ import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import ACTION_TYPES as ACTION_TYPES
-from shop_env.metrics.choices import MetricChoices, metric_preset
+from shop_env.metrics.choices import MIX_TYPES, MetricChoices, metric_preset
 from shop_env.metrics.clustered_errors import Codes, Floats
 from shop_env.metrics.step_record import StepRecord
 from shop_env.reward.click_types import CLICK_TYPES, click_type_of
@@ -24,6 +24,12 @@ FINE_TYPES = (*CLICK_TYPES, *(kind for kind in ACTION_TYPES if kind != "click"))
 _TYPE_CODES: dict[str, int] = {name: code for code, name in enumerate(ACTION_TYPES)}
 _FINE_CODES = {name: code for code, name in enumerate(FINE_TYPES)}
 _INVALID_FINE = len(FINE_TYPES)
+
+
+def types_in(records: Sequence[StepRecord]) -> list[str]:
+    """Returns the types of action for a table of these records: scroll only where it is logged or predicted."""
+    named = {action["type"] for record in records for action in (record.logged, record.predicted) if action}
+    return [kind for kind in ACTION_TYPES if kind in MIX_TYPES or kind in named]
 
 
 class StepTable:
@@ -61,7 +67,7 @@ class StepTable:
         steps = Counter(record.session_id for record in self.records)
         self.weights = self.numbers(lambda r: 1.0 if self.choices.mean == "steps" else 1 / steps[r.session_id])
         # With errors the type may only be unanswered: then this agent has no figures, and all others have theirs.
-        if self.choices.mix and len(self) and not self.errors and len({*self.logged_type}) < len(ACTION_TYPES):
+        if self.choices.mix and len(self) and not self.errors and not {*range(len(MIX_TYPES))} <= {*self.logged_type}:
             raise BadConfig(f"metrics.mix is {self.choices.mix!r}, but these steps lack one of the types of action.")
 
     def __len__(self) -> int:

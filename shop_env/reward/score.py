@@ -43,8 +43,8 @@ import msgspec
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.foundation.plugins import load_measure
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
-from shop_env.replies import Extraction, MalformedReply, Reply, parse_reply
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
+from shop_env.replies import Extraction, MalformedReply, Reply, needed_extraction, parse_reply
 from shop_env.reward.click_types import click_type_of
 from shop_env.reward.matching import exact_match, is_wrong_click
 from shop_env.reward.similarity import ROUNDING, SIMILARITIES, SimilarityName
@@ -82,7 +82,7 @@ class RewardConfig(Config):
         typing_points: Points of `customer_r1` for the same typing.
         click_points: Points of `customer_r1` for the same click.
         click_type_points: Customer-R1's points for clicks that differ from `click_points`, by kind of click.
-        terminate_points: Points of `customer_r1` for terminating when the shopper did.
+        terminate_points: Points of `customer_r1` for terminating, or scrolling, when the shopper did.
         wrong_click: Customer-R1's points for a predicted click that is not the logged one. With its format reward of 1
             a readable wrong click earns 1 - 1 = 0, the same as a malformed reply; a wrong reply of another type
             earns 1. The paper's numbers imply this (section 4.3).
@@ -250,12 +250,10 @@ def score_reply(
 
     Args:
         self_certainty: s(r) of the reply's rationale under the policy that wrote it; None if it was not measured.
-        extraction: How to parse a `reply` that is a text; a store's is `extraction_of(store, "strict")`. None means
-            `strict_input` if `logged` is a text that was not submitted, else `strict`.
+        extraction: How to parse a `reply` that is a text; a store's is `extraction_of(store, "strict")`. None means the
+            strict one that reads `logged` (`needed_extraction`).
     """
-    if extraction is None:
-        extraction = "strict_input" if isinstance(logged, TypeAndSubmit) and not logged.submitted else "strict"
-    parsed = parse_reply(reply, extraction) if isinstance(reply, str) else reply
+    parsed = parse_reply(reply, extraction or needed_extraction(logged)) if isinstance(reply, str) else reply
     if not isinstance(parsed, Reply) or (config.requires_rationale and not parsed.has_rationale):
         return NOTHING
     return _score_readable(parsed, logged, config, self_certainty)
@@ -305,7 +303,7 @@ def score_action(
             name_present, text_present, name_similarity, text_similarity = type_and_submit_terms(
                 predicted, logged, config
             )
-        elif not isinstance(predicted, Terminate):
+        elif not isinstance(predicted, Terminate | Scroll):
             assert_never(predicted)
     return RewardBreakdown(
         format=config.format,
@@ -369,7 +367,7 @@ def exact_weight(logged: Action, config: RewardConfig) -> float:
             return config.click_type_points.get(logged.click_type or click_type_of(logged.name), config.click_points)
         case TypeAndSubmit():
             return config.typing_points
-        case Terminate():
+        case Terminate() | Scroll():
             return config.terminate_points
         case _:
             assert_never(logged)

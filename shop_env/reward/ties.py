@@ -13,7 +13,7 @@ import msgspec
 
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Action, Click, Session, Step, TypeAndSubmit, reply_action
 from replay_sessions.store import SessionStore
 from shop_env.replies import Reply
 from shop_env.reward.matching import unlogged_fields
@@ -102,7 +102,7 @@ def _rivals(step: Step, most: int | None) -> list[Click | TypeAndSubmit]:
         most: Number of these elements to take, those with the likest names; None means all.
     """
     logged = step.action
-    if isinstance(logged, Terminate) or unlogged_fields(logged):
+    if not isinstance(logged, Click | TypeAndSubmit) or unlogged_fields(logged):
         return []
     accepts = "click" if isinstance(logged, Click) else "type"
     names = [element.name for element in find_elements(step.page) if element.accepts == accepts]

@@ -1,14 +1,15 @@
 """Replies: one JSON object, read strictly, never with an exception."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay_sessions.schema import Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Click, Scroll, Terminate, TypeAndSubmit
 from shop_env import replies
-from shop_env.replies import MalformedReply, Reply, format_reply, parse_reply
+from shop_env.replies import MalformedReply, Reply, extraction_of, format_reply, parse_reply
 from shop_env.reward.matching import exact_match
 from tests.shop_env.planted import ACTIONS
 
@@ -157,6 +158,21 @@ def test_opera_s_input_is_typing_where_the_store_has_it_and_when_read_leniently(
     assert parse_reply(f"So: {text}", "strict_input").problem == "extra_text"  # type: ignore[union-attr]
     submitted = parse_reply(text.replace("input", "type_and_submit", 1), "strict_input")
     assert isinstance(submitted, Reply) and exact_match(submitted.action, typed)
+
+
+def test_scroll_is_a_type_where_the_store_has_scrolls() -> None:
+    text = '{"rationale": "a", "action": {"type": "scroll"}}'
+    assert format_reply("a", Scroll()) == text
+    with_scrolls, without = SimpleNamespace(scrolls=True, typing="input"), SimpleNamespace(typing="input")
+    for extraction in ("strict", "strict_input", "lenient"):
+        reply = parse_reply(text, extraction_of(with_scrolls, extraction))  # type: ignore[arg-type]
+        assert isinstance(reply, Reply) and reply.action == Scroll()
+        assert parse_reply(text, extraction_of(without, extraction)).problem == "unknown_type"  # type: ignore[union-attr, arg-type]
+    action_first = '{"action": {"type": "scroll"}, "rationale": "a"}'
+    assert parse_reply(action_first, "strict_scroll").problem == "action_first"  # type: ignore[union-attr]
+    assert isinstance(parse_reply(f"So: {action_first}", "lenient_scroll"), Reply)
+    typed = parse_reply(text.replace('"scroll"', '"input", "name": "q"'), "strict_scroll")
+    assert isinstance(typed, Reply) and typed.action == TypeAndSubmit(name="q", text="", submitted=False)
 
 
 @given(rationale=st.text(), action=ACTIONS)

@@ -98,7 +98,7 @@ class ShopGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         for batch in split_batches(rows, cost, size):
             by_reply = self._token_certainties(batch[0][0], [reply for _, _, reply in batch], definition)
             for (_, completion, reply), by_token in zip(batch, by_reply, strict=True):
-                parsed = parse_reply(completion[0]["content"], "strict_input")
+                parsed = parse_reply(completion[0]["content"], "strict_scroll")
                 certainties.append(rationale_certainty(self._tokenizer, parsed, reply, by_token))
         self.model.train(was_training)
         return certainties

@@ -75,7 +75,7 @@ def _find_continuation(
     span = reply.rationale_span
     _, _, behind = format_reply("", logged).partition('""')
     text = f'{reply.text[: span[1]]}"{behind}'
-    if isinstance(parse_reply(text, "strict_input"), MalformedReply):  # leniently read, the action may come first
+    if isinstance(parse_reply(text, "strict_scroll"), MalformedReply):  # leniently read, the action may come first
         return None
     _, shared = rationale_tokens(tokenizer, tokens, span)
     # The last token of the rationale may reach beyond its end, into text in which the two actions differ.

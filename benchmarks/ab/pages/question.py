@@ -86,7 +86,7 @@ def run_pages(config: PagesConfig) -> PagesResults:
         BadConfig: The change touches no page, or pages of too few users for any shift to be significant.
     """
     store = SessionStore.open(config.store)
-    specs, kinds = agent_specs(config.agents), parse_kinds(config.clicks)
+    specs, kinds = agent_specs(config.agents), parse_kinds(config.clicks, scrolls=store.scrolls)
     for spec in specs:
         agent_class(spec)  # reports a misspelt agent before hours of work
     touched = TouchedSteps(config, store)

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.ab.effects import Effect, difference_error, paired_effect
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Record
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env.evaluation.comparing import LEVEL, is_significant
 from shop_env.metrics.clustered_errors import NO_SPREAD, Codes, Floats, holm, smallest_difference, t_p_value
 
@@ -79,7 +79,7 @@ def users_needed(kinds: int) -> int:
 
 Distribution = Mapping[Action | None, float]  # None stands for a malformed reply
 
-OTHER, SEARCH, LEAVE, IMPOSSIBLE = "other clicks", "search", "leave", "impossible"
+OTHER, SEARCH, LEAVE, SCROLL, IMPOSSIBLE = "other clicks", "search", "leave", "scroll", "impossible"
 
 
 class Kinds:
@@ -90,9 +90,9 @@ class Kinds:
         labels: The names of all kinds.
     """
 
-    def __init__(self, clicks: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, clicks: Mapping[str, Sequence[str]], *, scrolls: bool = False) -> None:
         self.clicks = clicks
-        self.labels = [*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE]
+        self.labels = [*clicks, OTHER, SEARCH, LEAVE, *([SCROLL] if scrolls else []), IMPOSSIBLE]
 
     def of(self, action: Action | None, names: Collection[str]) -> str:
         """Returns the kind of an action on a page that has elements with these names.
@@ -104,13 +104,15 @@ class Kinds:
         >>> kinds.of(Click(name="gone.add_to_cart"), {"tea.add_to_cart"})
         'impossible'
         """
-        if action is None or (not isinstance(action, Terminate) and action.name not in names):
+        if action is None or (isinstance(action, Click | TypeAndSubmit) and action.name not in names):
             return IMPOSSIBLE
         match action:
             case Terminate():
                 return LEAVE
             case TypeAndSubmit():
                 return SEARCH
+            case Scroll():
+                return SCROLL
             case Click(name=name):
                 return next((label for label, patterns in self.clicks.items() if _fits(name, patterns)), OTHER)
             case _:
@@ -124,8 +126,11 @@ class Kinds:
         return shares_of_kinds
 
 
-def parse_kinds(clicks_option: Sequence[str]) -> Kinds:
+def parse_kinds(clicks_option: Sequence[str], *, scrolls: bool = False) -> Kinds:
     """Parses the kinds that `--clicks` names, each as LABEL=PATTERN|PATTERN.
+
+    Args:
+        scrolls: Whether the store has scrolls, which are then a kind too.
 
     Raises:
         BadConfig: A text has another form, or its label is taken.
@@ -133,11 +138,11 @@ def parse_kinds(clicks_option: Sequence[str]) -> Kinds:
     clicks: dict[str, list[str]] = {}
     for text in clicks_option:
         label, _, patterns = (part.strip() for part in text.partition("="))
-        if not label or not patterns or label in {*clicks, OTHER, SEARCH, LEAVE, IMPOSSIBLE}:
+        if not label or not patterns or label in {*clicks, OTHER, SEARCH, LEAVE, SCROLL, IMPOSSIBLE}:
             wrong = f"'{label}' is taken" if label and patterns else "expected LABEL=PATTERN|PATTERN"
             raise BadConfig(f"--clicks {text!r}: {wrong}, for example cart=*add_to_cart*")
         clicks[label] = [pattern.strip() for pattern in patterns.split("|")]
-    return Kinds(clicks)
+    return Kinds(clicks, scrolls=scrolls)
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:

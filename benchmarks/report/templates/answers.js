@@ -1,13 +1,15 @@
 "use strict";
 // What the shopper did at a step and what each agent answered, as cards beside the page.
 
+const NAMELESS = { terminate: "terminates", scroll: "scrolls" }; // actions without an element
+
 function letterOf(agent) {
   return agent < 26 ? String.fromCharCode(65 + agent) : `A${agent}`;
 }
 
 function actionWords(action) {
   if (!action) return [element("em", {}, "no readable action")];
-  if (action.type === "terminate") return ["terminates"];
+  if (NAMELESS[action.type]) return [NAMELESS[action.type]];
   const name = action.name ? element("code", {}, action.name) : element("em", {}, "something that was not recorded");
   if (action.type === "click") return ["clicks ", name];
   return [`types “${action.text}” into `, name];
@@ -99,7 +101,7 @@ function likeliest(step, answer) {
   const rows = element("div", { class: "likeliest" });
   for (const [action, probability] of answer.likeliest) {
     const logged = action.join("\n") === sought;
-    const words = action[0] === "terminate" ? "terminates" : action.length > 2 ? `${action[1]} “${action[2]}”` : action[1];
+    const words = NAMELESS[action[0]] ?? (action.length > 2 ? `${action[1]} “${action[2]}”` : action[1]);
     rows.append(
       element("span", {}, `${(100 * probability).toFixed(1)}%`),
       element("span", { class: logged ? "bar logged" : "bar", style: `--share:${100 * probability}%` }, logged ? `✓ ${words}` : words),

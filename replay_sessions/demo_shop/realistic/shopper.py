@@ -29,7 +29,7 @@ from replay_sessions.demo_shop.realistic.articles import articles, compute_usual
 from replay_sessions.demo_shop.realistic.read import Offer, View, read_page, read_view
 from replay_sessions.demo_shop.realistic.shop import SEARCH_INPUT
 from replay_sessions.demo_shop.realistic.utilities import PRICE, QUALITY, Taste, UtilityName
-from replay_sessions.schema import Action, Click, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 
 
 class Need(NamedTuple):
@@ -117,6 +117,8 @@ def rationale_for(page: str, action: Action) -> str:
                 if offer.name == name:
                     return f"{offer.title} for ${offer.price_cents // 100} may be it."
             return get_reason("realistic", name)
+        case Scroll():
+            return "I look further down."
         case _:
             assert_never(action)
 

@@ -38,7 +38,7 @@ from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.rrweb.recorded_sessions import RrwebOptions
 from replay_sessions.recorder.collector import Collector
 from replay_sessions.recorder.journal import Journal
-from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Session, TypeAndSubmit
 from replay_sessions.simplify.page_view import STYLE_SOURCE
 
 
@@ -65,7 +65,7 @@ class Visit:
             BadConfig: The page has no such element.
         """
         shop = self.pages[page]
-        if not isinstance(action, Terminate):
+        if isinstance(action, Click | TypeAndSubmit):
             accepts = "type" if isinstance(action, TypeAndSubmit) else "click"
             if (action.name, accepts) not in {(element.name, element.accepts) for element in find_elements(shop.page)}:
                 raise BadConfig(f"page {page} of the visit has no {action.name!r}")

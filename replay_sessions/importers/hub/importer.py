@@ -74,7 +74,7 @@ def session_of(rows: Sequence[dict[str, Any]], split: Split | None) -> Session:
     if [row["step"] for row in rows] != list(range(len(rows))):
         raise BadSession(f"steps are {[row['step'] for row in rows]}, not 0, 1, 2 ...")
     steps = [
-        {name: row[name] for name in Step.__struct_fields__ if name != "action"}
+        {name: row[name] for name in Step.__struct_fields__ if name != "action" and name in row}
         | {"action": {"type": row["action_type"]} | {name: row[name] for name in _ACTION if row[name] is not None}}
         for row in rows
     ]

@@ -10,8 +10,10 @@ sessions but share users (12 of the 15 test users are in train as well), so the 
 
     click                 a click; semantic_id is the name, verbatim, and click_type is kept
     input                 typed and not known to be submitted, because the log does not say that it was sent
-    terminate             terminate
-    scroll, navigation, tab_activate (also written tabActivate)    no action: left out, counted, Step.gap counts it
+    terminate             terminate; the full version logs none
+    scroll                a scroll; of scrolls without another event between them the first stays, with its page, and
+                          Step.merged counts the others
+    navigation, tab_activate (also written tabActivate)    no action: left out, counted, Step.gap counts it
 
 `simplified_html` is the page before the action. `simplified_html_new_page` is not needed, because the next action has
 its own page. A null semantic_id becomes an empty name and a null page an empty page: the step is still scored by its
@@ -48,7 +50,8 @@ _COLUMNS = [
     "input_text",
 ]  # fmt: skip
 _MAY_BE_MISSING = ("click_type", "semantic_id", "url", "simplified_html", "rationale")
-_TYPES = ("click", "input", "terminate")
+_TYPES = ("click", "input", "terminate", "scroll")
+_MERGED = ChangedValue("a scroll directly after a scroll, merged into it")
 HUB_ID = "NEU-HAI/OPeRA"
 REVISION = "6f26a2c5cc69084f1714e39db9776e61791344d6"  # as cited by others; this project could not fetch it itself
 _PART_ROWS = 256  # a median page has 100 kB, and the longest 600 kB
@@ -70,7 +73,8 @@ class OperaOptions(PageReading):
     """The options of the importer `opera`.
 
     Attributes:
-        version: full also logs scrolling, navigation and tabs, which are left out and counted, also in Step.gap.
+        version: full also logs scrolls, which are actions, consecutive ones merged, and navigation and tabs, which are
+            left out and counted, also in Step.gap.
         revision: The commit of the hub's data.
     """
 
@@ -128,6 +132,9 @@ class OperaImporter(Importer):
                     missing.pop("semantic_id", None)
                 yield from missing.values()
                 rows.append(_row(row | dict.fromkeys(missing), entry))
+                if rows[-1]["type"] == "scroll" and len(rows) > 1 and rows[-2]["type"] == "scroll":
+                    yield _MERGED
+                    _merge(rows[-2], rows.pop())
             yield from build_session(
                 number_actions(rows),
                 InlinePages(options),
@@ -149,6 +156,12 @@ def _read_rows(entries: list[OperaSession]) -> list[SessionRows]:
             if (session_rows := by_group[file, number].get(row["session_id"])) is not None:
                 session_rows.add(row, sum(len(text) for text in row.values() if text))
     return sessions
+
+
+def _merge(scroll: Row, later: Row) -> None:
+    """Merges a scroll into the scroll directly before it, whose page and time stay."""
+    scroll["merged"] = scroll.get("merged", 0) + 1
+    scroll["rationale"] = scroll["rationale"] or later["rationale"]
 
 
 def _row(row: ActionRow, entry: OperaSession) -> Row:

@@ -54,7 +54,10 @@ def read_actions(path: Path, ignored: frozenset[str]) -> RowTable:
             )
         if not row.get("session_id"):
             raise BadSession("session_id is empty")
-        yield {**{name: text for name, text in row.items() if name in COLUMNS}, ROW: record.location}
+        row = {name: text for name, text in row.items() if name in COLUMNS}
+        if row.get("type") == "scroll":  # an event: only OPeRA's importer keeps scrolls, which it merges
+            row |= {"type": None, "event": "scroll"}
+        yield {**row, ROW: record.location}
 
     table = build_table(read_records(path), path, rows)
     if missing := [name for name in REQUIRED_COLUMNS if name not in table.columns]:

@@ -135,13 +135,13 @@ def _matches(session: Session) -> Iterator[tuple[tuple[str, int], tuple[int, int
     names = [page_names(step.page) for step in session.steps]
     last = len(names) - 1
     for index, step in enumerate(session.steps):
-        if isinstance(step.action, Terminate) or not step.action.name:
+        if not (name := getattr(step.action, "name", "")):
             continue
         if index in (0, last) and not step.page.strip():
             continue  # a page that was not logged
         for offset in OFFSETS:
             if 0 <= index + offset <= last:
-                yield (action_type(step.action), offset), (step.action.name in names[index + offset], 1)
+                yield (action_type(step.action), offset), (name in names[index + offset], 1)
 
 
 def _private(session: Session) -> Counter[str]:
@@ -169,7 +169,7 @@ def _doubts(session: Session) -> Iterator[str]:
         yield "steps after a terminate"
     if any(not step.page.strip() for step in session.steps):
         yield "an empty page"
-    if any(not isinstance(step.action, Terminate) and not step.action.name for step in session.steps):
+    if any(getattr(step.action, "name", None) == "" for step in session.steps):
         yield "an action without a name"
     times = [time for step in session.steps if (time := seconds(step.timestamp)) is not None]
     if any(later < earlier for earlier, later in pairwise(times)):

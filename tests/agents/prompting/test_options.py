@@ -32,6 +32,7 @@ DECIDING: dict[str, Any] = {
     "shot_page_characters": 50,
     "style": "customer_r1",
     "typing": "input",
+    "scrolls": True,
     "system_file": "mine.txt",
 }
 OTHERS: dict[str, Any] = {

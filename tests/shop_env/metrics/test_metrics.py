@@ -7,8 +7,9 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import ACTION_TYPES, Action, Click, Session, Step, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.metrics import METRIC_PRESETS, MetricChoices, StepRecord, metric_preset, step_metrics
+from shop_env.metrics.choices import MIX_TYPES
 from shop_env.reward.click_types import click_type_of
 from tests.shop_env.planted import answer, copy_the_log, random_action, random_sessions, ten_steps
 
@@ -197,7 +198,7 @@ def test_in_shop_r1_s_mix_each_type_has_its_share() -> None:
 
 def test_the_logs_own_mix_changes_nothing() -> None:
     records = answer(random_sessions(20, 3), lambda s, i: random_action(random.Random(i)))
-    own = [sum(record.logged["type"] == kind for record in records) for kind in ACTION_TYPES]
+    own = [sum(record.logged["type"] == kind for record in records) for kind in MIX_TYPES]
     plain, in_mix = (
         step_metrics(records),
         step_metrics(records, MetricChoices(f1="weighted", mix=":".join(map(str, own)))),

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from replay_sessions.schema import Action, Click, Session, Terminate, TypeAndSubmit, reply_action
+from replay_sessions.schema import Action, Click, Scroll, Session, Step, Terminate, TypeAndSubmit, reply_action
 from shop_env.metrics import (
     MetricChoices,
     StepRecord,
@@ -179,8 +179,26 @@ def test_every_metric_of_a_planted_agent_has_its_value_counted_by_hand(agent: st
 LONG_PAGES = {"page_cut_rate": 3 / 10, "target_shown": 3 / 4, "pages_lost_rate": 4 / 10, "too_long_rate": 2 / 10}
 
 
+SCROLLS = {"exact_accuracy_scroll": 1 / 2, "type_accuracy_scroll": 1 / 2, "type_f1_scroll": 2 * 1 / (2 * 1 + 2 + 1)}
+
+
+def test_scrolls_are_a_type_where_they_are_logged() -> None:
+    logged: list[Action] = [Scroll(), Scroll(), REVIEWS, Terminate()]
+    predicted: list[Action] = [Scroll(), REVIEWS, Scroll(), Scroll()]
+    steps = tuple(Step(page="", action=action) for action in logged)
+    session = Session(session_id="s", user_id="u", source="test", steps=steps)
+    given = [
+        record_step(session, index, format_reply("", action), REWARD, extraction="strict_scroll")
+        for index, action in enumerate(predicted)
+    ]
+    metrics = step_metrics(given)
+    assert {name: metrics[name] for name in SCROLLS} == pytest.approx(SCROLLS)
+    assert metrics["mean_reward"] == pytest.approx((0.8 + 3 * 0.5) / 4)
+    assert record_step(session, 0, given[0].reply, REWARD).problem == "unknown_type"
+
+
 def test_no_metric_is_without_such_a_value() -> None:
-    assert set(SURE | LONG_PAGES) == set(all_metrics(MetricChoices()))
+    assert set(SURE | LONG_PAGES | SCROLLS) == set(all_metrics(MetricChoices()))
 
 
 def test_shares_of_long_pages_are_counted_by_hand() -> None:

@@ -66,7 +66,7 @@ def test_the_card_is_read_by_the_hub_and_by_people(store: SessionStore, tmp_path
     for split in ("train", "validation", "test"):
         assert f"  - split: {split}\n    path: data/{split}-*.parquet" in head
     assert f"24 sessions of {store.manifest.users} users, {store.manifest.steps} steps" in card
-    assert "no click, typing or terminate: 3 scroll." in card
+    assert "no action of the store: 3 scroll." in card
     table = pq.read_table(next((tmp_path / "out" / "data").glob("train-*")))
     for name in table.column_names:
         assert f"| `{name}` | {table.schema.field(name).type} |" in card

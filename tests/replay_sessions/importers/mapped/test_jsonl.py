@@ -79,7 +79,7 @@ class TestOwnForm:
             {**good, "session_id": "b", "colour": "red"},
             {**good, "session_id": "c", "steps": []},
             good,
-            {**good, "session_id": "d", "steps": [{"page": "", "action": {"type": "scroll"}}]},
+            {**good, "session_id": "d", "steps": [{"page": "", "action": {"type": "hover"}}]},
             "[1, 2]",
             '"\\ud800"',
             {**good, "session_id": "e", "goal": "\ud800"},

@@ -5,18 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replay_sessions import Click, Session, SessionStore, Terminate, TypeAndSubmit
+import shop_env  # noqa: F401 - registers ShopR1-v0
+from replay_sessions import Click, Scroll, Session, SessionStore, Terminate, TypeAndSubmit
 from replay_sessions.__main__ import main
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.splits import SplitPlan
+from shop_env.replies import format_reply
 from tests.json_files import read_json
 from tests.stores import read_rejected
 
@@ -267,22 +270,51 @@ class TestFull:
             action(name, 6, "input", semantic_id="search_input", input_text="kettle"),
             action(name, 7, None),
         ]
-        only_events = [action(session_id("bert"), 1, "scroll"), action(session_id("bert"), 2, "navigation")]
+        only_events = [action(session_id("bert"), 1, "tab_activate"), action(session_id("bert"), 2, "navigation")]
         store = imported(write_opera(tmp_path, [*rows, *only_events], version="full"), version="full")
         assert store.manifest.left_out_steps == {
             "navigation": 2,
-            "scroll": 2,
+            "tab_activate": 2,
             "tabActivate": 1,
-            "tab_activate": 1,
             "without a type": 1,
         }
         session = only_session(store)
         assert [(type(step.action), step.gap, step.page) for step in session.steps] == [
-            (Click, 1, PAGE), (TypeAndSubmit, 3, PAGE),
+            (Scroll, 0, PAGE), (Click, 0, PAGE), (TypeAndSubmit, 3, PAGE),
         ]  # fmt: skip
         (reason,) = read_rejected(store.path).values()
-        assert reason == "none of its steps is an action (only navigation, scroll)"
+        assert reason == "none of its steps is an action (only navigation, tab_activate)"
         assert store.manifest.options["version"] == "full"
+
+    def test_consecutive_scrolls_are_one_and_counted_and_prompts_replies_and_metrics_have_them(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        name = session_id("anna")
+        rows = [
+            action(name, 1, "scroll", simplified_html=PAGE.replace("Tiger", "First")),
+            action(name, 2, "scroll", rationale="I look on."),
+            action(name, 3, "scroll"),
+            action(name, 4, "navigation"),
+            action(name, 5, "scroll"),
+            action(name, 6, "input", semantic_id="search_input", input_text="kettle"),
+            action(name, 7, "scroll"),
+        ]
+        folder = write_opera(tmp_path, rows, version="full")
+        assert main(f"import opera {folder} --version full --out {tmp_path}/full".split()) == 0
+        assert "2 × a scroll directly after a scroll, merged into it" in capsys.readouterr().out
+        store = SessionStore.open(tmp_path / "full")
+        first, second, typed, last = only_session(store).steps
+        assert (first.merged, first.rationale, "First" in first.page) == (2, "I look on.", True)
+        assert (second.merged, second.gap, typed.gap, last.merged) == (0, 1, 0, 0)
+        assert store.manifest.action_counts == {"scroll": 3, "type_and_submit": 1}
+        assert store.scrolls and not imported(write_opera(tmp_path / "b", session_of("anna"))).scrolls
+        env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all")
+        env.reset()
+        _, reward, *_, info = env.step(format_reply("", Scroll()))
+        assert (reward, info["logged_action"]) == (pytest.approx(0.8), {"type": "scroll"})
+        env.step(format_reply("", typed.action))
+        _, reward, *_, info = env.step(format_reply("", Terminate()))
+        assert (reward, "problem" in info) == (0.5, False)
 
 
 class TestSources:
