@@ -3,6 +3,7 @@
 import copy
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from agents.llm_grpo.train import main, train
@@ -51,7 +52,7 @@ start = "sft"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
-    return demo_store_at(tmp_path_factory.mktemp("store") / "store", 16, seed=3)
+    return demo_store_at(tmp_path_factory.mktemp("store") / "store", 60, seed=4)
 
 
 def write_model(tiny: Tiny, folder: Path, template: str) -> Path:
@@ -102,3 +103,22 @@ def test_a_dry_run_says_what_becomes_of_a_system_message_that_is_refused(
     words = ["--preset", "trial", "--model.path", str(model), "--store", str(store.path), "--dry-run"]
     assert main(words) == 0
     assert "head of the first user message" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("trainer", ["trl", "verl"])
+def test_other_trainers_get_the_messages_and_the_variables_that_a_template_takes(
+    tiny: Tiny, store: SessionStore, tmp_path: Path, trainer: str
+) -> None:
+    template = TEMPLATES["refuses_system"] + "{% if mood is defined %}{{ mood }}{% endif %}"
+    model = write_model(tiny, tmp_path / "model", template)
+    words = ["--preset", "shop_r1_3b", "--store", str(store.path), "--model.path", str(model)]
+    words += ["--prompt.style", "compact", f"--for-{trainer}", "shop_r1", "--out", str(tmp_path / "out")]
+    words += ["--model.max-tokens", "700", "--model.max-new-tokens", "40", "--grpo.max-new-tokens", "40"]
+    words += ["--grpo.steps", "2", "--grpo.steps-per-batch", "6", "--model.template-variables", '{"mood": "calm"}']
+    assert main(words) == 0
+    prompts = pq.read_table(tmp_path / "out" / "train.parquet")["prompt"].to_pylist()
+    assert {message["role"] for prompt in prompts for message in prompt[::2]} == {"user"}
+    if trainer == "trl":
+        assert read_json(tmp_path / "out" / "trl.json")["template_variables"] == {"mood": "calm"}
+    else:
+        assert "+data.apply_chat_template_kwargs.mood=calm" in (tmp_path / "out" / "launch.sh").read_text()
