@@ -49,7 +49,8 @@ def configs() -> Iterator[tuple[str, Config, dict[str, str]]]:
         sweep = load_sweep(name)
         for run in sweep.run:
             yield name, msgspec.to_builtins(load_preset("tiny_cpu", run.rows_file)), row_labels(sweep, run.name)
-        for key, recorded in read_json(RESULTS / f"paper/{name}.json")["runs"].items():
+        record = RESULTS / f"paper/{name}.json"  # shop_r1_opera has none, because OPeRA cannot be fetched here
+        for key, recorded in (read_json(record)["runs"] if record.exists() else {}).items():
             yield f"paper/{name}.json", recorded["config"], row_labels(sweep, key.split("/")[0])
     for record in sorted(set(RESULTS.rglob("*.json")) - set(RESULTS.glob("paper/*"))):
         content = read_json(record)
