@@ -94,13 +94,13 @@ AGENTS = {
         "A GRU over past actions whose softmax runs over the page's own elements: GRU4Rec with the slate.",
     ),
     "demo_sft": AgentEntry(
-        "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop, after SFT.", FOLDER / "sft"
+        "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop: SFT.", FOLDER / "sft"
     ),
     "demo_shop_r1": AgentEntry(
         "agents.policies.demo:DemoShopR1",
         "train",
         "torch",
-        "A tiny policy of the demo shop, after GRPO.",
+        "A tiny policy of the demo shop: GRPO, past rationales shown.",
         FOLDER / "shop_r1",
     ),
     "sb3": AgentEntry(

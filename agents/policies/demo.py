@@ -4,8 +4,8 @@ from agents.local.policy_agent import PolicyAgent
 
 
 class DemoSft(PolicyAgent):
-    """A tiny policy of the demo shop, after SFT."""
+    """A tiny policy of the demo shop: SFT."""
 
 
 class DemoShopR1(PolicyAgent):
-    """A tiny policy of the demo shop, after GRPO."""
+    """A tiny policy of the demo shop: GRPO, past rationales shown."""

@@ -7,7 +7,7 @@ import pytest
 
 from agents.registry import AGENTS, CHECKPOINT_MARKER, agent_class, installed_agents, make_agent, parse_spec
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, UnknownAgent
-from train.checkpoints import CHECKPOINT_FILE
+from train.checkpoints import CHECKPOINT_FILE, read_info
 
 AGENT = """
 class Fixed:
@@ -30,6 +30,19 @@ def agent_file(tmp_path: Path) -> Path:
 def test_every_registered_name_leads_to_a_class() -> None:
     for name in (*AGENTS, *installed_agents()):
         assert callable(agent_class(parse_spec(name))[0])
+
+
+def test_packaged_policies_are_labelled_by_the_contexts_of_their_training() -> None:
+    sft, after_rl = (AGENTS[name] for name in ("demo_sft", "demo_shop_r1"))
+    assert sft.checkpoint and after_rl.checkpoint
+    contexts = [read_info(folder)[0].context.rationales for folder in (sft.checkpoint, after_rl.checkpoint)]
+    labels = {
+        (True, True): ("SFT", "GRPO, past rationales shown"),
+        (True, False): ("SFT", "Shop-R1"),
+        (False, False): ("SFT without past rationales", "Shop-R1, SFT without past rationales"),
+    }
+    for entry, label in zip((sft, after_rl), labels[contexts[0], contexts[1]], strict=True):
+        assert entry.summary == f"A tiny policy of the demo shop: {label}."
 
 
 def test_a_class_in_a_file_is_an_agent(agent_file: Path) -> None:
