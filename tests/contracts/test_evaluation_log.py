@@ -19,7 +19,7 @@ from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log
 from tests.json_files import edited_json
-from tests.smoke.test_train_command import small_run
+from tests.smoke.test_train_command import SFT, SHOP_R1, small_run
 from tests.smoke.test_train_command import store as store
 
 pytestmark = pytest.mark.long
@@ -92,8 +92,8 @@ def test_compare_and_report_pass(kind: str, folders: dict[str, Path], tmp_path: 
 
 
 def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert leaderboard(["compare", str(run), "SFT, greedy", "majority", "--second-folder", str(board)]) == 0
-    assert "SFT, greedy minus majority" in capsys.readouterr().out
+    assert leaderboard(["compare", str(run), f"{SFT}, greedy", "majority", "--second-folder", str(board)]) == 0
+    assert f"{SFT}, greedy minus majority" in capsys.readouterr().out
 
 
 def _set_temperature(results: dict[str, Any]) -> None:
@@ -145,5 +145,5 @@ def test_a_rerun_finds_a_checkpoint_that_was_exchanged(run: Path, store: Path, t
     shutil.copytree(copied / "shop_r1", copied / "sft")
     trust = [format_spec(entry.spec.within(copied)) for entry in read_log(copied).entries]
     found = verify(copied, SessionStore.open(store), rerun=3, trust=trust)
-    assert any("not run again: the agent's source" in line for line in found["SFT, greedy"])
-    assert not any(found["Shop-R1, greedy"])
+    assert any("not run again: the agent's source" in line for line in found[f"{SFT}, greedy"])
+    assert not any(found[f"{SHOP_R1}, greedy"])

@@ -43,6 +43,7 @@ from tests.scored_steps import first_seen
 from tests.train.small_run import SMALL, SMALL_FLAGS
 from tests.train.tiny_gguf import write_gguf
 
+SFT, SHOP_R1 = (load_preset("tiny_cpu").phases[name].label for name in ("sft", "shop_r1"))
 pytestmark = pytest.mark.long
 
 
@@ -72,7 +73,7 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert training is not None
     tested = sum(test.holm_p_value is not None for test in training.comparisons)
     assert f"differences between phases {tested} could be tested" in told.getvalue()
-    assert "results.md lists them" in told.getvalue() and "against SFT, T 0.6" in (out / "results.md").read_text()
+    assert "results.md lists them" in told.getvalue() and f"against {SFT}, T 0.6" in (out / "results.md").read_text()
     return out
 
 
@@ -81,8 +82,8 @@ def test_a_run_leaves_its_configuration_figures_and_checkpoints(straight_run: Pa
     assert record["config"]["grpo"]["steps"] == 4
     results = read_json(straight_run / "results.json")
     labels = [entry["spec"]["label"] for entry in results["entries"]]
-    by_action = "Shop-R1, most probable action"
-    for label in ("random", "majority", "copy_match", "SFT, T 0.6", "SFT, greedy", by_action, "oracle, greedy"):
+    by_action = f"{SHOP_R1}, most probable action"
+    for label in ("random", "majority", "copy_match", f"{SFT}, T 0.6", f"{SFT}, greedy", by_action, "oracle, greedy"):
         assert label in labels
     assert results["training"]["users_held_out"]
     steps = read_json_lines(straight_run / "metrics.jsonl")

@@ -19,13 +19,14 @@ from shop_env.evaluation.sample import Sample
 from tests.demo_stores import demo_store_at
 
 CONFIG = load_preset("tiny_cpu")
+SFT, SHOP_R1 = (CONFIG.phases[name].label for name in ("sft", "shop_r1"))
 
 
 def test_each_policy_has_a_row_by_its_most_probable_action_and_the_oracle_none() -> None:
     rows = {spec.label: spec for _, spec, _ in table_rows(CONFIG, [], oracle=(CONFIG.context, ""))}
-    spec = rows["SFT, most probable action"]
+    spec = rows[f"{SFT}, most probable action"]
     assert spec.target == "sft" and spec.arguments["decode"] == "most_probable_action"
-    assert "Shop-R1, most probable action" in rows and "oracle, greedy" in rows
+    assert f"{SHOP_R1}, most probable action" in rows and "oracle, greedy" in rows
     assert "oracle, most probable action" not in rows
 
 
@@ -57,7 +58,7 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
         ("evaluation", {"most_probable_action": -1}, "--evaluation.most-probable-action is -1"),
         ("evaluation", {"temperature": float("nan")}, "--temperature is nan"),
         ("evaluation", {"agents": ("A=random", "A=majority")}, "two rows .* name 'A'"),
-        ("evaluation", {"agents": ("SFT, greedy=random",)}, "two rows .* name 'SFT, greedy'"),
+        ("evaluation", {"agents": (f"{SFT}, greedy=random",)}, f"two rows .* name '{SFT}, greedy'"),
         ("evaluation", {"agents": ("sft-T0.6=random",)}, "two rows .* name 'agents/sft-T0.6/"),
     ],
 )
@@ -80,8 +81,8 @@ def test_policies_are_held_against_the_best_agent_that_is_none(demo_store: Sessi
         for name in ("random", "majority", "copy_match")
     }
     config = msgspec.structs.replace(CONFIG, phases={"sft": CONFIG.phases["sft"]})
-    records |= {"SFT, T 0.6": records["majority"], "SFT, greedy": records["copy_match"]}
-    records["SFT, most probable action"] = records["random"]
+    records |= {f"{SFT}, T 0.6": records["majority"], f"{SFT}, greedy": records["copy_match"]}
+    records[f"{SFT}, most probable action"] = records["random"]
     rows = [summarise(found, label=label) for label, found in records.items()]
     sampled, greedy, by_action = over_best_agent(records, rows[:3], config)
     assert [one.second for one in (sampled, greedy, by_action)] == ["copy_match"] * 3
