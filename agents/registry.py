@@ -94,13 +94,17 @@ AGENTS = {
         "A GRU over past actions whose softmax runs over the page's own elements: GRU4Rec with the slate.",
     ),
     "demo_sft": AgentEntry(
-        "agents.policies.demo:DemoSft", "train", "torch", "A tiny policy of the demo shop: SFT.", FOLDER / "sft"
+        "agents.policies.demo:DemoSft",
+        "train",
+        "torch",
+        "A tiny policy of the demo shop: SFT without past rationales.",
+        FOLDER / "sft",
     ),
     "demo_shop_r1": AgentEntry(
         "agents.policies.demo:DemoShopR1",
         "train",
         "torch",
-        "A tiny policy of the demo shop: GRPO, past rationales shown.",
+        "A tiny policy of the demo shop: Shop-R1, SFT without past rationales.",
         FOLDER / "shop_r1",
     ),
     "sb3": AgentEntry(

@@ -4,8 +4,8 @@ from agents.local.policy_agent import PolicyAgent
 
 
 class DemoSft(PolicyAgent):
-    """A tiny policy of the demo shop: SFT."""
+    """A tiny policy of the demo shop: SFT without past rationales."""
 
 
 class DemoShopR1(PolicyAgent):
-    """A tiny policy of the demo shop: GRPO, past rationales shown."""
+    """A tiny policy of the demo shop: Shop-R1, SFT without past rationales."""
