@@ -127,6 +127,8 @@ AGENTS = {
     ),
 }
 CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "train")
+POINTER_CHECKPOINT = AgentEntry("agents.local.pointer:PointerPolicy", "train")
+POINTER_FILE = "pointer.json"  # of the checkpoint of a pointer (train/pointer/checkpoint.py)
 # Names in --agents that stand for several agents.
 GROUPS = {
     "baselines": (
@@ -249,7 +251,8 @@ def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     """Returns the class or factory function that a spec names, and its leading positional arguments."""
     target = spec.target
     if spec.is_checkpoint:
-        return _load(CHECKPOINT), (Path(target),)
+        is_pointer = (Path(target) / POINTER_FILE).is_file()
+        return _load(POINTER_CHECKPOINT if is_pointer else CHECKPOINT), (Path(target),)
     if registered := AGENTS.get(target):
         return _load(registered), (registered.checkpoint,) if registered.checkpoint else ()
     installed = installed_agents()  # takes milliseconds

@@ -217,6 +217,18 @@ def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT
     return ObservedSession(session, context, None).at(step_index)
 
 
+def hide(observation: Observation, context: ContextConfig) -> Observation:
+    """Returns the observation without the persona, the goal and the past rationales if the context hides them."""
+    visible: Observation = {**observation}
+    if context.persona == "none":
+        visible["persona"] = ""
+    if context.goal == "hidden":
+        visible["goal"] = ""
+    if not context.rationales:
+        visible["history"] = tuple({**past, "rationale": ""} for past in visible["history"])
+    return visible
+
+
 def observe_session(
     session: Session, context: ContextConfig = _DEFAULT_CONTEXT, personas: Mapping[str, str] | None = None
 ) -> list[Observation]:

@@ -25,6 +25,7 @@ from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
 from train.objectives import OBJECTIVES
 
+POINTER = "pointer"  # a method
 MOST_PROBABLE = "most probable action"  # the name of a decoding
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
 TAKEN_NAMES = ("model", "agents", "shape", "tensorboard", "tokens")  # a value of `start`, and a run's other folders
@@ -51,7 +52,8 @@ class PhaseConfig(Config):
 
     Attributes:
         label: The name of the phase in the table.
-        method: `sft`; `none`, which evaluates the weights that it starts from; or an objective with the numbers of
+        method: `sft`; `none`, which evaluates the weights that it starts from; `pointer`, which fits a network that
+            scores the page's elements in place of a language model (train/pointer); or an objective with the numbers of
             [grpo]: `grpo`, `grpo_with_logged`, `weighted_sft`, `dpo`, or your own subclass of
             train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS (docs/objectives.md).
         start: The initial weights, which are also GRPO's reference policy: `model`, or an earlier phase.
@@ -84,7 +86,7 @@ class PhaseConfig(Config):
 
     def __post_init__(self) -> None:
         self.get_reward(RewardConfig())
-        methods = ["none", "sft", *OBJECTIVES]
+        methods = ["none", "sft", POINTER, *OBJECTIVES]
         if ":" not in self.method and self.method not in methods:
             raise BadConfig(
                 f"phase '{self.label}': unknown method {self.method!r}. {did_you_mean(self.method, methods)} Or give "
@@ -114,7 +116,7 @@ class PhaseConfig(Config):
 
 def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
     """Returns the table that a method reads, "grpo" for every objective; None for a method that does not train."""
-    return {"none": None, "sft": "sft"}.get(method, "grpo")
+    return {"none": None, POINTER: None, "sft": "sft"}.get(method, "grpo")
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,15 @@ class TrainConfig(Config):
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
             if phase.same_compute_as and (phase.start == "model" or self.phases[phase.start].method != "sft"):
                 raise BadConfig(f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of sft.")
+            if phase.start != "model" and POINTER in (phase.method, self.phases[phase.start].method):
+                raise BadConfig(
+                    f"phases.{name}.start is '{phase.start}': a pointer starts from nothing, nothing from a pointer."
+                )
+            if phase.method == POINTER and self.evaluation.most_probable_action is not None:
+                raise BadConfig(
+                    f"phases.{name} is a pointer, whose greedy reply is its most probable action: leave "
+                    "evaluation.most_probable_action out."
+                )
             is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
             if is_paid and not (self.prompt.rationales and phase.teach_rationales):
                 raise BadConfig(

@@ -7,12 +7,13 @@ These are the phases of the preset tiny_cpu; the configuration lists a run's pha
 `phases.json` in the run's folder lists the finished phases; a resumed run continues with the first unfinished one.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.config import PhaseConfig, TrainConfig
+from agents.llm_grpo.config import POINTER, PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings
 from agents.llm_grpo.evaluation import evaluate_shared
 from agents.llm_grpo.run_folder import read_template_date
@@ -23,6 +24,7 @@ from shop_env.metrics import step_metrics
 from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
 from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
+from shop_env.train_view import TrainView
 from train.attention.choice import choose_attention
 from train.chat_template import bind_template, writes_date
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
@@ -37,6 +39,8 @@ from train.memory import Passes
 from train.models import load_model
 from train.objectives import load_objective
 from train.phase import Phase, PhaseResult, Trainer, run_phase
+from train.pointer.checkpoint import save_pointer
+from train.pointer.fit import fit_pointer
 from train.policy import Policy, autocast_dtype
 from train.ranks import Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
@@ -84,8 +88,10 @@ class TrainingRun:
             self._vllm.close()
 
     def _run(self, name: str) -> None:
-        phase = self._phase(name)
-        result = run_phase(phase, self.folder, self.log, self.config.save_every_s)
+        if self.config.phases[name].method == POINTER:
+            result = self._fit_pointer(name)
+        else:
+            result = run_phase(self._phase(name), self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
         if self.ranks.is_main:
             replace_json(self.folder / PHASES_FILE, self.results)
@@ -93,6 +99,30 @@ class TrainingRun:
             self.log.info(
                 f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}"
             )
+
+    def _fit_pointer(self, name: str) -> PhaseResult:
+        """Fits a pointer in the main process, and saves its checkpoint; a stopped fit begins anew."""
+        config, began = self.config.phases[name], time.perf_counter()
+        result = PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
+
+        def report(epoch: int, epochs: int, metrics: dict[str, float]) -> None:
+            nonlocal result
+            if epoch == 1:
+                self.log.start_phase(name, epochs, 0)
+            self.log.step(name, epoch, metrics)
+            result = msgspec.structs.replace(result, steps=epoch, seconds=time.perf_counter() - began)
+
+        if self.ranks.is_main:
+            view = TrainView(self.store, config.context)
+            seed = self.config.seed + config.seed
+            pointer = fit_pointer(view, seed=seed, inferred=self.config.inferred, report=report)
+            self.log.flush()
+            save_pointer(
+                self.folder / name, pointer, made_by=name, store_fingerprint=view.fingerprint, context=view.context
+            )
+            result = msgspec.structs.replace(result, best_step=pointer.best_epoch)
+        self.ranks.barrier()
+        return result
 
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]

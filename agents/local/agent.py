@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from agents.local.pointer import PointerPolicy
 from agents.local.policy_agent import Decode, PolicyAgent, usual_device
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch, check_choice, first_line
 from shop_env.observation import ContextConfig
@@ -27,6 +28,7 @@ from train.contract import EXAMPLE, check_contract
 from train.lora import adapter_base, load_adapter
 from train.machine import Precision
 from train.models import load_model
+from train.pointer.checkpoint import is_pointer
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +50,12 @@ def local(
     template_date: str | None = None,
     decode: Decode = "tokens",
     rationales: int = 16,
-) -> PolicyAgent:
+) -> PolicyAgent | PointerPolicy:
     """Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
 
     Args:
-        path: The model, as train/models.py reads it; None means the base model that the adapter names.
+        path: The model, as train/models.py reads it, or the checkpoint of a `pointer`, which takes a temperature alone;
+            None means the base model that the adapter names.
         store: The store that the agent will be evaluated on; the prompt uses its log's word for typing.
         adapter: The folder of a LoRA adapter (peft's adapter_config.json).
         temperature: The sampling temperature; 0 is greedy.
@@ -76,6 +79,8 @@ def local(
         MissingExtra: The package that reads GGUF files or adapters is not installed.
     """
     check_choice("precision", precision, Precision)
+    if path is not None and is_pointer(Path(path)):
+        return PointerPolicy(path, temperature=temperature)
     model_path = _base(path, adapter)
     overrides = {name: value for name, value in (("style", style), ("system_file", system_file)) if value is not None}
     trained = _read_trained(adapter, model_path)

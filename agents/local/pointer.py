@@ -1,16 +1,36 @@
-"""`pointer`: a network that is fitted to the train split and scores the page's own elements (train/pointer).
+"""`pointer`: a network that scores the page's own elements (train/pointer), fitted to the train split or from a checkpoint.
 
     TrainView ─► fit_pointer ─► Pointer     observation ─► Pointer.weigh ─► choices and their probabilities
 
 shop-r1 rank --agents pointer,page_counts --likelihood --store STORE --out boards/pointer
-"""
+make_agent("runs/mine/pointer")                      a checkpoint of `shop-r1 train --preset pointer_cpu`
+"""  # noqa: E501 - a summary is a line
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from agents.adapted import Distribution, DistributionAgent
-from shop_env.observation import Observation
+from shop_env.observation import Observation, hide
 from shop_env.train_view import TrainView
-from train.pointer.fit import fit_pointer
+from train.pointer.checkpoint import load_pointer
+from train.pointer.fit import Pointer, fit_pointer
+
+
+class PointerPolicy(DistributionAgent):
+    """A pointer network of a checkpoint; it is shown no persona, goal or past rationales if it was trained without.
+
+    Args:
+        path: The checkpoint's folder.
+        temperature: See DistributionAgent.
+    """
+
+    def __init__(self, path: str, *, temperature: float = 0.0) -> None:
+        super().__init__(temperature)
+        self._pointer, info = load_pointer(Path(path))
+        self._context = info.context
+
+    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
+        return list(self._pointer.weigh([hide(observation, self._context) for observation in observations]))
 
 
 class PointerAgent(DistributionAgent):
@@ -37,8 +57,8 @@ class PointerAgent(DistributionAgent):
         seed: int = 0,
     ) -> None:
         super().__init__(temperature)
-        self._pointer = fit_pointer(
-            TrainView.of(store), skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps, seed=seed
+        self._pointer: Pointer = fit_pointer(
+            TrainView.of(store), seed=seed, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps
         )
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:

@@ -47,7 +47,7 @@ from replay_sessions.foundation.errors import (
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Seeds
 from shop_env.evaluation.protocol import PromptCut
-from shop_env.observation import Observation
+from shop_env.observation import Observation, hide
 from train.chat_template import stop_token
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
@@ -223,13 +223,8 @@ class PolicyAgent(SeededAgent):
 
         The prompt has no persona, goal or past rationales if the policy was trained without them.
         """
-        trained_with, visible = self.info.context, observation
-        if trained_with.persona == "none":
-            visible = {**visible, "persona": ""}
-        if trained_with.goal == "hidden":
-            visible = {**visible, "goal": ""}
-        if not trained_with.rationales:
-            visible = {**visible, "history": tuple({**past, "rationale": ""} for past in visible["history"])}
+        trained_with = self.info.context
+        visible = hide(observation, trained_with)
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         fitted = fit_prompt(self._tokenizer, visible, self.info.prompt, limit, self.info.long_pages, trained_with)
         if fitted is None:

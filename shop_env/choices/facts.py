@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import log1p, log10, nan
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from replay_sessions.schema import Click
 from shop_env.choices.offers import Offer, amounts, read_offers
-from shop_env.choices.reader import Choice, ChoicePage, Reader
+from shop_env.choices.reader import Choice, ChoicePage, Reader, ReaderState
 from shop_env.choices.relations import DISTANCE, FROM_FARTHEST, MOVEMENT
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
@@ -66,6 +66,15 @@ class OfferReader(Reader):
         self._parts -= {part for name in names for part in name[1:-1]} - {
             name[end] for name in names for end in (0, -1)
         }
+
+    def state(self) -> ReaderState:
+        return super().state()._replace(typical_price=self._typical_price)
+
+    @classmethod
+    def restored(cls, state: ReaderState) -> Self:
+        reader = super().restored(state)
+        reader._typical_price = state.typical_price
+        return reader
 
     def read(self, observation: Observation, user_id: str | None = None) -> ChoicePage:
         page = super().read(observation, user_id)

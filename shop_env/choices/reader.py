@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from sys import intern
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, Self, assert_never
 
 from replay_sessions.elements import Element
 from replay_sessions.schema import (
@@ -30,7 +30,7 @@ from shop_env.candidates import candidate_phrases
 from shop_env.choices.offers import read_offers
 from shop_env.choices.page_elements import element_places, page_elements, visible_words
 from shop_env.choices.relations import NO_RELATIONS, relate_clicks
-from shop_env.choices.transitions import TransitionCounts, heading_of, last_products, outcome_of
+from shop_env.choices.transitions import Context, TransitionCounts, heading_of, last_products, outcome_of
 from shop_env.observation import Observation, observe_session
 from shop_env.train_view import TrainView
 from shop_env.words import past_actions, shopper_words, words_of
@@ -120,6 +120,15 @@ class Phrase(NamedTuple):
     length: int
 
 
+class ReaderState(NamedTuple):
+    """What a reader learnt: names' parts and words that recur, and counts of transitions."""
+
+    parts: list[str]
+    words: list[str]
+    transitions: list[tuple[Context, dict[str, int]]]
+    typical_price: float = 1.0  # of an OfferReader
+
+
 class Reader:
     """Reads observations as pages of choices, with the names and words that recur in the train split.
 
@@ -149,6 +158,18 @@ class Reader:
         self._roles: dict[tuple[str, str], str] = {}
         self._words = set(sorted(recurring, key=lambda word: (-recurring[word], word))[:MAX_WORDS])
         self._transitions = TransitionCounts(self.sessions(store))
+
+    def state(self) -> ReaderState:
+        """Returns what was learnt, for `restored`."""
+        return ReaderState(sorted(self._parts), sorted(self._words), self._transitions.total)
+
+    @classmethod
+    def restored(cls, state: ReaderState) -> Self:
+        """Returns a reader that reads observations outside of the train split as the one with this state does."""
+        reader = cls.__new__(cls)
+        reader._parts, reader._words, reader._roles = set(state.parts), set(state.words), {}
+        reader._transitions = TransitionCounts.restored(state.transitions)
+        return reader
 
     def sessions(self, store: TrainView) -> Iterator[tuple[Session, list[int]]]:
         """Yields the sessions to learn from in storage order, each with the indices of the steps to learn from."""

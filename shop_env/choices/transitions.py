@@ -69,6 +69,18 @@ class TransitionCounts:
             for context, counter in fold.items():
                 self._total.setdefault(context, Counter()).update(counter)
 
+    @classmethod
+    def restored(cls, total: Iterable[tuple[Context, dict[str, int]]]) -> "TransitionCounts":
+        """Returns counts that are the same outside of the train split as those with this `total`."""
+        counts = cls(())
+        counts._total = {context: Counter(counter) for context, counter in total}
+        return counts
+
+    @property
+    def total(self) -> list[tuple[Context, dict[str, int]]]:
+        """The counts of all users."""
+        return [(context, dict(counter)) for context, counter in self._total.items()]
+
     def log_shares(
         self, heading: str, past: Sequence[PastAction], outcomes: Sequence[str], user_id: str | None
     ) -> list[tuple[float, ...]]:

@@ -83,6 +83,13 @@ class Vocabulary:
         self._last = [-1]
         self._is_fixed = False
 
+    @classmethod
+    def fixed(cls, numbers: dict[Hashable, int]) -> "Vocabulary":
+        """Returns a vocabulary that takes no new keys."""
+        vocabulary = cls()
+        vocabulary.numbers, vocabulary._is_fixed = numbers, True
+        return vocabulary
+
     def __len__(self) -> int:
         return 1 + len(self.numbers)
 
@@ -125,20 +132,25 @@ class _Rows:
 
 
 class Encoder:
-    """Encodes sessions; the train split is encoded first, which fixes vocabularies and the scale of numbers."""
+    """Encodes sessions; the train split is encoded first, which fixes vocabularies and the scale of numbers.
+
+    Attributes:
+        names, words, categories: The vocabularies.
+        mean, deviation: The scale of numbers, (NUMBERS,).
+    """
 
     def __init__(self, reader: OfferReader) -> None:
         self.reader = reader
-        self.names: dict[Hashable, int] = {}
+        self.names: dict[str, int] = {}
         self.words: dict[str, int] = {}
         self.categories = Vocabulary()
-        self._mean: Floats32 = np.zeros(NUMBERS, np.float32)
-        self._deviation: Floats32 = np.ones(NUMBERS, np.float32)
+        self.mean: Floats32 = np.zeros(NUMBERS, np.float32)
+        self.deviation: Floats32 = np.ones(NUMBERS, np.float32)
 
     def encode_train(self, store: TrainView) -> Encoded:
         """Encodes the train split, and fixes vocabularies and the scale of numbers."""
         rows = self._read(train_sessions(self.reader, store))
-        names, words = Counter[Hashable](), Counter[str]()
+        names, words = Counter[str](), Counter[str]()
         elements: list[Any] = list(rows.elements.numbers)
         for (name, words_of_element), sessions in zip(elements, rows.elements.sessions[1:], strict=True):
             names[name] += sessions
@@ -148,10 +160,10 @@ class Encoder:
         numbers = np.concatenate(rows.choice_numbers)
         is_known = ~np.isnan(numbers)
         count = np.maximum(1, is_known.sum(axis=0))
-        self._mean = (np.where(is_known, numbers, 0).sum(axis=0, dtype=np.float32) / count).astype(np.float32)
-        squares = np.where(is_known, numbers - self._mean, 0).astype(np.float32) ** 2
-        self._deviation = np.sqrt(squares.sum(axis=0) / count).astype(np.float32)
-        self._deviation[self._deviation < 1e-3] = 1.0
+        self.mean = (np.where(is_known, numbers, 0).sum(axis=0, dtype=np.float32) / count).astype(np.float32)
+        squares = np.where(is_known, numbers - self.mean, 0).astype(np.float32) ** 2
+        self.deviation = np.sqrt(squares.sum(axis=0) / count).astype(np.float32)
+        self.deviation[self.deviation < 1e-3] = 1.0
         return self._arrays(rows, renumbered)
 
     def encode(self, observations: Sequence[Observation], pages: Sequence[ChoicePage]) -> Encoded:
@@ -186,7 +198,7 @@ class Encoder:
         Args:
             categories: The number in the vocabulary of each number of a category in the rows.
         """
-        numbers = (np.concatenate(rows.choice_numbers) - self._mean) / self._deviation
+        numbers = (np.concatenate(rows.choice_numbers) - self.mean) / self.deviation
         elements: list[Any] = [("", ()), *rows.elements.numbers]
         bags = Bags.of(rows.step_categories)
         return Encoded(

@@ -7,9 +7,8 @@ pages offer and nobody takes, such as menu links whose clicks a log does not hol
 distribution, chosen on the held-out users, is divided evenly among all choices of the page.
 """
 
-import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -27,7 +26,6 @@ from train.pointer.arrays import Batch, Encoded, Ints, batch_of, batches, ranges
 from train.pointer.encoding import Encoder
 from train.pointer.network import PointerNetwork, Sizes
 
-logger = logging.getLogger(__name__)
 HELD_OUT = 10  # one user of so many is held out
 MIN_EPOCHS, MAX_EPOCHS = 12, 60
 UPDATES = 800  # aimed at: small stores take more epochs
@@ -36,6 +34,7 @@ LEARNING_RATE, WEIGHT_DECAY, MAX_NORM = 3e-3, 0.01, 1.0
 OFFERED_OFTEN = 100  # a role that so many steps offered and nobody took is not scored
 OTHER_SHARES = (1e-2, 1e-4, 3e-4, 1e-3, 3e-3, 3e-2)  # the first if no user is held out
 Floats = NDArray[np.float64]
+Report = Callable[[int, int, dict[str, float]], None]
 
 
 class Pointer:
@@ -44,10 +43,13 @@ class Pointer:
     Attributes:
         idle_roles: The numbers of the roles that are not scored.
         other_share: The share of every distribution that is divided evenly among all choices of the page.
+        best_epoch: The epoch, from 1, after which the network's weights were taken; 0 if it was not trained.
     """
 
-    def __init__(self, encoder: Encoder, network: PointerNetwork, idle_roles: Ints, other_share: float) -> None:
-        self.encoder, self.network = encoder, network
+    def __init__(
+        self, encoder: Encoder, network: PointerNetwork, idle_roles: Ints, other_share: float, best_epoch: int = 0
+    ) -> None:
+        self.encoder, self.network, self.best_epoch = encoder, network, best_epoch
         self.idle_roles, self.other_share = idle_roles, other_share
 
     def weigh(self, observations: Sequence[Observation]) -> Iterator[tuple[list[Action], Floats]]:
@@ -65,23 +67,33 @@ class Pointer:
 
 
 def fit_pointer(
-    store: TrainView, *, skip_first_action: bool, inferred: bool, max_steps: int | None, seed: int
+    store: TrainView,
+    *,
+    seed: int,
+    skip_first_action: bool = True,
+    inferred: bool = False,
+    max_steps: int | None = None,
+    report: Report = lambda epoch, epochs, metrics: None,
 ) -> Pointer:
-    """Fits a pointer network to the steps that `TrainView.learnt` selects; the same seed gives the same network."""
+    """Fits a pointer network to the steps that `TrainView.learnt` selects; the same seed gives the same network.
+
+    Args:
+        report: Called after each epoch with its number, from 1, the number of epochs, and its metrics.
+    """
     encoder, complete = _encode(store, skip_first_action, inferred, max_steps)
     is_held_out = np.isin(complete.users, _held_out_users(complete.users))
     by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
     fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
     idle_roles = _find_idle_roles(complete, fitted)
     encoded = complete.with_choices(~_is_idle(complete, idle_roles))
-    sizes = Sizes(len(encoder.names) + 1, len(encoder.words) + 1, len(encoder.categories))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = PointerNetwork(sizes)
+        network, best_epoch = PointerNetwork(Sizes.of(encoder)), 0
         if (encoded.chosen >= 0).any():
-            _train(network, encoded, fitted, held_out, np.random.default_rng(seed))
+            best_epoch = _train(network, encoded, fitted, held_out, np.random.default_rng(seed), report)
     network.eval().requires_grad_(False)
-    return Pointer(encoder, network, idle_roles, _choose_other_share(network, encoded, complete, held_out))
+    other_share = _choose_other_share(network, encoded, complete, held_out)
+    return Pointer(encoder, network, idle_roles, other_share, best_epoch)
 
 
 @lru_cache(maxsize=1)  # networks of several seeds are ranked together, and reading takes as long as fitting
@@ -118,8 +130,15 @@ def _find_idle_roles(encoded: Encoded, sessions: Ints) -> Ints:
     return np.flatnonzero(is_idle)
 
 
-def _train(network: PointerNetwork, encoded: Encoded, fitted: Ints, held_out: Ints, draw: np.random.Generator) -> None:
-    """Trains the network, and leaves it at the epoch with the lowest NLL on the held-out sessions."""
+def _train(
+    network: PointerNetwork,
+    encoded: Encoded,
+    fitted: Ints,
+    held_out: Ints,
+    draw: np.random.Generator,
+    report: Report,
+) -> int:
+    """Trains the network; leaves it at the epoch with the lowest NLL on the held-out sessions and returns the epoch."""
     size = min(MAX_BATCH, max(MIN_BATCH, len(fitted) // BATCHES))
     updates = math.ceil(len(fitted) / size)
     epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, math.ceil(UPDATES / updates)))
@@ -127,7 +146,7 @@ def _train(network: PointerNetwork, encoded: Encoded, fitted: Ints, held_out: In
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=epochs * updates + 1, pct_start=0.1
     )
-    best, best_state = math.inf, network.state_dict()
+    best, best_epoch, best_state = math.inf, 0, network.state_dict()
     for epoch in range(epochs):
         network.train()
         losses = []
@@ -143,10 +162,13 @@ def _train(network: PointerNetwork, encoded: Encoded, fitted: Ints, held_out: In
             schedule.step()
         network.eval()
         nll = _held_out_nll(network, encoded, held_out)
-        logger.info("epoch %d: loss %.4f, NLL on held-out users %.4f", epoch, np.mean(losses), nll)
+        held_out_nll = {} if math.isnan(nll) else {"held_out_nll": nll}
+        report(epoch + 1, epochs, {"loss": sum(losses) / max(1, len(losses)), **held_out_nll})
         if not nll >= best:  # NaN without held-out users: the last epoch
-            best, best_state = nll, {name: value.clone() for name, value in network.state_dict().items()}
+            best, best_epoch = nll, epoch + 1
+            best_state = {name: value.clone() for name, value in network.state_dict().items()}
     network.load_state_dict(best_state)
+    return best_epoch
 
 
 def _taken_shares(network: PointerNetwork, encoded: Encoded, sessions: Ints) -> Floats:

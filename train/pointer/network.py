@@ -20,7 +20,7 @@ from torch.nn.functional import embedding_bag
 
 from shop_env.choices.transitions import CONTEXTS
 from train.pointer.arrays import Batch
-from train.pointer.encoding import NUMBERS, RELATION_COLUMNS, RELATION_VALUES
+from train.pointer.encoding import NUMBERS, RELATION_COLUMNS, RELATION_VALUES, Encoder
 
 START = 0.1  # standard deviation of embeddings at the start
 UNKNOWN_NAMES = 0.05  # share of elements whose name is taken to be unknown in training, because new ones come
@@ -37,6 +37,11 @@ class Sizes:
     hidden: int = 64
     query: int = 96
     dropout: float = 0.2
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> "Sizes":
+        """Returns the sizes for an encoder's vocabularies."""
+        return cls(len(encoder.names) + 1, len(encoder.words) + 1, len(encoder.categories))
 
 
 class PointerNetwork(nn.Module):
