@@ -265,7 +265,7 @@ class TrainConfig(Config):
                 raise BadConfig(f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of sft.")
             if phase.start != "model" and POINTER in (phase.method, self.phases[phase.start].method):
                 raise BadConfig(
-                    f"phases.{name}.start is '{phase.start}': a pointer starts from nothing, nothing from a pointer."
+                    f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, nothing from a pointer."
                 )
             if phase.method == POINTER and self.evaluation.most_probable_action is not None:
                 raise BadConfig(

@@ -80,7 +80,7 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
     ("tables", "message"),
     [
         ({"evaluation": {"most_probable_action": 8}}, "most_probable_action"),
-        ({"phases": {"more": {"label": "x", "method": "none", "start": "pointer"}}}, "starts from nothing"),
+        ({"phases": {"more": {"label": "x", "method": "none", "start": "pointer"}}}, "starts from scratch"),
     ],
 )
 def test_phases_that_do_not_fit_a_pointer_are_refused(tables: dict[str, object], message: str, tmp_path: Path) -> None:
