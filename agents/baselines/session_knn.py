@@ -66,7 +66,7 @@ class SessionKnn(CountingAgent):
         """Yields the shares of each logged action among neighbours and by popularity."""
         observations = observe_session(session)
         for index in learnt:
-            actions = candidate_actions(observations[index])
+            actions = candidate_actions(observations[index], scrolls=self._scrolls)
             logged = reply_action(session.steps[index].action)
             place = next((number for number, action in enumerate(actions) if reply_action(action) == logged), None)
             if place is not None:

@@ -121,8 +121,9 @@ class Phrase(NamedTuple):
 
 
 class ReaderState(NamedTuple):
-    """What a reader learnt: names' parts and words that recur, and counts of transitions."""
+    """What a reader learnt: whether the log scrolls, names' parts and words that recur, and counts of transitions."""
 
+    scrolls: bool
     parts: list[str]
     words: list[str]
     transitions: list[tuple[Context, dict[str, int]]]
@@ -161,13 +162,14 @@ class Reader:
 
     def state(self) -> ReaderState:
         """Returns what was learnt, for `restored`."""
-        return ReaderState(sorted(self._parts), sorted(self._words), self._transitions.total)
+        return ReaderState(self._scrolls, sorted(self._parts), sorted(self._words), self._transitions.total)
 
     @classmethod
     def restored(cls, state: ReaderState) -> Self:
         """Returns a reader that reads observations outside of the train split as the one with this state does."""
         reader = cls.__new__(cls)
-        reader._parts, reader._words, reader._roles = set(state.parts), set(state.words), {}
+        reader._scrolls, reader._roles = state.scrolls, {}
+        reader._parts, reader._words = set(state.parts), set(state.words)
         reader._transitions = TransitionCounts.restored(state.transitions)
         return reader
 
