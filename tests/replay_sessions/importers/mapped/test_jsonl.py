@@ -95,7 +95,7 @@ class TestOwnForm:
         assert "unknown field `colour`" in reasons["log.jsonl:4"]
         assert "session 'c' has no steps" in reasons["log.jsonl:5"]
         assert "'session-0001' is there already" in reasons["session-0001"]
-        assert "Invalid value 'scroll'" in reasons["log.jsonl:7"]
+        assert "Invalid value 'hover'" in reasons["log.jsonl:7"]
         assert "Expected `object`" in reasons["log.jsonl:8"]
         assert {"log.jsonl:9", "log.jsonl:10", "log.jsonl:11"} <= reasons.keys()
 
