@@ -25,8 +25,7 @@ from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
 from shop_env.choices.facts import OfferReader
 from shop_env.choices.reader import Choice, ChoicePage, Example
 
-NOT_TAKEN = 10  # rows of each step with roles that are taken somewhere, beside the row that was taken
-NEVER_TAKEN = 2  # rows with other roles, such as links whose clicks the log does not hold: they differ clearly
+NOT_TAKEN = 10  # rows of each step, beside the row that was taken
 BINS = 2**18
 HASH_MULTIPLIER = 0x9E3779B1  # spreads the sums of two hashes
 MAX_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255, and unknown words are a category too
@@ -82,21 +81,12 @@ class ScoredBaseline(FittedBaseline):
 def _train_rows(labelled: Sequence[Labelled]) -> TrainRows:
     draw = np.random.default_rng(0)
     pages, taken, weights = [], [], []
-    taken_roles = {page.choices[chosen].role for page, chosen in labelled}
     for page, chosen in labelled:
-        rows, row_weights = [chosen], [1.0]
-        for is_taken_role, most in ((True, NOT_TAKEN), (False, NEVER_TAKEN)):
-            others = [
-                index
-                for index, choice in enumerate(page.choices)
-                if index != chosen and (choice.role in taken_roles) is is_taken_role
-            ]
-            drawn = draw.permutation(others)[:most].tolist()
-            rows += drawn
-            row_weights += [len(others) / max(1, len(drawn))] * len(drawn)
-        pages.append((page, [page.choices[index] for index in rows]))
-        taken += [True, *[False] * (len(rows) - 1)]
-        weights += row_weights
+        others = [index for index in range(len(page.choices)) if index != chosen]
+        drawn = draw.permutation(others)[:NOT_TAKEN]
+        pages.append((page, [page.choices[index] for index in (chosen, *drawn)]))
+        taken += [True, *[False] * len(drawn)]
+        weights += [1.0, *[len(others) / max(1, len(drawn))] * len(drawn)]
     return TrainRows(pages, np.array(taken), np.array(weights))
 
 
