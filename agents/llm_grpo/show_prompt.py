@@ -6,7 +6,8 @@ shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prom
 
 from collections.abc import Iterator, Sequence
 
-from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.config import POINTER, TrainConfig
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
 from shop_env.prompts import render_prompt
@@ -19,7 +20,10 @@ def show_prompt(config: TrainConfig, only: Sequence[str]) -> Iterator[str]:
         only: Names of phases, of which the first is shown; empty means the run's first phase.
     """
     store = SessionStore.open(config.store)
-    phase = config.phases[next(iter((*only, *config.phases)))]
+    name = next(iter((*only, *config.phases)))
+    phase = config.phases[name]
+    if phase.method == POINTER:
+        raise BadConfig(f"phases.{name} is a pointer, which reads the page's elements and no prompt.")
     for step in steps_at(store, "train", EvaluationConfig(split="train").keys(store)[:1], phase.context):
         for message in render_prompt(step.observation, config.prompt_of(phase, store), phase.context.pages):
             yield f"=== {message['role']}\n{message['content']}\n"

@@ -168,7 +168,11 @@ def test_a_wrong_call_gives_a_clear_message_and_exit_code_2(
 @pytest.mark.parametrize("preset", preset_names())
 @pytest.mark.parametrize("rows", [None, *rows_names()])
 def test_every_preset_loads_with_all_rows(preset: str, rows: str | None) -> None:
-    assert load_preset(preset, rows).phases
+    if preset == "pointer_cpu" and rows is not None:  # no language model, whose phases the rows are
+        with pytest.raises(BadConfig, match=r"there is no \[(sft|grpo)\]"):
+            load_preset(preset, rows)
+    else:
+        assert load_preset(preset, rows).phases
 
 
 def test_a_preset_says_what_is_different_from_its_base() -> None:

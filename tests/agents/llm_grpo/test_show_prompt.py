@@ -40,7 +40,7 @@ def test_it_loads_no_model_library() -> None:
     assert run_python("-c", code).returncode == 0
 
 
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", [name for name in preset_names() if name != "pointer_cpu"])  # it reads no prompt
 @pytest.mark.parametrize("rows", [None, *rows_names()])
 def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructed(
     preset: str, rows: str | None
@@ -53,3 +53,8 @@ def test_every_row_of_a_paper_has_its_context_and_all_who_can_read_are_instructe
         assert config.context.persona == {"shop": "none", "customer": "matched"}[paper]
         assert is_small or config.prompt.style == f"{paper}_r1"
     assert {config.context.goal, *(phase.context.goal for phase in config.phases.values())} == {"hidden"}
+
+
+def test_a_pointer_has_no_prompt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--preset", "pointer_cpu", "--show-prompt"]) == 2
+    assert "reads the page's elements and no prompt" in capsys.readouterr().err.replace("\n", " ")
