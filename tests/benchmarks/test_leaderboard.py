@@ -256,7 +256,7 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
         ("--agents random --store {store} --metrics oprea", "Did you mean 'opera'?"),
         ("--agents random --store {store} --metrics 'opera, text=smilar'", "Did you mean 'similar'?"),
         ("--agents random,random --store {store}", "'random' twice"),
-        ("--agents random?speed=1 --store {store}", "it takes these arguments: none"),
+        ("--agents repeat_last?speed=1 --store {store}", "it takes these arguments: none"),
         ("verify no/such/run", "no/such/run"),
         ("verify {run} --rerun -1", "--rerun is -1"),
         ("verfy no/such/run", "Did you mean 'verify'?"),

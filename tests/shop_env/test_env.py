@@ -231,7 +231,7 @@ def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json
         ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
         ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be one of True, False"),
         ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
-        ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, strict_input, lenient"),
+        ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, strict_input, strict_scroll"),
         ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"preset": "shop_r"}}, "Unknown reward preset 'shop_r'"),
         ({"reward": {"dars": "many"}}, r"reward: .*`\$\.dars`"),
