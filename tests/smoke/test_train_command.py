@@ -147,7 +147,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_run_bit_for_bit(
     [
         ("--preset tiny_cpo", "Did you mean 'tiny_cpu'?"),
         ("--store nowhere/at/all", "nowhere/at/all"),
-        ("--grpo.step 4", "--grpo.steps INT"),
+        ("--grpo.step 4", "--grpo.steps {None}|INT"),
         ("--sft.sessions_per_bach 4", "Perhaps you meant: --sft.sessions-per-batch INT"),
         ("--grpo.num-generations 1", "--grpo.num-generations is 1"),
         ("--evaluation.agents random copy_mtach", "Did you mean 'copy_match'?"),
@@ -393,7 +393,7 @@ def test_a_dry_run_tells_steps_tokens_and_memory_and_writes_nothing(
     words = f"--store {store} --model.tiny.layers 1 --grpo.steps 3".split()
     assert main([*words, "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert re.search(r"^shop_r1 +grpo +all kept +3 +[\d,]+ +[\d,]+ +0.0 +0.0 +0.0 +[\d.]+ +–$", told, re.MULTILINE)
+    assert re.search(r"^shop_r1 +grpo +all kept +3 +[\d,]+ +[\d,]+ +0.0 +100.0 +0.0 +0.0 +[\d.]+$", told, re.MULTILINE)
     assert not list(tmp_path.iterdir())
 
 
