@@ -8,7 +8,8 @@ A request shows the model all pages and actions of a session, as in Shop-R1. Wit
 the earlier actions and the action, and no later steps, because a rationale in the
 history would reveal them. Splits other than train are only written so, after train:
 
-  shop-r1 rationales --store stores/filled --out stores/all --split all --by step
+  shop-r1 rationales --store stores/filled --out stores/all \\
+    --base-url http://localhost:8000/v1 --model MODEL --split all --by step
 
 Rationales of the log are not changed. OUT is a new version of the store: its steps'
 `rationale_source` and its manifest name the model. A table compares the rationales of
