@@ -52,7 +52,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
 
 @pytest.fixture(scope="module")
 def agent(store: SessionStore) -> PointerAgent:
-    agent = make_agent("pointer", store=store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "UPDATES", 200)  # enough for this rule
+        agent = make_agent("pointer", store=store)
     assert isinstance(agent, PointerAgent)
     return agent
 
