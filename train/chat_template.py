@@ -37,7 +37,7 @@ _BEFORE, _AFTER = "\f", "\v"
 
 
 class TemplateTokens(NamedTuple):
-    """What a template writes around the messages of a conversation.
+    """The tokens that a template writes around the messages of a conversation.
 
     Attributes:
         between: The tokens before each message and after the last one. They end where a special token ends.

@@ -121,7 +121,7 @@ class Phrase(NamedTuple):
 
 
 class ReaderState(NamedTuple):
-    """What a reader learnt: whether the log scrolls, names' parts and words that recur, and counts of transitions."""
+    """The learnt state of a reader: whether the log scrolls, recurring parts of names and words, counts of transitions."""
 
     scrolls: bool
     parts: list[str]

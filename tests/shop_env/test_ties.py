@@ -64,7 +64,7 @@ def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_si
 
 
 @pytest.mark.parametrize("script", SHOPS)
-def test_products_of_any_script_are_told_apart_but_for_the_package_rouge_score(script: str) -> None:
+def test_products_of_any_script_earn_different_rewards_except_with_the_package_rouge_score(script: str) -> None:
     steps = [(session, index) for session in shop(SHOPS[script][:2]) for index in range(3)]
     assert count_ties(steps, RewardConfig()) == Ties(steps=6, tied=0)
     by_package = count_ties(steps, BY_PACKAGE)

@@ -1,4 +1,4 @@
-"""What is trained is what is asked: the text before a reply is the generation prompt, for every chat template."""
+"""The text before a trained reply is the generation prompt, for every chat template."""
 
 import copy
 from pathlib import Path
