@@ -121,7 +121,7 @@ class Phrase(NamedTuple):
 
 
 class ReaderState(NamedTuple):
-    """The learnt state of a reader: whether the log scrolls, recurring parts of names and words, counts of transitions."""
+    """The learnt state of a reader: whether the log scrolls, recurring parts of names and words, and transitions."""
 
     scrolls: bool
     parts: list[str]
