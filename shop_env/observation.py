@@ -22,7 +22,6 @@ from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, written_action
 from shop_env.page_budget import first_page_kept, shorten_page
-from shop_env.page_changes import PageForm
 from shop_env.replies import action_json
 
 Scope = Literal["whole_session", "latest_step"]
@@ -32,14 +31,12 @@ GoalArm = Literal["hidden", "shown"]
 GENERIC_PERSONA = "A person who shops online now and then."
 
 
-class ContextConfig(Config):
+class ContextConfig(Config, tag_field="pages", tag="full"):  # records have this key; it had another value once
     """The part of a session that is shown.
 
     Attributes:
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
-        pages: `full`, or `changes`: prompts only name the parts of a page that repeat earlier pages
-            (shop_env/page_changes.py). An observation has complete pages in either case.
         page_block: How many of the earliest pages are dropped at a time from a prompt that is too long for the model.
             With more, successive steps share a trunk more often but show fewer pages.
         rationales: Whether the history shows past rationales.
@@ -53,7 +50,6 @@ class ContextConfig(Config):
     """
 
     scope: Scope = "whole_session"
-    pages: PageForm = "full"
     page_block: int = 1
     rationales: bool = True
     goal: GoalArm = "hidden"
@@ -63,7 +59,6 @@ class ContextConfig(Config):
 
     def __post_init__(self) -> None:
         check_choice("context.scope", self.scope, Scope)
-        check_choice("context.pages", self.pages, PageForm)
         check_choice("context.goal", self.goal, GoalArm)
         check_choice("context.persona", self.persona, PersonaArm)
         if self.page_block < 1:

@@ -27,7 +27,6 @@ from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import INPUT, Typing, describe_action, read_action
 from shop_env.observation import Observation
-from shop_env.page_changes import PageForm, SessionPages
 from shop_env.replies import reply_json
 
 STYLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "prompts.toml").read_text(encoding="utf-8"))
@@ -78,21 +77,14 @@ def prompt_of(store: object, config: PromptConfig) -> PromptConfig:
     return msgspec.structs.replace(config, typing=typing, scrolls=scrolls)
 
 
-def render_prompt(
-    observation: Observation, config: PromptConfig = _DEFAULT_PROMPT, pages: PageForm = "full"
-) -> list[Message]:
-    """Renders an observation as chat messages, the current page last.
-
-    Args:
-        pages: The form of pages, `ContextConfig.pages`.
-    """
-    page_texts = SessionPages([*(past["page"] for past in observation["history"]), observation["page"]], pages)
+def render_prompt(observation: Observation, config: PromptConfig = _DEFAULT_PROMPT) -> list[Message]:
+    """Renders an observation as chat messages, the current page last."""
     left_out = "" if config.style == "compact" else PAGE_LEFT_OUT
     messages: list[Message] = [{"role": "system", "content": _system_text(observation, config)}]
-    for number, past in enumerate(observation["history"]):
-        messages.append({"role": "user", "content": page_texts.text(number) or left_out})
+    for past in observation["history"]:
+        messages.append({"role": "user", "content": past["page"] or left_out})
         messages.append({"role": "assistant", "content": past_reply(past["rationale"], past["action"], config)})
-    messages.append({"role": "user", "content": page_texts.text(len(observation["history"]))})
+    messages.append({"role": "user", "content": observation["page"]})
     return messages
 
 

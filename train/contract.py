@@ -114,7 +114,7 @@ def _check_steps(
             raise BadConfig(
                 f"{place}: a reply is trained behind {parting[0]}, and the agent's prompt has {parting[1]}."
             )
-        messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt, context.pages))
+        messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt))
         (expected,) = encode(tokenizer, [render(tokenizer, messages, generation_prompt=True)], special=True)
         rendered = tokenizer.decode(expected)
         if _comparable(tokenizer, asked) != _comparable(tokenizer, rendered):

@@ -150,6 +150,6 @@ def _scaffolds(texts: list[list[str]], words: list[str], config: TinyTokenizerCo
 
 def _texts(session: Session, prompt: PromptConfig, context: ContextConfig) -> Iterator[str]:
     observation = observe_session(session, context)[-1]
-    for message in render_prompt(observation, prompt, context.pages):
+    for message in render_prompt(observation, prompt):
         yield message["content"]
     yield format_reply(session.steps[-1].rationale or "", session.steps[-1].action)

@@ -13,17 +13,15 @@ Only the template writes special tokens. In pages, goals, personas and replies a
 ordinary tokens, and a special token within a sampled reply makes it malformed (SPECIAL_MARK of shop_env.replies).
 
 If a prompt is too long, as few as possible of the earliest pages are dropped, in blocks of `context.page_block`.
-Actions and rationales stay (Customer-R1, section 4). A page given as changes (`context.pages`) refers to no dropped
-page. If a step's own page is too long even so, `long_pages` decides: `shorten` cuts it to a window
-(shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation all use `_Conversation`, so
-that a step has the same prompt in all of them.
+Actions and rationales stay (Customer-R1, section 4). If a step's own page is too long even so, `long_pages` decides:
+`shorten` cuts it to a window (shop_env/page_budget.py), `skip` leaves the step out. Training, sampling and evaluation
+all use `_Conversation`, so that a step has the same prompt in all of them.
 
 An action without a logged name or text (`shop_env.reward.matching.unlogged_fields`) is no target: it cannot be
 scored, and training on it would teach `"name": ""`. An action that the import inferred is one only on request. Their
 pages and replies stay in the trunk as history of later steps, but are not among `replies`: no loss, no sampled replies.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -32,7 +30,6 @@ from typing import Any, Literal, NamedTuple
 from replay_sessions.schema import Action, Session, Step, written_action
 from shop_env.observation import ContextConfig, History, Observation, observe_session
 from shop_env.page_budget import align_window, cut_window, find_element, shows_target, window_start
-from shop_env.page_changes import SessionPages
 from shop_env.prompts import PromptConfig, past_reply, render_prompt
 from shop_env.replies import SPECIAL_MARK, action_json, format_reply
 from shop_env.reward.matching import unlogged_fields
@@ -215,9 +212,8 @@ class _Conversation:
         reply: str | None = None,
     ) -> None:
         without_pages: Observation = {**observation, "page": "", "history": _without_pages(observation["history"])}
-        self._tokenizer, self._form, self._block = tokenizer, context.pages, context.page_block
-        self._raw_pages = [*(past["page"] for past in observation["history"]), observation["page"]]
-        self._shown = SessionPages(self._raw_pages, self._form)
+        self._tokenizer, self._block = tokenizer, context.page_block
+        self._page_texts = [*(past["page"] for past in observation["history"]), observation["page"]]
         self._actions = [None, *(past["action"] for past in observation["history"])]  # the action before each step
         self._messages = render_prompt(without_pages, prompt)
         self._template = template_tokens(tokenizer, self._messages)
@@ -225,12 +221,12 @@ class _Conversation:
         self.last = len(observation["history"])  # the observation's own step
         self._replies = [] if reply is None else [*(each["content"] for each in self._messages[2::2]), reply]
         self._reply_tokens = reply_tokens(tokenizer, self._replies) if self._replies else []
-        page_texts = [self._page_text(step, 0) for step in range(self.last + 1)]
-        encoded = self._encode_messages(range(1, 2 + 2 * self.last, 2), page_texts)
-        self._pages = {(step, 0): tokens for step, tokens in enumerate(encoded)}  # by step, pages left out
+        without = [message["content"] for message in self._messages[1::2]]
+        page_texts = [page or text for page, text in zip(self._page_texts, without, strict=True)]
+        self._pages = self._encode_messages(range(1, 2 + 2 * self.last, 2), page_texts)
         self._ends = [0, *accumulate(map(len, self._pageless))]
-        # By the number of pages left out, the tokens that the first page shown, the first two, … add.
-        self._sums: defaultdict[int, list[int]] = defaultdict(list)
+        more = [len(page) - len(text) for page, text in zip(self._pages, self._pageless[1::2], strict=True)]
+        self._page_ends = [0, *accumulate(more)]  # the tokens that the first page adds, the first two, …
 
     def _encode_messages(self, indices: Iterable[int], texts: Sequence[str]) -> list[list[int]]:
         contents = [self._template.content(index, text) for index, text in zip(indices, texts, strict=True)]
@@ -239,16 +235,6 @@ class _Conversation:
     def _between(self, step: int) -> list[list[int]]:
         """Returns the tokens of the template in a step's prompt: before each message, and the generation prompt."""
         return template_tokens(self._tokenizer, self._messages[: 2 + 2 * step]).between
-
-    def _page(self, step: int, left_out: int) -> list[int]:
-        """Returns the tokens of a step's page in a prompt without the earliest `left_out` pages."""
-        key = step, left_out if self._form == "changes" else 0
-        if key not in self._pages:
-            (self._pages[key],) = self._encode_messages([1 + 2 * step], [self._page_text(step, left_out)])
-        return self._pages[key]
-
-    def _page_text(self, step: int, left_out: int) -> str:
-        return self._shown.text(step, left_out) or self._messages[1 + 2 * step]["content"]
 
     def fit(self, step: int, max_tokens: int, long_pages: LongPages) -> _Fit | None:
         """Determines the pages that a step's prompt of at most `max_tokens` shows; returns None if it does not fit."""
@@ -259,11 +245,11 @@ class _Conversation:
             return _Fit(min(step, -(-left_out // self._block) * self._block))
         if long_pages == "skip":
             return None
-        return self._shortened(step, max_tokens - self._length(step, step) + len(self._page(step, step)))
+        return self._shortened(step, max_tokens - self._length(step, step) + len(self._pages[step]))
 
     def _shortened(self, step: int, room: int) -> _Fit | None:
         """Fits a window of the step's page into `room` tokens; returns None if no window fits."""
-        page, length = self._raw_pages[step], len(self._page(step, step))
+        page, length = self._page_texts[step], len(self._pages[step])
         focus, aim = find_element(page, self._actions[step]), room - room // 50
         width = len(page) * aim // max(1, length)
         is_calibrated = False  # True once `width` follows from the characters per token of a window
@@ -272,8 +258,7 @@ class _Conversation:
             window = align_window(page, start, start + width)
             if window is None:
                 break
-            text = SessionPages.escape(cut_window(page, *window), self._form)
-            (tokens,) = self._encode_messages([1 + 2 * step], [text])
+            (tokens,) = self._encode_messages([1 + 2 * step], [cut_window(page, *window)])
             if len(tokens) <= room and (is_calibrated or len(tokens) >= 0.9 * room):
                 return _Fit(step, window, tuple(tokens))
             width = width * aim // len(tokens) - is_calibrated
@@ -281,19 +266,16 @@ class _Conversation:
         return None
 
     def _length(self, step: int, left_out: int) -> int:
-        sums = self._sums[left_out]
-        for page_step in range(left_out + len(sums), step + 1):
-            page = len(self._page(page_step, left_out)) - len(self._pageless[1 + 2 * page_step])
-            sums.append((sums[-1] if sums else 0) + page)
-        return sum(map(len, self._between(step))) + self._ends[2 + 2 * step] + sums[step - left_out]
+        pages = self._page_ends[step + 1] - self._page_ends[left_out]
+        return sum(map(len, self._between(step))) + self._ends[2 + 2 * step] + pages
 
     def shows_target(self, step: int, fit: _Fit, action: Action) -> bool:
         """Returns whether the part of a step's own page that the prompt shows has the element of an action."""
-        return shows_target(self._raw_pages[step], fit.window, action)
+        return shows_target(self._page_texts[step], fit.window, action)
 
     def prompt_length(self, step: int, fit: _Fit) -> int:
         """Returns the number of tokens of `prompt`, without building it."""
-        cut = 0 if fit.window is None else len(fit.page_tokens) - len(self._page(step, step))
+        cut = 0 if fit.window is None else len(fit.page_tokens) - len(self._pages[step])
         return self._length(step, fit.left_out) + cut
 
     def prompt(self, step: int, fit: _Fit) -> list[int]:
@@ -303,7 +285,7 @@ class _Conversation:
         for index, before in enumerate(between):
             is_shown = index % 2 == 1 and index // 2 >= fit.left_out
             is_cut = fit.window is not None and index == 1 + 2 * step
-            content = self._page(index // 2, fit.left_out) if is_shown else self._pageless[index]
+            content = self._pages[index // 2] if is_shown else self._pageless[index]
             tokens += [*before, *(fit.page_tokens if is_cut else content)]
         return tokens + generation_prompt
 

@@ -25,5 +25,5 @@ def show_prompt(config: TrainConfig, only: Sequence[str]) -> Iterator[str]:
     if phase.method == POINTER:
         raise BadConfig(f"phases.{name} is a pointer, which reads the page's elements and no prompt.")
     for step in steps_at(store, "train", EvaluationConfig(split="train").keys(store)[:1], phase.context):
-        for message in render_prompt(step.observation, config.prompt_of(phase, store), phase.context.pages):
+        for message in render_prompt(step.observation, config.prompt_of(phase, store)):
             yield f"=== {message['role']}\n{message['content']}\n"

@@ -166,7 +166,7 @@ class StepTasks:
         """Builds the task with a number in a split."""
         key = self.step_of(split, index)
         observation = self._episode(key.session_id).observed.at(key.step_index)
-        messages = render_prompt(observation, self.prompt, self.context.pages)
+        messages = render_prompt(observation, self.prompt)
         return StepTask(**asdict(key), messages=messages, observation=observation)
 
     def tasks(self, split: str) -> Iterator[StepTask]:

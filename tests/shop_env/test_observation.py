@@ -63,3 +63,9 @@ def test_observations_are_plain_json(kettle_session: Session) -> None:
 def test_a_wrong_context_names_the_value_and_the_choices(field: str, value: str) -> None:
     with pytest.raises(BadConfig, match=rf"context\.{field} is '{value}'; it must be one of .*"):
         ContextConfig(**{field: value})
+
+
+def test_a_record_with_complete_pages_is_read_and_one_with_changes_refused() -> None:
+    assert msgspec.convert({"scope": "latest_step", "pages": "full"}, ContextConfig).scope == "latest_step"
+    with pytest.raises(msgspec.ValidationError, match="changes"):
+        msgspec.convert({"pages": "changes"}, ContextConfig)

@@ -94,7 +94,7 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
 
 @pytest.mark.parametrize(
     "context",
-    [ContextConfig(), ContextConfig(pages="changes"), ContextConfig(scope="latest_step"), ContextConfig(page_block=3)],
+    [ContextConfig(), ContextConfig(scope="latest_step"), ContextConfig(page_block=3)],
 )
 @pytest.mark.parametrize("long_pages", ["shorten", "skip"])
 def test_training_testing_and_other_trainers_see_the_same_text(
@@ -120,7 +120,7 @@ def test_training_testing_and_other_trainers_see_the_same_text(
                 assert agent._prompt(observation) == trained[step] == fitted.tokens
                 assert len(fitted.tokens) <= limit
                 assert fitted.pages_left_out % context.page_block == 0 or fitted.pages_left_out == step
-                messages = render_prompt(fitted.observation, COMPACT, context.pages)  # the rows of other trainers
+                messages = render_prompt(fitted.observation, COMPACT)  # the rows of other trainers
                 text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 assert tiny.tokenizer.decode(fitted.tokens) == text
                 cut += fitted.window is not None
@@ -178,14 +178,6 @@ def test_a_target_outside_of_the_window_is_known_in_training_and_in_the_table(ti
     row = summarise(records, label="policy")
     assert row.figures["target_shown"].value == pytest.approx(3 / 5) and row.figures["page_cut_rate"].value == 1
     assert "target shown" in results_table([row]).markdown()
-
-
-def test_a_page_that_fits_only_behind_what_it_repeats_is_whole(tiny: Tiny) -> None:
-    page = "".join(f'<a name="link_{n}">number {n}</a>\n' for n in range(20))
-    steps = tuple(Step(page=own, action=Terminate()) for own in (page, 4 * page))
-    session = msgspec.structs.replace(tiny.sessions[0], steps=steps)
-    trunks = tokenize_session(tiny.tokenizer, session, ContextConfig(pages="changes"), COMPACT, 700)
-    assert [trunk.page_cut for trunk in trunks] == [False]
 
 
 @pytest.mark.long

@@ -103,7 +103,7 @@ def step_rows(
             observation = observed.at(reply.step_index)
             fitted = fit_prompt(tokenizer, observation, prompt, max_prompt_tokens, long_pages, context)
             assert fitted is not None, "steps that do not fit are in no trunk"
-            messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt, context.pages))
+            messages = chat_messages(tokenizer, render_prompt(fitted.observation, prompt))
             yield {
                 "data_source": SOURCE,
                 "prompt": [dict(message) for message in messages],
