@@ -15,6 +15,7 @@ Length: page_budget.py says what is dropped when the context is too long.
 """
 
 import random
+import re
 from collections.abc import Mapping
 from typing import Literal, Protocol, TypedDict
 
@@ -31,7 +32,7 @@ GoalArm = Literal["hidden", "shown"]
 GENERIC_PERSONA = "A person who shops online now and then."
 
 
-class ContextConfig(Config, tag_field="pages", tag="full"):  # records have this key; it had another value once
+class ContextConfig(Config):
     """The part of a session that is shown.
 
     Attributes:
@@ -70,6 +71,11 @@ class ContextConfig(Config, tag_field="pages", tag="full"):  # records have this
     def grows_by_appending(self) -> bool:
         """True if each step's prompt begins with the complete prompt of the step before (for session trees)."""
         return self.scope == "whole_session" and self.budget is None
+
+
+def drop_former_keys(record: bytes) -> bytes:
+    """Removes from the JSON of a record what contexts no longer have: the key `pages`, if it is `full`."""
+    return re.sub(rb'"pages":\s*"full",\s*', b"", record)
 
 
 class _Users(Protocol):

@@ -21,7 +21,7 @@ from replay_sessions.foundation.durable_files import replace_json, sync_file, sy
 from replay_sessions.foundation.errors import CheckpointMismatch
 from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, drop_former_keys
 from shop_env.prompts import PromptConfig, read_instructions
 from train.lora import adapter_base, has_adapter, load_adapter, save_adapter
 from train.machine import Precision
@@ -115,7 +115,7 @@ def read_info(folder: Path) -> tuple[CheckpointInfo, str | None]:
         CheckpointMismatch: The folder is no checkpoint of ours, or is damaged.
     """
     try:
-        info = msgspec.json.decode((folder / CHECKPOINT_FILE).read_bytes(), type=CheckpointInfo)
+        info = msgspec.json.decode(drop_former_keys((folder / CHECKPOINT_FILE).read_bytes()), type=CheckpointInfo)
         base = adapter_base(folder)
     except (OSError, LookupError, TypeError, msgspec.DecodeError) as error:
         raise CheckpointMismatch(f"'{folder}' is no checkpoint of shop-r1: {CHECKPOINT_FILE}: {error}") from error

@@ -28,6 +28,7 @@ from replay_sessions.foundation.locks import TRAINING_LOCK
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import digest_file
+from shop_env.observation import drop_former_keys
 from shop_env.versions import SCORING_VERSION
 from train.metrics_file import METRICS_FILE
 
@@ -196,7 +197,7 @@ def _digests(files: Iterable[str]) -> dict[str, str]:
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads(drop_former_keys((folder / "run.json").read_bytes()))
     return record
 
 

@@ -32,7 +32,7 @@ from shop_env.evaluation.sample import Sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.evaluation.steps_file import UNREADABLE, Identity, StepLine, read_lines
 from shop_env.metrics.step_record import StepRecord
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, drop_former_keys
 from shop_env.versions import METRICS_VERSION, SCORING_VERSION
 
 LOG_VERSION = 1  # the file format of results.json, steps.jsonl and the tables beside them
@@ -178,7 +178,7 @@ def read_log(folder: Path, *, trust: Collection[str] | None = ()) -> EvaluationL
     path = folder / LOG_FILE
     resume = f"`shop-r1 train --resume {folder}`"
     try:
-        content = msgspec.json.decode(read_regular(path))
+        content = msgspec.json.decode(drop_former_keys(read_regular(path)))
     except FileNotFoundError as error:
         if (folder / "run.json").is_file():
             raise BadConfig(f"'{folder}' is a training run that is not finished: {resume} goes on with it") from error

@@ -18,7 +18,7 @@ from replay_sessions.foundation.records import Config
 from replay_sessions.store.work_folder import WorkFolder
 from shop_env.choices.facts import OfferReader
 from shop_env.choices.reader import ReaderState
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, drop_former_keys
 from train.checkpoints import CHECKPOINT_FILE
 from train.pointer.encoding import Encoder, Vocabulary
 from train.pointer.fit import Pointer
@@ -91,7 +91,7 @@ def load_pointer(folder: Path) -> tuple[Pointer, PointerInfo]:
         CheckpointMismatch: The folder is no checkpoint of a pointer, or is damaged.
     """
     try:
-        info = msgspec.json.decode((folder / POINTER_FILE).read_bytes(), type=PointerInfo)
+        info = msgspec.json.decode(drop_former_keys((folder / POINTER_FILE).read_bytes()), type=PointerInfo)
         encoder = Encoder(OfferReader.restored(info.reader))
         encoder.names, encoder.words = _numbers(info.names), _numbers(info.words)
         encoder.categories = Vocabulary.fixed(_numbers(_hashable(key) for key in info.categories))
