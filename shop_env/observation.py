@@ -22,6 +22,7 @@ from typing import Literal, Protocol, TypedDict
 from replay_sessions.foundation.errors import BadConfig, check_choice
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Session, Step, written_action
+from shop_env.marks import has_marks, mark_pages, remove_marks
 from shop_env.page_budget import first_page_kept, shorten_page
 from shop_env.replies import action_json
 
@@ -38,6 +39,8 @@ class ContextConfig(Config):
     Attributes:
         scope: `whole_session` shows every page so far, `latest_step` only the current one; past actions and rationales
             are shown in both.
+        marks: Whether pages mark what a browser shows of the session so far: links that were opened before, where the
+            shopper clicked last, and places in lists of products (shop_env/marks.py).
         page_block: How many of the earliest pages are dropped at a time from a prompt that is too long for the model.
             With more, successive steps share a trunk more often but show fewer pages.
         rationales: Whether the history shows past rationales.
@@ -51,6 +54,7 @@ class ContextConfig(Config):
     """
 
     scope: Scope = "whole_session"
+    marks: bool = False
     page_block: int = 1
     rationales: bool = True
     goal: GoalArm = "hidden"
@@ -175,8 +179,15 @@ class ObservedSession:
         context: ContextConfig,
         personas: Mapping[str, str] | None,
     ) -> None:
-        self._pages = [*(step.page for step in session.steps), ""]
-        self._past = [_past_step(step, context) for step in session.steps]
+        pages = [step.page for step in session.steps]
+        actions = [action_json(written_action(step.action)) for step in session.steps]
+        if context.marks:
+            pages = mark_pages(pages, actions)
+        self._pages = [*pages, ""]
+        self._past = [
+            _past_step(step, page, action, context)
+            for step, page, action in zip(session.steps, pages, actions, strict=True)
+        ]
         self._persona = persona_of(session, context, personas)
         self._goal = (session.goal or "") if context.goal == "shown" else ""
         self._budget = context.budget
@@ -218,8 +229,11 @@ def observe(session: Session, step_index: int, context: ContextConfig = _DEFAULT
     return ObservedSession(session, context, None).at(step_index)
 
 
-def hide(observation: Observation, context: ContextConfig) -> Observation:
-    """Returns the observation without the persona, the goal and the past rationales if the context hides them."""
+def adapt(observation: Observation, context: ContextConfig) -> Observation:
+    """Returns the observation as a policy of a context was trained with, as far as it holds what that context shows.
+
+    The persona, the goal and past rationales are left out if the context hides them; marks are added or removed.
+    """
     visible: Observation = {**observation}
     if context.persona == "none":
         visible["persona"] = ""
@@ -227,6 +241,12 @@ def hide(observation: Observation, context: ContextConfig) -> Observation:
         visible["goal"] = ""
     if not context.rationales:
         visible["history"] = tuple({**past, "rationale": ""} for past in visible["history"])
+    history = visible["history"]
+    pages = [*(past["page"] for past in history), visible["page"]]
+    if context.marks != any(map(has_marks, pages)):
+        actions = [past["action"] for past in history]
+        *earlier, visible["page"] = mark_pages(pages, actions) if context.marks else map(remove_marks, pages)
+        visible["history"] = tuple({**past, "page": page} for past, page in zip(history, earlier, strict=True))
     return visible
 
 
@@ -238,9 +258,9 @@ def observe_session(
     return [observed.at(index) for index in range(len(observed))]
 
 
-def _past_step(step: Step, context: ContextConfig) -> PastStep:
+def _past_step(step: Step, page: str, action: str, context: ContextConfig) -> PastStep:
     return {
-        "page": step.page if context.scope == "whole_session" else "",
+        "page": page if context.scope == "whole_session" else "",
         "rationale": (step.rationale or "") if context.rationales else "",
-        "action": action_json(written_action(step.action)),
+        "action": action,
     }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.adapted import Distribution, DistributionAgent
-from shop_env.observation import Observation, hide
+from shop_env.observation import Observation, adapt
 from shop_env.train_view import TrainView
 from train.pointer.checkpoint import load_pointer
 from train.pointer.fit import Pointer, fit_pointer
@@ -30,7 +30,7 @@ class PointerPolicy(DistributionAgent):
         self._context = info.context
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        return list(self._pointer.weigh([hide(observation, self._context) for observation in observations]))
+        return list(self._pointer.weigh([adapt(observation, self._context) for observation in observations]))
 
 
 class PointerAgent(DistributionAgent):

@@ -47,7 +47,8 @@ from replay_sessions.foundation.errors import (
 from replay_sessions.schema import Action
 from shop_env.evaluation.generate import Seeds
 from shop_env.evaluation.protocol import PromptCut
-from shop_env.observation import Observation, hide
+from shop_env.marks import remove_marks
+from shop_env.observation import Observation, adapt
 from train.chat_template import stop_token
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
@@ -221,10 +222,11 @@ class PolicyAgent(SeededAgent):
     def _prompt(self, observation: Observation) -> list[int] | PromptTooLong:
         """Returns the tokens of the prompt as in training, cut to the length that fits.
 
-        The prompt has no persona, goal or past rationales if the policy was trained without them.
+        The prompt has no persona, goal or past rationales if the policy was trained without them, and marks if it was
+        trained with them.
         """
         trained_with = self.info.context
-        visible = hide(observation, trained_with)
+        visible = adapt(observation, trained_with)
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         fitted = fit_prompt(self._tokenizer, visible, self.info.prompt, limit, self.info.long_pages, trained_with)
         if fitted is None:
@@ -232,7 +234,11 @@ class PolicyAgent(SeededAgent):
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "
                 f"(long_pages = {self.info.long_pages})."
             )
-        self._cuts[id(observation)] = PromptCut(fitted.window is not None, fitted.pages_left_out, fitted.window)
+        window = None
+        if fitted.window is not None:
+            start, end = (len(remove_marks(visible["page"][:offset])) for offset in fitted.window)
+            window = start, end
+        self._cuts[id(observation)] = PromptCut(window is not None, fitted.pages_left_out, window)
         return fitted.tokens
 
 

@@ -13,7 +13,7 @@ import random
 from agents.prompting.options import PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import written_action
-from shop_env.observation import Observation
+from shop_env.observation import ContextConfig, Observation, observe_session
 from shop_env.page_budget import shorten_page
 from shop_env.prompts import Message, merge_system, past_reply, render_prompt
 from shop_env.replies import action_json
@@ -63,8 +63,9 @@ def examples_text(store: TrainView, options: PromptingOptions) -> str:
     texts, is_goal_shown = [_EXAMPLES_HEAD], store.context.goal == "shown"
     for number, session in enumerate(sessions[:shots], start=1):
         texts.append(f"### Person {number}" + (f"\nGoal: {session.goal}" if is_goal_shown and session.goal else ""))
-        for step in session.steps:
+        observations = observe_session(session, ContextConfig(marks=store.context.marks))
+        for step, observation in zip(session.steps, observations, strict=True):
             action = action_json(written_action(step.action))
-            texts.append(f"#### Page\n{shorten_page(step.page, options.shot_page_characters, action)}")
+            texts.append(f"#### Page\n{shorten_page(observation['page'], options.shot_page_characters, action)}")
             texts.append(f"#### Reply\n{past_reply(step.rationale or '', action, options.prompt)}")
     return _BLANK_LINE.join(texts)

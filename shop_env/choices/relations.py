@@ -1,18 +1,14 @@
 """Relations of a page's choices to the session so far, from the session's own past alone.
 
-    elements of a page ─► the list and place of each ─► with the past clicks: RELATIONS of each click
-
-Elements whose names differ in their inner parts alone are a *list* (`results.*.view_product`). People go on in a list
-from where they last clicked, mostly forwards.
+elements of a page ─► the list and place of each (lists.py) ─► with the past clicks: RELATIONS of each click
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import log1p, nan
 from typing import Any, NamedTuple
 
-from replay_sessions.elements import Element
+from shop_env.lists import Place, list_of
 
 RELATIONS = (
     "place", "length of the list", "distance from the last click", "distance from the farthest click", "last movement",
@@ -20,35 +16,6 @@ RELATIONS = (
 )  # fmt: skip
 PLACE, LENGTH, DISTANCE, FROM_FARTHEST, MOVEMENT, TIMES, IS_LAST, IS_SAME_PAGE, CLICKS, PRICE = range(len(RELATIONS))
 NO_RELATIONS = (nan,) * len(RELATIONS)  # of a choice that is no click
-
-
-class Place(NamedTuple):
-    """The place of an element in its list on a page, from 0."""
-
-    list_name: str
-    rank: int
-
-
-@lru_cache(maxsize=65_536)
-def list_of(name: str) -> str:
-    """Returns the name of the list that an element belongs to.
-
-    >>> list_of("results.kettle.view_product"), list_of("menu.cart"), list_of("help")
-    ('results.*.view_product', 'menu.*', '*')
-    """
-    first, *inner = name.split(".")
-    return f"{first}.*.{inner[-1]}" if len(inner) > 1 else f"{first}.*" if inner else "*"
-
-
-def read_places(elements: Sequence[Element]) -> dict[str, Place]:
-    """Returns the place of each element by its name."""
-    lengths = Counter[str]()
-    places = {}
-    for element in elements:
-        name = list_of(element.name)
-        places[element.name] = Place(name, lengths[name])
-        lengths[name] += 1
-    return places
 
 
 class _Trail(NamedTuple):

@@ -18,6 +18,7 @@ from typing import Any
 from zlib import crc32
 
 from replay_sessions.schema import Session, reply_action
+from shop_env.marks import remove_marks
 from shop_env.reward.click_types import click_type_of
 
 CONTEXTS = ("heading", "heading, last product", "heading, product before last", "heading, last action")
@@ -31,9 +32,9 @@ _ALL = ""  # the outcome that counts every action of a context
 
 
 def heading_of(page: str) -> str:
-    """Returns the HTML of a page's heading, or else its title; "" if it has neither."""
+    """Returns the HTML of a page's heading without marks, or else its title; "" if it has neither."""
     heading = _HEADING.search(page) or _TITLE.search(page)
-    return heading[1] if heading else ""
+    return remove_marks(heading[1]) if heading else ""
 
 
 def last_products(past: Sequence[PastAction]) -> tuple[str, str]:

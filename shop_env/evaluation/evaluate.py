@@ -19,6 +19,7 @@ from shop_env.evaluation.generate import format_error, generate, plan_batches
 from shop_env.evaluation.protocol import Agent, PromptCut, ServedAgent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
+from shop_env.marks import remove_marks
 from shop_env.metrics.likelihood import likelihood_of
 from shop_env.metrics.step_record import StepRecord, record_step, record_too_long, with_worst_likelihood
 from shop_env.observation import ContextConfig, ObservedSession, persona_texts
@@ -214,7 +215,7 @@ def _shows_target(step: ScoredStep, line: StepLine) -> bool | None:
     cut = PromptCut(True, 0, (0, 0)) if line.is_too_long else line.cut or PromptCut(False, 0)
     if cut.page and cut.window is None:
         return None
-    return shows_target(step.observation["page"], cut.window, step.logged)
+    return shows_target(remove_marks(step.observation["page"]), cut.window, step.logged)
 
 
 def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine, offered: Sequence[Action]) -> StepRecord:

@@ -82,7 +82,7 @@ class PromptCut(NamedTuple):
     Attributes:
         page: Whether it read only a window of the current page.
         earlier_pages: Number of earlier pages that it did not read at all.
-        window: The first offset and the end of that window in the observation's page; None means unknown, or no window.
+        window: The first offset and the end of that window in the page without marks; None means unknown, or no window.
     """
 
     page: bool

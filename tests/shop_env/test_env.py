@@ -226,7 +226,7 @@ def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json
         ({"context": {"scop": "latest_step"}}, "context: unknown key 'scop'. Did you mean 'scope'?"),
         ({"context": {"scope": "none"}}, r"context\.scope is 'none'; it must be one of whole_session, latest_step"),
         ({"context": {"budget": "many"}}, r"context: Expected `int \| null`.* at `\$\.budget`"),
-        ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, page_block"),
+        ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, marks"),
         ({"context": {"persona": "mine"}}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled"),
         ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
         ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be one of True, False"),

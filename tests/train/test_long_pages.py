@@ -94,7 +94,7 @@ def prompts(trunks: list[SessionTokens]) -> dict[int, list[int]]:
 
 @pytest.mark.parametrize(
     "context",
-    [ContextConfig(), ContextConfig(scope="latest_step"), ContextConfig(page_block=3)],
+    [ContextConfig(), ContextConfig(scope="latest_step"), ContextConfig(page_block=3, marks=True)],
 )
 @pytest.mark.parametrize("long_pages", ["shorten", "skip"])
 def test_training_testing_and_other_trainers_see_the_same_text(

@@ -51,6 +51,16 @@ def test_past_rationales_are_in_the_prompt_only_of_a_policy_trained_with_them(
     assert shown == [rationales] * len(observation["history"])
 
 
+def test_a_policy_is_shown_the_marks_that_it_was_trained_with(tiny: Tiny, demo_store: SessionStore) -> None:
+    marked, plain, tables = ContextConfig(marks=True), ContextConfig(), []
+    for trained, asked in ((marked, plain), (marked, marked), (plain, marked), (plain, plain)):
+        agent = policy_agent(tiny, max_tokens=150, context=trained)  # so that windows of pages are shown
+        records = evaluate(agent, demo_store, "test", context=asked, max_sessions=3)
+        tables.append([(record.reply, record.page_cut, record.target_shown) for record in records])
+    assert tables[0] == tables[1] and tables[2] == tables[3]
+    assert any(cut and shown for _, cut, shown in tables[0]) and not all(shown for *_, shown in tables[0])
+
+
 def test_a_page_that_is_too_long_costs_its_own_step(tiny: Tiny, demo_store: SessionStore) -> None:
     observation = next(scored_steps(demo_store, "test")).observation
     long = {**observation, "page": observation["page"] * 200}

@@ -12,7 +12,7 @@ from agents.local.pointer import PointerPolicy
 from agents.registry import make_agent, parse_spec
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.store import SessionStore
-from shop_env.observation import ContextConfig, hide
+from shop_env.observation import ContextConfig, adapt
 from shop_env.train_view import TrainView
 from tests.demo_stores import demo_store_at
 from tests.json_files import read_json_lines
@@ -62,7 +62,7 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
     assert all("held_out_nll" in line or "loss" in line for line in read_json_lines(folder / "metrics.jsonl"))
     observations = [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN, max_sessions=2)]
     direct = fit_pointer(TrainView(store, ContextConfig(goal="hidden", persona="none")), seed=0)
-    hidden = [hide(observation, ContextConfig(persona="none")) for observation in observations]
+    hidden = [adapt(observation, ContextConfig(persona="none")) for observation in observations]
     expected = [shares for _, shares in direct.weigh(hidden)]
     checkpoint = str(folder / "pointer")
     for agent in (
