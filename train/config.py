@@ -166,13 +166,15 @@ class TinyTokenizerConfig(Config):
     Attributes:
         bpe_size: Size of the byte-level BPE vocabulary, the 256 bytes included.
         max_words: The most tokens added for words, the most frequent first.
+        max_names: The most tokens added for names of elements, the most frequent first.
         max_scaffolds: The most tokens added for scaffolds, the most frequent first.
-        min_count: The fewest sessions with a word or scaffold for which it gets a token.
+        min_count: The fewest sessions with a word, name or scaffold for which it gets a token.
         common_share: A word in more than this share of the goals counts as scaffold, not as a word of the shopper.
     """
 
     bpe_size: int = 384
     max_words: int = 2000
+    max_names: int = 2000
     max_scaffolds: int = 600
     min_count: int = 8
     common_share: float = 0.5

@@ -4,14 +4,17 @@
              ├─► fit_prompt ─► the tokens of the agent's prompt            ├─► equal, or one line that shows where not
              └─► render_prompt ─► the chat template's own text             ┘
 
-A template that depends on contents, such as one that rewrites some replies, is found here and nowhere else.
+A template that depends on contents, such as one that rewrites some replies, is found here and nowhere else; so is a
+tokenizer that hides a page's elements in one token.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Click, Session, Step, Terminate, TypeAndSubmit
 from shop_env.observation import ContextConfig, observe_session
@@ -68,6 +71,27 @@ def check_contract(
                 (page,) = encode(tokenizer, [session.steps[0].page])
                 limit = len(prompts[0].tokens) - len(page) // 2  # so small that pages are left out, and cut
                 _check_steps(tokenizer, session, variant, prompt, limit, long_pages, personas)
+
+
+def describe_pages(tokenizer: Any, sessions: Iterable[Session]) -> str:
+    """Returns a line on the tokens of a page, and on the names of elements that are tokens of their own.
+
+    Raises:
+        BadConfig: A page with elements is one token.
+    """
+    pages = Counter(step.page for session in sessions for step in session.steps)
+    names_by_page = {page: [element.name for element in find_elements(page)] for page in pages}
+    lengths = {page: len(ids) for page, ids in zip(pages, encode(tokenizer, pages), strict=True)}
+    hidden = [page for page, names in names_by_page.items() if names and lengths[page] == 1]
+    if hidden:
+        raise BadConfig(
+            f"the tokenizer makes one token of {len(hidden)} of {len(pages)} pages, among them one with the element "
+            f"'{names_by_page[hidden[0]][0]}', so no policy can read them. Build a tokenizer by model.path = None."
+        )
+    mean = sum(lengths[page] * count for page, count in pages.items()) / max(1, pages.total())
+    names = dict.fromkeys(name for names in names_by_page.values() for name in names)
+    whole = sum(len(ids) == 1 for ids in encode(tokenizer, names))
+    return f"a page is {mean:.0f} tokens, {whole} of {len(names)} element names are tokens of their own"
 
 
 def _shorten(session: Session) -> Session:

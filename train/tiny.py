@@ -1,24 +1,29 @@
 """Builds a tiny Qwen2 model and its tokenizer from a store, for training from scratch on two CPU cores.
 
-The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so that any text survives encoding and decoding. Two
+The tokenizer is byte-level BPE behind Qwen2's own pre-tokenizer, so that any text survives encoding and decoding. Three
 kinds of additional tokens come from the training split:
 
     words      the words of goals and typed texts. A word is one token in pages, queries and
                elements' names alike, so that a tiny model can copy it.
-    scaffolds  the frequent text between those words: markup, headings, the fixed parts of a reply.
+    names      the names of elements without such words. A name is one token in pages, past
+               and wanted replies, so that a tiny model can find it on the page and copy it.
+    scaffolds  the frequent text between words and names: markup, headings, the fixed parts
+               of a reply. None holds the whole name of an element.
 
-A page of the demo shop is then about 40 tokens. Such a model can learn to copy words of the prompt; it cannot look up
-an opaque id on a page.
+A page of the demo shop is then about 30 tokens, a listing of 34 elements some 70. Such a model can learn to copy words
+and names of the prompt.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from functools import lru_cache
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
 
+from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Session, TypeAndSubmit
 from shop_env.observation import ContextConfig, observe_session
@@ -37,7 +42,8 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|im_end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-# The fixed parts of a reply are tokens, so that no token crosses the end of the rationale or of a field.
+# The fixed parts of a reply are tokens, so that no token crosses the end of the rationale or of a field. The last ones
+# are those of rationales that restate a past action (shop_env/prompts.py).
 REPLY_PARTS = [
     '{"rationale": "',
     '", "action": {"type": "click", "name": "',
@@ -45,8 +51,13 @@ REPLY_PARTS = [
     '", "action": {"type": "terminate"}}',
     '", "text": "',
     '"}}',
+    "I click ",
+    "I type '",
+    "' into ",
+    "I terminate.",
 ]
 WORD = re.compile(r"[^\W_]+")
+NAME = re.compile(r' name="([^"]+)"')  # in a page's markup
 _DEFAULT_CONTEXT = ContextConfig()
 
 
@@ -92,8 +103,10 @@ def train_tokenizer(
     if not sessions:
         raise BadConfig("no training sessions to build a tokenizer from: is the store's train split empty?")
     words = _words(sessions, config)
+    counts = _count_names(sessions)
+    names = _names(counts, words, config)
     texts = [list(_texts(session, prompt, context)) for session in sessions]
-    scaffolds, bpe_texts = _scaffolds(texts, words, config)
+    scaffolds, bpe_texts = _scaffolds(texts, words, names, counts.keys(), config)
     bpe = Tokenizer(models.BPE(byte_fallback=False))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -106,7 +119,8 @@ def train_tokenizer(
     trainer = trainers.BpeTrainer(vocab_size=config.bpe_size, initial_alphabet=alphabet, show_progress=False)
     bpe.train_from_iterator(bpe_texts, trainer)
     bpe.add_special_tokens(SPECIAL)
-    bpe.add_tokens([AddedToken(text, normalized=False) for text in dict.fromkeys([*REPLY_PARTS, *scaffolds, *words])])
+    added = dict.fromkeys([*REPLY_PARTS, *scaffolds, *words, *(name for name in names if len(name) > 1)])
+    bpe.add_tokens([AddedToken(text, normalized=False) for text in added])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token=END,
@@ -133,14 +147,48 @@ def _words(sessions: list[Session], config: TinyTokenizerConfig) -> list[str]:
     return sorted(frequent, key=lambda word: (-counts[word], word))[: config.max_words]
 
 
-def _scaffolds(texts: list[list[str]], words: list[str], config: TinyTokenizerConfig) -> tuple[list[str], list[str]]:
-    """Returns the frequent segments of text between words and reply parts, and the other segments, which train BPE."""
-    parts = sorted(["\n", *SPECIAL, *REPLY_PARTS, *words], key=lambda part: (-len(part), part))
-    splitter = re.compile("|".join(map(re.escape, parts)))
+def _count_names(sessions: list[Session]) -> Counter[str]:
+    """Counts for each name of an element the sessions with it."""
+    names_on = lru_cache(maxsize=4096)(lambda page: [element.name for element in find_elements(page)])
+    counts: Counter[str] = Counter()
+    for session in sessions:
+        counts.update({name for page in {step.page for step in session.steps} for name in names_on(page)})
+    return counts
+
+
+def _names(counts: Counter[str], words: list[str], config: TinyTokenizerConfig) -> list[str]:
+    """Returns the names that contain none of `words`, the most frequent first, ties in alphabetical order.
+
+    A name with words is no token, because a tiny model copies its words from goals and queries.
+    """
+    of_shoppers = set(words)
+    frequent = [
+        name
+        for name, count in counts.items()
+        if count >= config.min_count and of_shoppers.isdisjoint(WORD.findall(name))
+    ]
+    return sorted(frequent, key=lambda name: (-counts[name], name))[: config.max_names]
+
+
+def _scaffolds(
+    texts: list[list[str]], words: list[str], names: list[str], elements: Set[str], config: TinyTokenizerConfig
+) -> tuple[list[str], list[str]]:
+    """Returns the frequent segments of text between words, names and reply parts, and the others, which train BPE.
+
+    A segment with the name of any of the `elements` is among the others, however frequent.
+    """
+    parts = {part: re.escape(part) for part in ["\n", *SPECIAL, *REPLY_PARTS, *words]}
+    parts |= {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in names}
+    splitter = re.compile("|".join(parts[part] for part in sorted(parts, key=lambda part: (-len(part), part))))
+    segments_of = lru_cache(maxsize=4096)(lambda text: [segment for segment in splitter.split(text) if segment])
     counts: Counter[str] = Counter()
     for of_session in texts:
-        counts.update({segment for text in of_session for segment in splitter.split(text) if segment})
-    frequent = [segment for segment, count in counts.items() if len(segment) > 1 and count >= config.min_count]
+        counts.update({segment for text in of_session for segment in segments_of(text)})
+    frequent = [
+        segment
+        for segment, count in counts.items()
+        if len(segment) > 1 and count >= config.min_count and elements.isdisjoint(NAME.findall(segment))
+    ]
     frequent.sort(key=lambda segment: (-counts[segment] * len(segment), segment))
     scaffolds = frequent[: config.max_scaffolds]
     others = sorted(counts.keys() - set(scaffolds))

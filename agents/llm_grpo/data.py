@@ -26,12 +26,13 @@ from shop_env.reward import RewardConfig
 from shop_env.reward.ties import sample_ties
 from train.chat_template import prompts_grow, template_remarks
 from train.config import ModelConfig
-from train.contract import check_contract
+from train.contract import check_contract, describe_pages
 from train.grpo.config import GrpoConfig
 from train.token_cache import cache_key, cached_trunks
 from train.tokens import SessionTokens, is_target, tokenize_session
 
 CHECKED_SESSIONS = 3  # whose prompts are checked when a run starts
+COUNTED_SESSIONS = 20  # whose pages' tokens are counted then
 
 
 class TrainingData:
@@ -106,19 +107,19 @@ def check_phases(config: TrainConfig, store: SessionStore, tokenizer: Any, date:
     """Checks that phases are trained on the prompts that their policies get, on a sample of the train split.
 
     Returns:
-        Sentences on the chat template, which writes `date` if it asks for it.
+        Sentences on the tokens of pages and on the chat template, which writes `date` if it asks for it.
 
     Raises:
-        BadConfig: The prompts of a step differ (train/contract.py).
+        BadConfig: The prompts of a step differ, or a page with elements is one token (train/contract.py).
     """
     ids = store.session_ids("train")
-    drawn = random.Random(f"{config.seed} contract").sample(ids, min(CHECKED_SESSIONS, len(ids)))
-    sessions = [store.session(session_id) for session_id in drawn]
-    model = config.model
+    drawn = random.Random(f"{config.seed} contract").sample(ids, min(COUNTED_SESSIONS, len(ids)))
+    sessions, model = [store.session(session_id) for session_id in drawn], config.model
     for context, prompt in {(phase.context, config.prompt_of(phase, store)): None for phase in config.phases.values()}:
         personas = persona_texts(store, context)
-        check_contract(tokenizer, sessions, context, prompt, model.max_prompt_tokens, model.long_pages, personas)
-    return template_remarks(tokenizer, date)
+        limit, checked = model.max_prompt_tokens, sessions[:CHECKED_SESSIONS]
+        check_contract(tokenizer, checked, context, prompt, limit, model.long_pages, personas)
+    return [describe_pages(tokenizer, sessions), *template_remarks(tokenizer, date)]
 
 
 def tokenize_sessions(

@@ -4,19 +4,20 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agents.local.policy_agent import PolicyAgent
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Click, Session, Step
+from replay_sessions.schema import Click, Session, Step, Terminate
 from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, merge_system, render_prompt
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from tests.train.templates import REFUSED, TEMPLATES
 from train.chat_template import bind_template, check_template, prompts_grow
 from train.checkpoints import save_checkpoint
-from train.contract import check_contract
+from train.contract import EXAMPLE, check_contract, describe_pages
 from train.tokens import SessionTokens, fit_prompt, reply_tokens, tokenize_session
 
 SCOPES = [
@@ -179,3 +180,18 @@ def test_variables_and_dates_that_cannot_be_set_are_refused(
         with_template(tiny.tokenizer, TEMPLATES.get(template, template), variables)
     with pytest.raises(BadConfig, match="template_date is 'May'"):
         bind_template(with_template(tiny.tokenizer, TEMPLATES["date"]), {}, "May")
+
+
+def test_the_tokens_of_pages_and_names_are_counted(tiny: Tiny) -> None:
+    pages = '<a name="search_input">', '<a name="search_input"><a name="zz.qq">'
+    steps = tuple(Step(page=page, action=Terminate()) for page in pages)
+    lengths = [len(tiny.tokenizer.encode(page)) for page in pages]
+    line = describe_pages(tiny.tokenizer, [msgspec.structs.replace(EXAMPLE, steps=steps)])
+    assert line == f"a page is {sum(lengths) / 2:.0f} tokens, 1 of 2 element names are tokens of their own"
+
+
+def test_a_tokenizer_that_makes_one_token_of_a_page_with_elements_is_refused(tiny: Tiny) -> None:
+    tokenizer = with_template(tiny.tokenizer, tiny.tokenizer.chat_template)
+    tokenizer.add_tokens([EXAMPLE.steps[0].page])
+    with pytest.raises(BadConfig, match="one token of 1 of 3 pages, among them one with the element 'search'"):
+        describe_pages(tokenizer, [EXAMPLE])

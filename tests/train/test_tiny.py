@@ -8,6 +8,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from replay_sessions.demo_shop import generate_sessions
+from replay_sessions.elements import find_elements
+from replay_sessions.schema import Click, Session, Step, Terminate, written_action
+from shop_env.prompts import past_reply
+from shop_env.replies import action_json, format_reply
 from tests.train.conftest import COMPACT, Tiny
 from train.config import TinyTokenizerConfig
 from train.tiny import QWEN2_SPLIT, train_tokenizer
@@ -43,6 +47,41 @@ def test_a_word_of_the_goal_is_one_token_in_page_query_and_name(tiny: Tiny) -> N
         assert tiny.tokenizer.encode(text).count(token) == 1
 
 
-def test_a_page_of_the_demo_shop_is_short(tiny: Tiny) -> None:
-    lengths = [len(tiny.tokenizer.encode(step.page)) for session in tiny.sessions for step in session.steps]
-    assert sum(lengths) / len(lengths) < 60
+LISTING = (
+    '<html><body><nav name="menu"><a name="menu.sale">Sale</a><a name="menu.cart">Cart</a></nav><ul>'
+    '<li><a name="results.a1.view">A1</a><b>$28.00</b></li><li><a name="results.a2.view">A2</a><b>$43.00</b></li>'
+    "</ul></body></html>"
+)
+
+
+def listing_sessions() -> list[Session]:
+    """Returns sessions of a shop without goals, whose listing is the same for all."""
+    actions = [Click(name="results.a2.view"), Click(name="results.a1.view"), Terminate()]
+    steps = tuple(Step(page=LISTING, action=action) for action in actions)
+    return [Session(session_id=str(number), user_id="u", source="test", steps=steps) for number in range(8)]
+
+
+def test_a_name_is_one_token_in_page_past_reply_and_reply() -> None:
+    sessions = listing_sessions()
+    tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
+    (name,) = tokenizer.encode("results.a2.view")
+    past, wanted = (
+        past_reply("", action_json(written_action(sessions[0].steps[0].action)), COMPACT),
+        format_reply("", Click(name="results.a2.view")),
+    )
+    assert [tokenizer.encode(text).count(name) for text in (LISTING, past, wanted)] == [1, 2, 1]
+    assert [len(tokenizer.encode(text)) for text in (LISTING, past, wanted)] == [9, 7, 4]
+
+
+def test_no_token_of_a_page_holds_the_whole_names_of_elements_even_if_few_names_are_tokens() -> None:
+    for max_names in (0, 1, 2000):
+        tokenizer = train_tokenizer(listing_sessions(), TinyTokenizerConfig(max_names=max_names), COMPACT)
+        for token in map(tokenizer.decode, tokenizer.encode(LISTING)):
+            assert all(f'name="{element.name}"' not in token for element in find_elements(LISTING))
+
+
+def test_a_page_of_the_demo_shop_has_at_most_a_third_more_tokens_than_without_names() -> None:
+    sessions = list(generate_sessions(200, seed=3))
+    tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
+    lengths = [len(tokenizer.encode(step.page)) for session in sessions[:60] for step in session.steps]
+    assert sum(lengths) / len(lengths) < 1.3 * 26.3
