@@ -80,6 +80,8 @@ class SftConfig(Config):
         sessions_per_batch: The most sessions, in one trunk or several each, in one optimizer step.
         tokens_per_batch: The most tokens in the longest trunks of those sessions.
         max_batch_tokens: The most tokens in one forward pass; a larger batch is split into several passes.
+        average: The unit of the loss: `tokens` takes the mean over all tokens of replies, so that a long reply counts
+            more; `replies` the mean over replies of the mean over each reply's tokens.
         hidden_targets: The treatment of steps whose prompt does not show the logged action's element, because the page
             was cut or lacks it: `train` on them, which teaches names that are not on the page, or `leave_out`.
     """
@@ -89,6 +91,7 @@ class SftConfig(Config):
     sessions_per_batch: int = 8
     tokens_per_batch: int = 32_768
     max_batch_tokens: int = 32_768
+    average: Literal["tokens", "replies"] = "tokens"
     hidden_targets: Literal["train", "leave_out"] = "train"
 
     def __post_init__(self) -> None:

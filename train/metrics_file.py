@@ -24,6 +24,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | `tokens_per_s` | tokens per s | `tokens` / `seconds` | all |
 | `gpu_gib` | GiB | most memory of this process's GPU that tensors held during the step | all, on a GPU |
 | `validation_exact` | share, 0–1 | exact match of sampled replies on the validation sessions, at the steps that are validated | all |
+| `validation_nll` | nats | mean negative log-likelihood of a logged reply of the validation sessions, all its tokens together | SFT |
 | `action_reward`, `action_reward_std` | points | reward of a reply's text, without self-certainty: mean and standard deviation | GRPO |
 | `reward_TERM`, `reward_TERM_std` | points | the same of each term of the reward: `format`, `action_type`, `name_present`, `text_present`, `name_similarity`, `text_similarity`, `exact`, `wrong_click`, `own` | GRPO |
 | `exact` | share, 0–1 | replies that are the logged action; steps without a logged target are excluded | GRPO |

@@ -42,12 +42,15 @@ class PhaseResult(Record):
         best_step: The step after which the saved weights were taken.
         best_exact: Their exact match on the validation sessions. None if nothing was validated; the last weights were
             then saved.
+        is_converged: False if the last validation has the lowest NLL, so that more steps may help. None if NLL was
+            measured less than twice.
     """
 
     steps: int
     seconds: float
     best_step: int
     best_exact: float | None
+    is_converged: bool | None = None
 
 
 class Trainer(Protocol):
@@ -73,6 +76,7 @@ class Phase:
         validate: Returns the exact match of the current weights.
         save: Writes the current weights as the phase's checkpoint; called with the number of steps taken.
         ranks: The processes that take the steps together; each runs the phase.
+        compute_nll: Returns the NLL of the logged replies of validation sessions, in nats; None measures none.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Phase:
     validate: Callable[[], float]
     save: Callable[[int], None]
     ranks: Ranks = SINGLE_PROCESS
+    compute_nll: Callable[[], float] | None = None
 
 
 def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> PhaseResult:
@@ -105,8 +110,9 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
             else:
                 stop.at_once = True
                 exact = phase.validate()
+                nll = None if phase.compute_nll is None else phase.compute_nll()
                 stop.at_once = False
-                _save_if_best(phase, progress, exact, log)
+                _save_if_best(phase, progress, exact, nll, log)
             is_due = phase.ranks.is_main and clock.is_due()
             is_stop_requested, is_save_due = phase.ranks.any(stop.is_requested, is_due)  # so that all ranks do the same
             if is_stop_requested or is_save_due or progress.unvalidated is not None:
@@ -121,7 +127,11 @@ def run_phase(phase: Phase, folder: Path, log: RunLog, save_every_s: float) -> P
         phase.save(progress.done)
         progress.best_step = progress.done
     return PhaseResult(
-        steps=progress.done, seconds=progress.seconds, best_step=progress.best_step, best_exact=progress.best_exact
+        steps=progress.done,
+        seconds=progress.seconds,
+        best_step=progress.best_step,
+        best_exact=progress.best_exact,
+        is_converged=progress.is_converged,
     )
 
 
@@ -133,6 +143,8 @@ class Progress(msgspec.Struct, kw_only=True):
         seconds: Duration of the training steps, without validation.
         best_step: The step of the best validation so far; None before the first.
         best_exact: The exact match of that validation; None before the first.
+        lowest_nll: The lowest NLL of the validations so far; None before the first.
+        is_converged: Whether an earlier validation has at most the NLL of the last; None before the second.
         unvalidated: The metrics of the last step if its validation is pending; they are logged with its result.
     """
 
@@ -140,6 +152,8 @@ class Progress(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     best_step: int | None = None
     best_exact: float | None = None
+    lowest_nll: float | None = None
+    is_converged: bool | None = None
     unvalidated: dict[str, float] | None = None
 
     @property
@@ -167,11 +181,17 @@ def _step(phase: Phase, trainer: Trainer, progress: Progress, log: RunLog) -> No
         log.step(phase.name, progress.done, metrics)
 
 
-def _save_if_best(phase: Phase, progress: Progress, exact: float, log: RunLog) -> None:
+def _save_if_best(phase: Phase, progress: Progress, exact: float, nll: float | None, log: RunLog) -> None:
     step, better = progress.done, progress.best_exact is None or exact > progress.best_exact
     best = " (best so far)" if better else ""
-    log.info(f"{phase.name}: exact match {exact:.4f} on validation after step {step}{best}")
-    log.step(phase.name, step, {**(progress.unvalidated or {}), "validation_exact": exact})
+    measured = {"validation_exact": exact}
+    if nll is not None:
+        measured["validation_nll"], lowest = nll, progress.lowest_nll
+        progress.is_converged = None if lowest is None else nll >= lowest
+        progress.lowest_nll = nll if lowest is None else min(nll, lowest)
+    loss = "" if nll is None else f", NLL {nll:.4f} per reply,"
+    log.info(f"{phase.name}: exact match {exact:.4f}{loss} on validation after step {step}{best}")
+    log.step(phase.name, step, {**(progress.unvalidated or {}), **measured})
     progress.unvalidated = None
     if better:
         phase.save(step)

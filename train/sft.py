@@ -14,7 +14,7 @@ from train.flops import FlopCounter, packed_work
 from train.loop import Optimizer
 from train.policy import Policy
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
-from train.sampler import SessionPlan, SessionSteps, split_batches
+from train.sampler import SessionPlan, SessionSteps, own_share, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
 from train.tokens import SessionTokens
 
@@ -48,19 +48,36 @@ class SftTrainer:
         """Takes one optimizer step, which depends on the weights and `step` only; returns its metrics."""
         batch = self._plan.batch(step, self._config.replies_at(step))
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
-        reply_tokens = self._ranks.all_reduce_sum(sum(len(packed.targets) for packed in packs))
+        by_reply = self._config.average == "replies"
+        units = [len(packed.reply_lengths if by_reply else packed.targets) for packed in packs]
+        total = self._ranks.all_reduce_sum(sum(units))
         metrics = {"loss": 0.0, "tokens": 0.0, "flops": 3.0 * self._flops.forward(packed_work(packs))}
         losses = []  # stay on the device until the end, because reading one waits for its computation
         with same_passes(self._ranks, len(packs), self._policy):
             for packed in packs:
                 log_probs = self._policy.log_probs(packed.to(self._policy.device))
-                # Divided by the tokens of all ranks and packs, so that summed gradients are those of the batch.
-                loss = -log_probs.sum() / reply_tokens
+                if by_reply:
+                    lengths = torch.tensor(packed.reply_lengths, device=log_probs.device)
+                    log_probs = log_probs / lengths.repeat_interleave(lengths)
+                # Divided by the units of all ranks and packs, so that summed gradients are those of the batch.
+                loss = -log_probs.sum() / total
                 loss.backward()
                 losses.append(loss.detach())
                 metrics["tokens"] += packed.input_ids.numel()
         metrics["loss"] = sum(torch.stack(losses).tolist()) if losses else 0.0
         return {**self._ranks.sum_metrics(metrics), **self.optimizer.step(step)}
+
+    @torch.no_grad()
+    def compute_nll(self, trunks: Sequence[SessionTokens]) -> float:
+        """Returns the mean negative log-likelihood of the logged replies of `trunks`, in nats per reply."""
+        steps = own_share([(trunk, trunk.replies) for trunk in trunks if trunk.replies], self._ranks.share)
+        packs = list(sft_packs(steps, self._config.max_batch_tokens))
+        sums = {"nll": 0.0, "replies": float(sum(len(packed.reply_lengths) for packed in packs))}
+        with same_passes(self._ranks, len(packs), self._policy):
+            for packed in packs:
+                sums["nll"] -= float(self._policy.log_probs(packed.to(self._policy.device)).sum())
+        sums = self._ranks.sum_metrics(sums)
+        return sums["nll"] / max(1.0, sums["replies"])
 
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:

@@ -35,7 +35,7 @@ from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_ag
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.reading import training_sentences
+from shop_env.evaluation.reading import convergence_sentences, training_sentences
 from shop_env.evaluation.results import EMPTY_RATIONALES, ResultRow, intervals_text, results_table, sorted_rows
 from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, steps_file, write_log
 from shop_env.evaluation.sample import describe_sample
@@ -228,6 +228,7 @@ def _summary(log: EvaluationLog) -> Iterator[str]:
             f"({best.verdict})."
         )
     yield from _policies_without_rationales(log)
+    yield from convergence_sentences(log)
     tests = log.training.comparisons
     tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
     yield (

@@ -8,18 +8,20 @@ These are the phases of the preset tiny_cpu; the configuration lists a run's pha
 """
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from agents.llm_grpo.config import POINTER, PhaseConfig, TrainConfig
-from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings
+from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings, tokenize_sessions
 from agents.llm_grpo.evaluation import evaluate_shared
 from agents.llm_grpo.run_folder import read_template_date
 from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.metrics import step_metrics
 from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
@@ -96,8 +98,9 @@ class TrainingRun:
         if self.ranks.is_main:
             replace_json(self.folder / PHASES_FILE, self.results)
         if result.steps:
+            end = "; not converged: by NLL the best step is the last" if result.is_converged is False else ""
             self.log.info(
-                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}"
+                f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}{end}"
             )
 
     def _fit_pointer(self, name: str) -> PhaseResult:
@@ -167,7 +170,13 @@ class TrainingRun:
         for line in phase_warnings(name, config, total_steps, validation_sessions):
             self.log.info(line)
         validate_at = validation_steps(total_steps, times) if times else set()
-        return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks)
+        compute_nll = None
+        if times and isinstance(trainer, SftTrainer):
+            drawn = draw_sessions(self.store.session_ids("validation"), rule.sessions, self.config.seed)
+            sessions = map(self.store.session, drawn)
+            trunks = list(tokenize_sessions(self.config, config, self.store, tokenizer, sessions))
+            compute_nll = partial(trainer.compute_nll, trunks)
+        return Phase(name, model, trainer, total_steps, validate_at, validate, save, self.ranks, compute_nll)
 
     def _policy(self, phase: PhaseConfig, numbers: SftConfig | GrpoConfig, model: Any) -> Policy:
         """Builds the policy to train: a complete model in each process, or a model sharded over all processes."""

@@ -31,4 +31,14 @@ def training_sentences(log: EvaluationLog) -> Iterator[str]:
         if phase["steps"]
     )
     yield f"Time in training steps: {', '.join(times)}."
+    yield from convergence_sentences(log)
     yield "The intervals are over users, for one training seed; another seed may order the policies otherwise."
+
+
+def convergence_sentences(log: EvaluationLog) -> Iterator[str]:
+    """Yields a sentence for each phase whose NLL on validation was still falling at its end."""
+    assert log.training is not None, "the log of a training run"
+    for name, phase in log.training.phases.items():
+        if phase.get("is_converged") is False:
+            label = log.provenance["config"]["phases"][name]["label"]
+            yield f"{label}: not converged: by NLL on validation sessions the best step is the last."

@@ -76,7 +76,8 @@ class TrainingPart(Config):
 
     Attributes:
         phases: For each phase by name, `steps` and `seconds` of training, `best_step` (the step with the chosen
-            weights), and `best_exact` (their exact match on the validation sessions).
+            weights), `best_exact` (their exact match on the validation sessions), and `is_converged` (False if NLL
+            was lowest at the last validation).
         comparisons: Comparisons of phases with the phases that they name.
         over_best_agent: Comparisons of every policy with the best agent that is not a policy of the run.
         users_held_out: Whether no user of the test split was trained on.

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,21 @@ def test_the_earliest_of_equally_good_weights_is_chosen(tmp_path: Path) -> None:
     phase = replace(small_phase(), validate_at=VALIDATED, validate=lambda: 0.5, save=saved.append)
     result = run(phase, tmp_path)
     assert (result.best_step, result.best_exact, saved) == (10, 0.5, [10])
+
+
+@pytest.mark.parametrize(
+    ("nlls", "is_converged"), [([3.0, 2.0, 1.0], False), ([3.0, 1.0, 1.0], True), ([1.0, 3.0, 2.0], True)]
+)
+def test_a_phase_is_not_converged_if_its_last_validation_has_the_lowest_nll(
+    nlls: list[float], is_converged: bool, tmp_path: Path
+) -> None:
+    compute_nll = partial(next, iter(nlls))
+    phase = replace(small_phase(), validate_at=VALIDATED, validate=lambda: 0.5, compute_nll=compute_nll)
+    assert run(phase, tmp_path).is_converged is is_converged
+    rows = read_metrics(tmp_path / "metrics.jsonl")[0]
+    assert [row.metrics["validation_nll"] for row in rows if row.step in VALIDATED] == nlls
+
+
+def test_nothing_is_said_of_the_convergence_of_a_phase_with_a_single_validation(tmp_path: Path) -> None:
+    phase = replace(small_phase(), validate_at={STEPS}, validate=lambda: 0.5, compute_nll=lambda: 1.0)
+    assert run(phase, tmp_path).is_converged is None

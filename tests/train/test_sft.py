@@ -1,6 +1,7 @@
 """SFT teaches what it should: the loss of unpacked rows, whatever the history shows and however a batch is cut."""
 
 from copy import deepcopy
+from typing import Literal
 
 import pytest
 import torch
@@ -17,17 +18,27 @@ from train.tokens import SessionTokens, tokenize_session
 STAGES = (SftStage(steps=3),)
 
 
-def trainer_of(tiny: Tiny, trunks: list[SessionTokens], max_batch_tokens: int = 32_768) -> SftTrainer:
+def trainer_of(
+    tiny: Tiny,
+    trunks: list[SessionTokens],
+    max_batch_tokens: int = 32_768,
+    average: Literal["tokens", "replies"] = "tokens",
+) -> SftTrainer:
     model = deepcopy(tiny.model)
     enable_tree_attention(model)
     config = SftConfig(
-        optimizer=OptimizerConfig(lr=1e-3), stages=STAGES, sessions_per_batch=4, max_batch_tokens=max_batch_tokens
+        optimizer=OptimizerConfig(lr=1e-3),
+        stages=STAGES,
+        sessions_per_batch=4,
+        max_batch_tokens=max_batch_tokens,
+        average=average,
     )
     return SftTrainer(Policy(model), trunks, config, seed=0)
 
 
+@pytest.mark.parametrize("average", ["tokens", "replies"])
 @pytest.mark.parametrize("rationales", [True, False])
-def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool) -> None:
+def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool, average: Literal["tokens", "replies"]) -> None:
     context = ContextConfig(rationales=rationales)
     trunks = [t for s in tiny.sessions[:4] for t in tokenize_session(tiny.tokenizer, s, context, COMPACT, 4096)]
     plain = tiny.plain_model()
@@ -37,12 +48,21 @@ def test_the_loss_is_that_of_unpacked_rows(tiny: Tiny, rationales: bool) -> None
             assert (reply.target is None) == rationales
             taught = reply.target or trunk.tokens[reply.start : reply.end]
             rows.append(unpacked_log_probs(plain, trunk.tokens[: reply.start], taught, 1.0))
-    expected = -torch.cat(rows).mean().item()
-    assert trainer_of(tiny, trunks).step(0)["loss"] == pytest.approx(expected, rel=1e-5)
+    assert len({len(row) for row in rows}) > 1
+    expected = {
+        "tokens": -torch.cat(rows).mean().item(),
+        "replies": -sum(row.mean().item() for row in rows) / len(rows),
+    }
+    trainer = trainer_of(tiny, trunks, average=average)
+    assert trainer.compute_nll(trunks) == pytest.approx(-torch.cat(rows).sum().item() / len(rows), rel=1e-5)
+    assert trainer.step(0)["loss"] == pytest.approx(expected[average], rel=1e-5)
 
 
-def test_a_batch_cut_into_several_passes_gives_the_same_weights(tiny: Tiny) -> None:
-    whole, cut = trainer_of(tiny, tiny.trunks), trainer_of(tiny, tiny.trunks, max_batch_tokens=300)
+@pytest.mark.parametrize("average", ["tokens", "replies"])
+def test_a_batch_cut_into_several_passes_gives_the_same_weights(
+    tiny: Tiny, average: Literal["tokens", "replies"]
+) -> None:
+    whole, cut = (trainer_of(tiny, tiny.trunks, most, average) for most in (32_768, 300))
     for step in range(3):
         losses = [trainer.step(step) for trainer in (whole, cut)]
         assert losses[0]["loss"] == pytest.approx(losses[1]["loss"], rel=1e-4)
