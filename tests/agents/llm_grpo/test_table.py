@@ -115,8 +115,19 @@ def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_
         config=config.evaluation_config,
         sample=Sample(sessions=3, longest=0.4, inferred=0.0),
         entries=entries,
-        training=TrainingPart(phases={}, comparisons=[], over_best_agent=[], users_held_out=True),
+        training=TrainingPart(
+            phases={
+                name: {"steps": 5, "seconds": 1.0, "best_step": 5, "best_exact": 0.1, "is_converged": is_converged}
+                for name, is_converged in (("sft", False), ("shop_r1", None), ("sft_longer", True))
+            },
+            comparisons=[],
+            over_best_agent=[],
+            users_held_out=True,
+        ),
     )
+    label = config.phases["sft"].label
+    unconverged = [line for line in markdown(log).splitlines() if "not converged" in line]
+    assert unconverged == [f"- {label}: not converged: by NLL on validation sessions the best step is the last."]
     named = {
         line[2:].partition(": all its rationales are empty")[0]
         for line in markdown(log).splitlines()
