@@ -178,7 +178,7 @@ class TinyTokenizerConfig(Config):
     bpe_size: int = 384
     max_words: int = 2000
     max_names: int = 2000
-    max_scaffolds: int = 600
+    max_scaffolds: int = 1000
     min_count: int = 8
     common_share: float = 0.5
 

@@ -56,7 +56,10 @@ REPLY_PARTS = [
     "' into ",
     "I terminate.",
 ]
+# Apart from the rest of an element, so that a mark is the same token at each (shop_env/marks.py).
+MARKS = ["opened-before clicked-last", "opened-before", "clicked-last"]
 WORD = re.compile(r"[^\W_]+")
+BETWEEN = "<between>"  # stands for a segment of text between other tokens
 NAME = re.compile(r' name="([^"]+)"')  # in a page's markup
 _DEFAULT_CONTEXT = ContextConfig()
 
@@ -119,8 +122,7 @@ def train_tokenizer(
     trainer = trainers.BpeTrainer(vocab_size=config.bpe_size, initial_alphabet=alphabet, show_progress=False)
     bpe.train_from_iterator(bpe_texts, trainer)
     bpe.add_special_tokens(SPECIAL)
-    added = dict.fromkeys([*REPLY_PARTS, *scaffolds, *words, *(name for name in names if len(name) > 1)])
-    bpe.add_tokens([AddedToken(text, normalized=False) for text in added])
+    bpe.add_tokens([*_added([*REPLY_PARTS, *MARKS, *scaffolds, *words]), *_added(names, single_word=True)])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token=END,
@@ -177,13 +179,15 @@ def _scaffolds(
 
     A segment with the name of any of the `elements` is among the others, however frequent.
     """
-    parts = {part: re.escape(part) for part in ["\n", *SPECIAL, *REPLY_PARTS, *words]}
-    parts |= {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in names}
-    splitter = re.compile("|".join(parts[part] for part in sorted(parts, key=lambda part: (-len(part), part))))
-    segments_of = lru_cache(maxsize=4096)(lambda text: [segment for segment in splitter.split(text) if segment])
+    # Finds the longest of thousands of texts at each place, where alternatives of `re` would take hours.
+    splitter = Tokenizer(models.WordLevel({BETWEEN: 0}, unk_token=BETWEEN))
+    splitter.add_tokens([*_added(["\n", *SPECIAL, *REPLY_PARTS, *MARKS, *words]), *_added(names, single_word=True)])
     counts: Counter[str] = Counter()
     for of_session in texts:
-        counts.update({segment for text in of_session for segment in segments_of(text)})
+        segments = set()
+        for text, split in zip(of_session, splitter.encode_batch(of_session), strict=True):
+            segments |= {text[slice(*span)] for id, span in zip(split.ids, split.offsets, strict=True) if id == 0}
+        counts.update(segments)
     frequent = [
         segment
         for segment, count in counts.items()
@@ -194,6 +198,11 @@ def _scaffolds(
     others = sorted(counts.keys() - set(scaffolds))
     bpe_texts = [segment for segment in others for _ in range(min(counts[segment], 50))]
     return scaffolds, bpe_texts or [" "]
+
+
+def _added(texts: Iterable[str], *, single_word: bool = False) -> list[AddedToken]:
+    """Returns added tokens; with `single_word` they are no tokens within longer words and names."""
+    return [AddedToken(text, normalized=False, single_word=single_word) for text in dict.fromkeys(texts)]
 
 
 def _texts(session: Session, prompt: PromptConfig, context: ContextConfig) -> Iterator[str]:

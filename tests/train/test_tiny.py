@@ -10,6 +10,7 @@ from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Click, Session, Step, Terminate, written_action
+from shop_env.observation import ContextConfig
 from shop_env.prompts import past_reply
 from shop_env.replies import action_json, format_reply
 from tests.train.conftest import COMPACT, Tiny
@@ -85,3 +86,12 @@ def test_a_page_of_the_demo_shop_has_at_most_a_third_more_tokens_than_without_na
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
     lengths = [len(tokenizer.encode(step.page)) for session in sessions[:60] for step in session.steps]
     assert sum(lengths) / len(lengths) < 1.3 * 26.3
+
+
+def test_a_mark_is_one_token_at_each_element() -> None:
+    tokenizer = train_tokenizer(listing_sessions(), TinyTokenizerConfig(), COMPACT, ContextConfig(marks=True))
+    marks = ["opened-before", "clicked-last", "opened-before clicked-last"]
+    tokens = [tokenizer.encode(mark) for mark in marks]
+    assert [len(each) for each in tokens] == [1, 1, 1]
+    page = LISTING.replace('"results.a2.view"', '"results.a2.view" mark="2 opened-before clicked-last"')
+    assert tokenizer.encode(page).count(tokens[2][0]) == 1
