@@ -21,11 +21,13 @@ from rich.markup import escape
 from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.records import Record
+from replay_sessions.foundation.table import plain_text
 from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.audit.repair import open_alone, repair_store
+from replay_sessions.store.audit.typed_texts import describe_rare
 from replay_sessions.store.manifest import format_counts
 
 
@@ -61,7 +63,7 @@ def _check(options: Check) -> int:
     else:
         print_report(report, Console())
         for area in _account_areas(store, options.private) if options.private else ():
-            print(area)
+            print(plain_text(area))
     return 1 if report.faults else 0
 
 
@@ -76,14 +78,18 @@ def _account_areas(store: SessionStore, count: int) -> Iterator[str]:
 run = command(Check, _check, program="shop-r1 check")
 
 
+def _shown(text: str) -> str:
+    return escape(plain_text(text))
+
+
 def print_report(report: AuditReport, console: Console) -> None:
     """Prints the numbers, the warnings, the faults and the verdict."""
     for name, fact in _facts(report):
-        console.print(f"[bold]{name:<14}[/bold]{escape(fact)}", highlight=False, soft_wrap=not console.is_terminal)
+        console.print(f"[bold]{name:<14}[/bold]{_shown(fact)}", highlight=False, soft_wrap=not console.is_terminal)
     for kind, colour, findings in (("warning", "yellow", report.warnings), ("fault", "red", report.faults)):
         for finding in findings:
-            sessions = escape(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")
-            line = f"[{colour}]{kind}[/{colour}] {escape(finding.message)}"
+            sessions = _shown(", ".join(finding.sessions[:3])) + (" ..." if len(finding.sessions) > 3 else "")
+            line = f"[{colour}]{kind}[/{colour}] {_shown(finding.message)}"
             line += f" [dim]({sessions})[/dim]" if sessions else ""
             console.print(line, highlight=False, soft_wrap=not console.is_terminal)
     verdict = pluralize(len(report.faults), "fault") if report.faults else "no faults"
@@ -117,6 +123,7 @@ def _facts(report: AuditReport) -> Iterator[tuple[str, str]]:
             low = f"shortest {spread.least:,}, 10% at most {spread.p10:,}, median {spread.median:,}"
             yield name, f"{low}, 90% at most {spread.p90:,}, longest {spread.most:,} {unit}"
     yield from _step_number_facts(report.step_numbers)
+    yield "typed texts", describe_rare(report.rare_texts, report.typed_texts)
     yield "left out", format_counts(report.left_out_steps) or "nothing"
     yield "rejected", f"{report.rejected:,} records"
     yield "fingerprint", report.fingerprint

@@ -16,6 +16,7 @@ from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
+from replay_sessions.store.audit.typed_texts import describe_rare, find_rare_in
 
 
 class _Export(Record):
@@ -79,4 +80,6 @@ def run(words: Sequence[str]) -> int:
 
         name = export_for_minari(store, out, store_name=options.store, split=options.split, overwrite=overwrite)
         print(f"{out}: the data set {name}\n  MINARI_DATASETS_PATH={out} minari show {name}")
+    typed = find_rare_in(store)
+    print(f"typed texts: {describe_rare(len(typed.rare), len(typed.every))}")
     return 0

@@ -23,7 +23,7 @@ from replay_sessions.foundation.command_line import choose, parse_options
 from replay_sessions.foundation.errors import check_at_least
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
-from replay_sessions.foundation.table import print_results
+from replay_sessions.foundation.table import print_results, printable
 from replay_sessions.importers import IMPORTERS, importer_class
 from replay_sessions.importers.customer_sessions import CustomerRemoval, read_customers
 from replay_sessions.importers.importer import Importer
@@ -31,6 +31,7 @@ from replay_sessions.importers.running.engines import Engine
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.private_data.ner import load_ner
 from replay_sessions.store import SessionStore
+from replay_sessions.store.audit.typed_texts import blank_rare_texts
 from replay_sessions.store.splits import SplitBy, SplitPlan
 from replay_sessions.store.work_folder import check_target
 
@@ -69,8 +70,10 @@ class Import(NewStore, Generic[OptionsT]):
         workers: Number of processes; None: one per core if reading takes longer than starting them.
         engine: ray: use the machines of a Ray cluster that share the folder of SOURCE.
         customers: Table (CSV, parquet) of the shop's users; its columns are user_id and any others. Each value is
-            removed from the sessions of its user.
-        ner: MODULE:FUNCTION that finds names in a line of a page; see replay_sessions.private_data.ner.
+            removed from the sessions of its user, and the store is searched for what is left.
+        rare_texts: Blank typed texts of fewer users than this number.
+        ner: MODULE:FUNCTION or FILE.py:FUNCTION that finds names in a line of a page (docs/privacy.md).
+        allow_found: Call the store `private_data = customers` though values of the table were found in it.
     """
 
     source: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SOURCE")]]
@@ -78,10 +81,13 @@ class Import(NewStore, Generic[OptionsT]):
     workers: int | None = None
     engine: Engine = "processes"
     customers: Path | None = None
+    rare_texts: int | None = None
     ner: str | None = None
+    allow_found: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, workers=self.workers)
+        check_at_least(2, rare_texts=self.rare_texts)
 
 
 def run(words: Sequence[str]) -> int:
@@ -102,7 +108,7 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
         removal = CustomerRemoval(read_customers(options.customers), load_ner(options.ner) if options.ner else None)
     importer = kind(options.source, options.importer)
     for note in importer.notes:
-        Console().print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+        Console().print(printable(note), style="dim", highlight=False, markup=False, soft_wrap=True)
     try:
         with progress_bar("importing", importer.size) as advance:
             run_import(
@@ -117,10 +123,13 @@ def _import(kind: type[Importer], options: Import[Any]) -> int:
             )
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt("nothing is written") from stop
+    if options.rare_texts is not None:
+        blank_rare_texts(SessionStore.open(options.out), options.rare_texts)
+    is_clean = removal is None or removal.search(SessionStore.open(options.out), allow_found=options.allow_found)
     print_contents(SessionStore.open(options.out))
     stays = "without --customers, names of people and postal addresses in texts stay (docs/privacy.md)"
-    for line in (*importer.report, removal.report() if removal else stays):
+    for line in (*importer.report, *(removal.report() if removal else [stays])):
         print_results(f"  {line}")
     for line in importer.warnings:
         print_results(f"  warning: {line}")
-    return 0
+    return 0 if is_clean else 1

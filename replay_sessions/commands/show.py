@@ -23,6 +23,7 @@ from replay_sessions.foundation.command_line import command
 from replay_sessions.foundation.durable_files import UNREADABLE, open_unpacked
 from replay_sessions.foundation.errors import BadConfig, BadSession, StoreNotFound
 from replay_sessions.foundation.records import Record
+from replay_sessions.foundation.table import printable
 from replay_sessions.schema import Session, Step, describe_action
 from replay_sessions.simplify import simplify
 from replay_sessions.simplify.media import VIEWPORTS, ViewportName
@@ -33,6 +34,11 @@ _LISTED_SESSIONS = 20
 _NAME_WIDTH = 60
 _TEXT_WIDTH = 80
 _console = Console(highlight=False, soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    """Returns a text of a log for the console."""
+    return escape(printable(text))
 
 
 class Show(Record):
@@ -80,7 +86,7 @@ def _show_store(store: SessionStore) -> None:
     print_contents(store)
     table = Table("session", "user", "split", "steps", box=None, header_style="bold", padding=(0, 2, 0, 0))
     for row in store.index()[:_LISTED_SESSIONS]:
-        table.add_row(escape(row.session_id), escape(row.user_id), row.split, str(row.steps))
+        table.add_row(_shown(row.session_id), _shown(row.user_id), row.split, str(row.steps))
     _console.print(table, soft_wrap=False)
     more = len(store) - _LISTED_SESSIONS
     rest = f"... and {more:,} more. " if more > 0 else ""
@@ -98,21 +104,21 @@ def _show_session(session: Session) -> None:
     }
     for name, fact in facts.items():
         if fact:
-            _console.print(f"[bold]{name:<12}[/bold]{escape(fact)}")
+            _console.print(f"[bold]{name:<12}[/bold]{_shown(fact)}")
     for number, step in enumerate(session.steps):
         gap = f" [yellow]({step.gap} events left out before)[/yellow]" if step.gap else ""
-        _console.print(f"{number:>4}  {escape(describe_action(step.action))}{gap}")
+        _console.print(f"{number:>4}  {_shown(describe_action(step.action))}{gap}")
         if step.rationale:
-            _console.print(f"      [dim]{escape(_rationale(step))}[/dim]")
+            _console.print(f"      [dim]{_shown(_rationale(step))}[/dim]")
 
 
 def _show_step(step: Step, number: int) -> None:
     """Prints the page of a step with its elements, and the action taken on it."""
     _show_page(step.page)
     _console.rule(f"step {number}", style="dim")
-    _console.print(escape(describe_action(step.action)), style="bold")
+    _console.print(_shown(describe_action(step.action)), style="bold")
     if step.rationale:
-        _console.print(escape(_rationale(step)))
+        _console.print(_shown(_rationale(step)))
 
 
 def _rationale(step: Step) -> str:
@@ -121,6 +127,7 @@ def _rationale(step: Step) -> str:
 
 def _show_page(page: str) -> None:
     """Prints a simplified page, then its named elements."""
+    page = printable(page)
     if _console.is_terminal:
         _console.print(Syntax(page, "html", word_wrap=True, background_color="default"), soft_wrap=False)
     else:
@@ -130,8 +137,8 @@ def _show_page(page: str) -> None:
     width = min(_NAME_WIDTH, max((len(element.name) for element in elements), default=0))
     for element in elements:
         padding = " " * (width - len(element.name))
-        text = escape(element.text[:_TEXT_WIDTH])
-        _console.print(f"{element.accepts:<6} [bold]{escape(element.name)}[/bold]{padding}  {text}")
+        text = _shown(element.text[:_TEXT_WIDTH])
+        _console.print(f"{element.accepts:<6} [bold]{_shown(element.name)}[/bold]{padding}  {text}")
 
 
 def _show_page_file(path: Path, options: Show) -> None:

@@ -198,7 +198,7 @@ def print_results(*parts: Table | str) -> None:
         if isinstance(part, Table):
             console.print(part)
         else:
-            for line in map(_printable, part.split("\n")):
+            for line in printable(part).split("\n"):
                 if console.is_terminal and "shop-r1 " not in line:  # a command stays on one line, to be copied
                     indent = " " * (len(line) - len(line.lstrip()))
                     line = fill(
@@ -231,11 +231,18 @@ def plain_text(text: str) -> str:
     >>> plain_text("two\nlines \x1b[31m")
     'two lines �[31m'
     """
-    return _printable(re.sub(r"\s+", " ", text).strip())
+    return printable(re.sub(r"\s+", " ", text).strip())
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+def printable(text: str) -> str:
+    r"""Returns a text for a terminal or a log, in which control characters other than line breaks are replaced.
+
+    >>> printable("two\nlines \x1b[31m")
+    'two\nlines �[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _markdown(text: str) -> str:

@@ -7,32 +7,45 @@ sessions wait in memory. The pages are simplified by then, and may come from any
 """
 
 import itertools
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from urllib.parse import unquote
+
+import msgspec
+from msgspec.structs import replace
 
 from replay_sessions.foundation.errors import ImportFailed
 from replay_sessions.importers.importer import Settled
 from replay_sessions.importers.mapped.record_paths import as_text
 from replay_sessions.importers.private_sessions import without_private_data
+from replay_sessions.importers.remaining_values import RemainingValues
 from replay_sessions.importers.sources.record_files import read_records
-from replay_sessions.private_data.customers import Customer, Customers, words_in
+from replay_sessions.private_data.customers import Customer, Customers, parts_of_words, unfold, words_in
 from replay_sessions.private_data.ner import FindEntities
-from replay_sessions.private_data.own_values import OwnValues, SharedWords, lines_of
+from replay_sessions.private_data.own_values import OwnValues, SharedWords, lines_of, phone_ends
 from replay_sessions.schema import Session
-from replay_sessions.store.manifest import Rejected
+from replay_sessions.store import SessionStore
+from replay_sessions.store.manifest import REJECTED_FILE, Rejected, write_options
 
 _HELD_CHARACTERS = 100_000_000
+_LISTED = 12
+_LEAST_USERS = 2  # whose pages lose a value, for it to be listed
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
-def read_customers(path: Path | None) -> Customers:
-    """Reads a table of customers from a CSV, TSV, JSON lines or parquet file; a user may have several rows.
+Rows = list[dict[str, object]]
 
-    Without a file, there are no customers.
+
+def read_customers(path: Path | None) -> Rows:
+    """Reads the rows of a table of customers from a CSV, TSV, JSON lines or parquet file; a user may have several.
+
+    Without a file, there are no rows.
 
     Raises:
-        ImportFailed: The file cannot be read.
-        BadConfig: The table has no column `user_id`.
+        ImportFailed: The file cannot be read, or has no rows.
     """
     rows = []
     for record in read_records(path) if path else ():
@@ -41,40 +54,63 @@ def read_customers(path: Path | None) -> Customers:
         rows.append({name: as_text(value) or value for name, value in record.decode(dict).items()})
     if path and not rows:
         raise ImportFailed(f"the table of customers '{path}' has no rows")
-    return Customers(rows)
+    return rows
 
 
 class CustomerRemoval:
     """Removes the known data of users from their sessions; other items of an import are unchanged.
 
     Args:
-        customers: The table of customers.
+        rows: The rows of the table of customers.
         find_entities: Function that finds names and addresses in a line, of any person. If None, only the table is
             used.
     """
 
-    def __init__(self, customers: Customers, find_entities: FindEntities | None) -> None:
-        self._customers = customers.by_user
+    def __init__(self, rows: Rows, find_entities: FindEntities | None) -> None:
+        self._rows = rows
+        self._table = Customers(rows)
+        self._customers = self._table.by_user
         self._find_entities = find_entities
-        self._shared = SharedWords(customers)
-        self._counts: Counter[str] = Counter()
+        self._shared = SharedWords(self._table)
+        self._removed: defaultdict[str, set[str]] = defaultdict(set)  # by value, the users whose sessions lost it
         self._users: set[str] = set()
+        self._remaining = RemainingValues(rows)
 
     def apply(self, items: Iterator[Settled]) -> Iterator[Settled]:
         """Yields the items of an import in order, with the sessions cleaned."""
-        rejected: list[Rejected] = []  # their reasons quote the session that follows
         for item in itertools.chain(self._hold(items), items):
             if isinstance(item, Rejected):
-                rejected.append(item)
+                yield Rejected(where=item.where, reason=self._clean_message(item.reason))
             elif isinstance(item, Session):
                 values = self._values(item)
-                clean = values.remove_from_text
-                yield from (Rejected(where=entry.where, reason=clean(entry.reason)) for entry in rejected)
-                rejected.clear()
                 yield without_private_data(item, values)
+                for value in values.removed:
+                    self._removed[value].add(item.user_id)
             else:
                 yield item
-        yield from rejected
+
+    def _clean_message(self, message: str) -> str:
+        """Returns a message without the values of any user: it may quote any, and says of none whose it is."""
+        words = set(words_in(message))
+        words |= parts_of_words(words, self._table.unspaced_lengths)
+        users = {user for word in words & self._table.words.keys() for user in self._table.words[word]}
+        forms = [pair for user in users for pair in self._customers[user].forms.items() if words.issuperset(pair[0])]
+        phones = {end for end in phone_ends(message) if end in self._phones}
+        if self._find_entities is not None:
+            entities = self._find_entities(message)
+            forms += [(words_in(message[start:end]), kind) for start, end, kind in entities]
+        if not forms and not phones:
+            return message
+        nothing = SharedWords(Customers(()))
+        quoted = OwnValues(Customer(forms=dict(forms), phones=phones), nothing)
+        # A single word outside quotes is the message's own.
+        forms = [pair for pair in forms if len(pair[0]) > 1 or any(map(str.isdigit, pair[0][0]))]
+        other = OwnValues(Customer(forms=dict(forms), phones=phones), nothing)
+        return other.remove_from_text(_QUOTED.sub(lambda quote: quoted.remove_from_text(quote[0]), message))
+
+    @cached_property
+    def _phones(self) -> frozenset[str]:
+        return frozenset(end for customer in self._customers.values() for end in customer.phones)
 
     def _hold(self, items: Iterator[Settled]) -> list[Settled]:
         """Reads the first items into memory and counts the words on their pages."""
@@ -83,7 +119,8 @@ class CustomerRemoval:
         for item in items:
             held.append(item)
             if isinstance(item, Session):
-                self._shared.count(item.user_id, [step.page for step in item.steps])
+                addresses = (unquote(step.url) for step in item.steps if step.url)
+                self._shared.count(item.user_id, [*(step.page for step in item.steps), *addresses])
                 characters += sum(len(step.page) for step in item.steps)
             if characters > _HELD_CHARACTERS:
                 break
@@ -93,17 +130,56 @@ class CustomerRemoval:
         self._users.add(session.user_id)
         customer = self._customers.get(session.user_id, Customer())
         if self._find_entities is not None:
-            customer = Customer(forms=dict(customer.forms), phones=customer.phones)
+            customer = replace(customer, forms=dict(customer.forms))
             for line in dict.fromkeys(line for step in session.steps for line in lines_of(step.page)):
                 for start, end, kind in self._find_entities(line):
                     customer.add_forms(kind, [words_in(line[start:end])])
-        return OwnValues(customer, self._shared, self._counts)
+        return OwnValues(customer, self._shared)
 
-    def report(self) -> str:
-        """Returns a line with the number of known users, and how often a customer's word was also the shop's."""
-        known_users, counts = len(self._users & self._customers.keys()), self._counts
-        return (
-            f"customers: {known_users:,} of {len(self._users):,} users are in the table; words that other users' pages "
-            f"hold too went {counts['beside']:,} times beside another value of the user's and {counts['account']:,} "
-            f"times in an account area, and stayed {counts['stayed']:,} times"
-        )
+    def search(self, store: SessionStore, *, allow_found: bool) -> bool:
+        """Searches a finished store for values of the table, and stores the counts in its manifest.
+
+        Args:
+            allow_found: Whether the manifest says `private_data = customers` even if values are found that no stated
+                rule lets stay.
+
+        Returns:
+            Whether the manifest says so.
+        """
+        if not self._rows:
+            return True
+        manifest, rejected = store.manifest, store.path / REJECTED_FILE
+        texts = [*manifest.options.values(), *manifest.warnings, *manifest.left_out_steps, *manifest.changed_values]
+        messages = {"manifest.json": "\n".join(texts)}
+        if rejected.is_file():
+            records = (msgspec.json.decode(line, type=Rejected) for line in rejected.read_bytes().splitlines())
+            messages[REJECTED_FILE] = "\n".join(record.reason for record in records)
+        self._remaining.search(store, store, messages)
+        leaks = self._remaining.leaks
+        stayed = sum(map(Counter.total, self._remaining.stayed.values()))
+        counts = {"values_found": str(len(leaks)), "values_stayed": str(stayed)}
+        is_clean = allow_found or not leaks
+        write_options(store.path, counts | ({"private_data": "customers"} if is_clean else {}))
+        return is_clean
+
+    def report(self) -> Iterator[str]:
+        """Yields lines about what was removed, what a search of the store found, and what stays by a rule."""
+        if self._rows:
+            known_users, leaks = len(self._users & self._customers.keys()), len(self._remaining.leaks)
+            yield f"customers: {known_users:,} of {len(self._users):,} users are in the table"
+            advice = ": so it is not called `customers`, unless you --allow-found" if leaks else ""
+            yield f"values of the table that are still in the store: {leaks:,}{advice}"
+        for value, place in self._remaining.leaks[:_LISTED]:
+            yield f"  found: {value.column} of user {value.user_id!r} in {place}"
+        for rule, values in self._remaining.stayed.items():
+            yield f"  stayed, {rule}: {_listed(values)}"
+        many = max(_LEAST_USERS, 0.1 * len(self._users))
+        if common := Counter(
+            {unfold(value): len(users) for value, users in self._removed.items() if len(users) > many}
+        ):
+            yield f"  removed from the sessions of over a tenth of the users, so perhaps the shop's: {_listed(common)}"
+
+
+def _listed(values: Counter[str]) -> str:
+    text = ", ".join(f"{value!r} ({count:,})" for value, count in values.most_common(_LISTED))
+    return f"{text} and {len(values) - _LISTED:,} more" if len(values) > _LISTED else text

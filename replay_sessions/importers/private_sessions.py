@@ -12,25 +12,42 @@ from collections.abc import Container, Iterable, Iterator
 from msgspec.structs import replace
 
 from replay_sessions.importers.importer import MarkedSteps
-from replay_sessions.private_data import find_private_data, remove_from_text, remove_from_url, without_credentials
+from replay_sessions.private_data import remove_from_text, remove_from_url, without_credentials
 from replay_sessions.private_data.customers import Customer, words_in
 from replay_sessions.private_data.own_values import OwnValues
-from replay_sessions.private_data.removal import mark_page, settle
+from replay_sessions.private_data.removal import MARKED, judge_mailboxes, mark_page, settle
 from replay_sessions.schema import Click, Session, Step, TypeAndSubmit
 
 _NAME = re.compile(r'(?<=\sname=")[^"]*')
+_HOST = re.compile(r"[^/]*//(?:[^/?#@]*@)?([^/?#:]*).*", re.DOTALL)
 
 
 class _ByForm:
-    """Removes values that look private by their form; in pages, they are only marked."""
+    """Removes values that look private by their form; in pages, they are only marked.
 
-    remove_from_text = staticmethod(remove_from_text)
-    remove_from_url = staticmethod(remove_from_url)
+    Args:
+        session: The session, whose addresses tell the hosts of the shop.
+    """
+
+    def __init__(self, session: Session) -> None:
+        hosts = {_HOST.sub(r"\1", step.url.lower()) for step in session.steps if step.url and "//" in step.url}
+        self.hosts = {host.removeprefix("www.") for host in hosts}
+
+    def remove_from_text(self, text: str) -> str:
+        return remove_from_text(text, self.hosts)
+
+    def remove_from_url(self, url: str) -> str:
+        return remove_from_url(url, self.hosts)
+
+    def remove_from_name(self, name: str) -> str:
+        return remove_from_text(name, self.hosts)
 
     def remove_from_page(self, page: str, url: str) -> tuple[str, dict[str, str]]:
-        forms = {words_in(html.unescape(span.text)): span.kind for span in find_private_data(page)}
+        marked = mark_page(page)
+        values = MARKED.findall(judge_mailboxes(marked, self.hosts))
+        forms = {words_in(html.unescape(value)): kind for kind, value in values if kind}
         _, names = OwnValues(Customer(forms=forms), None).remove_from_page(page)
-        return mark_page(page), {name: remove_from_text(new_name) for name, new_name in names.items()}
+        return marked, {name: self.remove_from_text(new_name) for name, new_name in names.items()}
 
 
 Remover = OwnValues | _ByForm
@@ -42,7 +59,10 @@ def remove_by_form(session: Session, *, has_simplified_pages: bool) -> Iterator[
     Args:
         has_simplified_pages: Whether the pages were logged simplified; raw pages were marked during simplification.
     """
-    session = without_private_data(session, _ByForm(), has_simplified_pages=has_simplified_pages)
+    by_form = _ByForm(session)
+    session = without_private_data(session, by_form, has_simplified_pages=has_simplified_pages)
+    steps = (replace(step, page=judge_mailboxes(step.page, by_form.hosts)) for step in session.steps)
+    session = replace(session, steps=tuple(steps))
     has_user = session.user_id != without_number(session.session_id)
     yield MarkedSteps(session.user_id if has_user else "", session.steps)
     yield replace(session, steps=settle_steps(session.steps))
@@ -100,7 +120,8 @@ def _without_page_data(step: Step, remover: Remover) -> Step:
     page = _NAME.sub(lambda name: names.get(name[0], settle(name[0])), page)
     action = step.action
     if isinstance(action, Click | TypeAndSubmit):
-        action = replace(action, name=names.get(action.name, action.name))
+        name = names.get(action.name) or remover.remove_from_name(action.name)  # of an element on another page
+        action = replace(action, name=name)
     return replace(step, page=page, action=action)
 
 

@@ -6,7 +6,7 @@
     removal.py     applies all of these to texts and simplified pages
     customers.py   reads a shop's table of customers and derives the forms of their values on pages
     own_values.py  removes the values of a session's own user
-    ner.py         adapters for models that find names
+    ner.py         loads a function of the user that finds names
 
 The simplifier leaves out the content of places that a recipe calls `private`. Nothing else changes a page:
 names of people and postal addresses that no table of customers holds stay (docs/privacy.md).

@@ -1,7 +1,7 @@
 """Reads a table of customers and derives the forms in which their values may appear on pages.
 
-Texts are compared in lower case and without accents, as words: the punctuation between words does not matter. `fold`
-keeps the length of a text, so a span in the folded text is the same span in the original.
+Texts are compared as words, in lower case, without accents and without what only helps reading (Arabic vowels, soft
+hyphens); the punctuation between words does not matter. The vowel signs of Indic scripts are parts of words.
 
     names          each word of three letters and more, also as in `Annas`; two of them in any order
     addresses      each part between commas; two and more of their words in a row
@@ -9,13 +9,16 @@ keeps the length of a text, so a span in the folded text is the same span in the
     birth dates    day, month and year in any order, as numbers
     other values   e-mail addresses, ids: the complete value
     each of these  also without blanks, as in `annamiller`
+
+A value in a column of no private kind (country, currency) is not private if many users have it.
 """
 
 import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -24,37 +27,98 @@ from replay_sessions.private_data.fields import kind_by_name
 
 USER_COLUMN = "user_id"
 Words = tuple[str, ...]
-WORD = re.compile(r"[^\W_]+")
 PHONE_DIGITS = 7
-# Letters of scripts that separate words by blanks. In Japanese, Chinese and Korean, a name may touch other words.
-_LETTER = r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_LEAST_SHARED, _LEAST_SHARE = 3, 0.05  # users with a value that is not private
+# Marks of Latin, Greek, Cyrillic, Hebrew and Arabic, which only help reading, and the line that stretches Arabic words.
+_ONLY_HELP = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+_ACCENT = re.compile("[\u0300-\u036f\u0653-\u0655]")
 _PARTICLES = frozenset({"das", "del", "den", "der", "dos", "van", "von"})  # removed only beside other words
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae"})
 
 
+# Letters without blanks around words, and of Korean, where particles follow a name without one.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff"
+)
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+# In a folded text, letters of Yi stand for the marks that are parts of words, so that `\w` is all of a word. Those of
+# scripts without blanks have the second range.
+_MARKS, _UNSPACED_MARKS = range(0xA000, 0xA3C0), range(0xA3C0, 0xA48D)
+
+
 class _Letters(dict[int, str]):
-    """A table for `str.translate` that maps each character to its folded form and fills itself on demand."""
+    """A table for `str.translate` that maps each character to its folded form, at most one, and fills itself."""
+
+    def __init__(self, letters: Mapping[int, str]) -> None:
+        super().__init__(letters)
+        self.marks: dict[str, str] = {}
 
     def __missing__(self, code: int) -> str:
-        self[code] = unicodedata.normalize("NFKD", chr(code).casefold())[:1] or chr(code)
+        letter = chr(code)
+        category = unicodedata.category(letter)
+        if category == "Cf" or (_ONLY_HELP.match(letter) and category != "Po"):
+            self[code] = ""
+        elif category[0] == "M":
+            free = _UNSPACED_MARKS if _IS_UNSPACED.match(letter) else _MARKS
+            self[code] = next((chr(sign) for sign in free if chr(sign) not in self.marks), letter)
+            self.marks[self[code]] = letter
+        elif category == "Nd":
+            self[code] = str(unicodedata.decimal(letter))
+        else:
+            parts = unicodedata.normalize("NFKD", letter.casefold())
+            # A syllable of Korean or a voiced letter of Japanese is another letter than its first part.
+            is_base = len(parts) == 1 or parts[0].isascii() or _ACCENT.match(parts[1])
+            self[code] = parts[0] if is_base else letter
         return self[code]
 
 
-_LETTERS = _Letters({ord("ø"): "o", ord("Ø"): "o", ord("ł"): "l", ord("Ł"): "l", ord("đ"): "d", ord("ı"): "i"})
+LETTERS = _Letters({ord("ø"): "o", ord("Ø"): "o", ord("ł"): "l", ord("Ł"): "l", ord("đ"): "d", ord("ı"): "i"})
+LETTERS[ord("_")] = " "
+WORD = re.compile(r"\w+")  # in a folded text, where no `_` is
+_SPACED_LETTER = rf"[^\W{_UNSPACED}\ua3c0-\ua48c]"
+_BEFORE = rf"(?<!{_SPACED_LETTER})"
+_AFTER = rf"(?![^\W{_UNSPACED}])"
+_JOINER = "\u200c"  # between parts of a Persian name, which an element's name separates
+_SYLLABIC_NAME = re.compile("[\u4e00-\u9fff\uac00-\ud7af]{3}")  # mostly of a family name of one syllable
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u06ff]")
+_PREFIXES = "\u0648\u0641\u0628\u0643\u0644\u05d5\u05d4\u05d1\u05db\u05dc\u05de\u05e9"  # `and`, `to` and the like
 
 
 def fold(text: str) -> str:
-    """Returns a text of the same length in lower case and without accents.
+    """Returns a text in lower case, without accents and with blanks for `_`.
 
-    >>> fold("Zoë Ł. ÉMILE")
-    'zoe l. emile'
+    >>> fold("Zoë Ł. ÉMILE_1")
+    'zoe l. emile 1'
     """
-    return text.translate(_LETTERS)
+    return unicodedata.normalize("NFC", text).translate(LETTERS)
+
+
+def unfold(folded: str) -> str:
+    """Returns a folded text with its marks, to be read by people."""
+    return "".join(LETTERS.marks.get(letter, letter) for letter in folded)
 
 
 def words_in(text: str) -> Words:
     """Returns the folded words of a text."""
-    return tuple(WORD.findall(fold(unicodedata.normalize("NFC", text))))
+    return tuple(WORD.findall(fold(text)))
+
+
+def parts_of_words(words: Iterable[str], lengths: Collection[int]) -> set[str]:
+    """Returns the words of texts without blanks that folded words may consist of.
+
+    Args:
+        lengths: The lengths of the words to return.
+    """
+    if not lengths:
+        return set()
+    return {
+        word[start : start + length]
+        for word in words
+        if _IS_UNSPACED.search(word)
+        for length in lengths
+        for start in range(len(word) - length + 1)
+    }
 
 
 class Customer(msgspec.Struct):
@@ -62,25 +126,37 @@ class Customer(msgspec.Struct):
 
     Attributes:
         forms: The folded words of each form that is removed, and the kind of the value.
+        doubtful: Forms that are parts of a name if it is split there.
         phones: The last PHONE_DIGITS digits of each phone number.
     """
 
     forms: dict[Words, str] = {}
+    doubtful: set[Words] = set()
     phones: set[str] = set()
 
     def add(self, kind: str, value: str) -> None:
         """Adds all forms of a value of the given kind."""
-        digits = "".join(filter(str.isdigit, value))
+        digits = "".join(filter(str.isdigit, fold(value)))
         if kind == "phone":
             self.phones |= {digits[-PHONE_DIGITS:]} if len(digits) >= PHONE_DIGITS else set()
             return
         kind = "email" if "@" in value else kind
-        for spelled in (value, value.lower().translate(_SPELLED)):
+        spellings = (value, value.lower().translate(_SPELLED), value.replace(_JOINER, " "))
+        for spelled in dict.fromkeys(spellings):
             words = words_in(spelled)
             self.add_forms(kind, [words, ("".join(words),)])
             if kind == "name":
-                parts = [(f"{word}{end}",) for word in words if word not in _PARTICLES for end in ("", "s")]
-                self.add_forms(kind, [*parts, *itertools.permutations(words, 2)])
+                parts = [word for word in words if word not in _PARTICLES]
+                self.add_forms(kind, ((part + end,) for part in parts for end in ("", "s"[: part.isascii()])))
+                pairs = list(itertools.permutations(words, 2))
+                self.add_forms(kind, [*pairs, *(("".join(pair),) for pair in pairs)])
+                self.add_forms(kind, [(part[1:],) for part in parts if _SYLLABIC_NAME.fullmatch(part)])
+                splits = (
+                    (part[:at], part[at:]) for part in parts if is_unspaced(part) for at in range(2, len(part) - 1)
+                )
+                halves = {(half,) for split in splits for half in split} - self.forms.keys()
+                self.add_forms(kind, halves)
+                self.doubtful |= halves
             elif kind == "address":
                 runs = itertools.combinations(range(len(words) + 1), 2)
                 self.add_forms(kind, [words[start:end] for start, end in runs if end > start + 1])
@@ -94,14 +170,18 @@ class Customer(msgspec.Struct):
     def add_forms(self, kind: str, forms: Iterable[Words]) -> None:
         """Adds forms of a value, except those that are too short to differ from ordinary words."""
         for words in forms:
+            self.doubtful.discard(words)
             word = max(words, key=len, default="")
-            is_long = len(word) > 2 or (len(words) == 1 and not re.match(_LETTER, word))
-            if is_long and (len(words) > 1 or len(word) > 4 or word.isalpha()):
+            is_long = len(word) > 2 or (kind == "name" and len(word) == 2) or (len(words) == 1 and is_unspaced(word))
+            if is_long and (len(words) > 1 or len(word) > 4 or not any(map(str.isdigit, word))):
                 self.forms.setdefault(words, kind)
 
 
 class Customers:
     """The private values of users, by their ids.
+
+    Attributes:
+        shared_values: The values that are not private because many users have them, each with its column.
 
     Raises:
         BadConfig: The table has no column `user_id`, or a row has no value in it.
@@ -109,20 +189,56 @@ class Customers:
 
     def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
         self.by_user: defaultdict[str, Customer] = defaultdict(Customer)
+        cells: list[tuple[str, list[tuple[str, str]]]] = []
+        users_of: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for row in rows:
             if (user := row.get(USER_COLUMN)) is None:
                 raise BadConfig(
                     f"the table of customers has the columns {', '.join(row)}, and {USER_COLUMN} was expected: the id "
                     "that the log has for the user of a session"
                 )
-            values = [
-                (_kind_of_column(name), re.sub(r"(?<=\d)\.0$", "", str(value)))  # pandas' integers beside a gap
-                for name, value in row.items()
-                if name != USER_COLUMN and value
-            ]
-            full_name = " ".join(value for kind, value in values if kind == "name")
-            for kind, value in (*values, ("name", full_name)):
-                self.by_user[str(user)].add(kind, value)
+            values = [(name, value_of(cell)) for name, cell in row.items() if name != USER_COLUMN and cell]
+            cells.append((str(user), values))
+            for name, value in values:
+                if _kind_of_column(name) not in PRIVATE_KINDS and "@" not in value:
+                    users_of[name, fold(value)].add(str(user))
+        least = max(_LEAST_SHARED, _LEAST_SHARE * len({user for user, _ in cells}))
+        self.shared_values = {value for value, users in users_of.items() if len(users) >= least}
+        for user_id, values in cells:
+            self._add(user_id, [pair for pair in values if (pair[0], fold(pair[1])) not in self.shared_values])
+
+    def _add(self, user_id: str, values: list[tuple[str, str]]) -> None:
+        kinds = [(_kind_of_column(name), value) for name, value in values]
+        full_name = " ".join(value for kind, value in kinds if kind == "name")
+        for kind, value in (*kinds, ("name", full_name)):
+            self.by_user[user_id].add(kind, value)
+
+    @cached_property
+    def words(self) -> dict[str, set[str]]:
+        """The words of all forms, with the users who have them."""
+        users_of: defaultdict[str, set[str]] = defaultdict(set)
+        for user, customer in self.by_user.items():
+            for word in {word for form in customer.forms for word in form}:
+                users_of[word].add(user)
+        return dict(users_of)
+
+    @cached_property
+    def unspaced_lengths(self) -> frozenset[int]:
+        """The lengths of the words in scripts without blanks."""
+        return frozenset(len(word) for word in self.words if is_unspaced(word))
+
+
+PRIVATE_KINDS = frozenset({"name", "address", "phone", "email", "birth_date", "card"})
+
+
+def value_of(cell: object) -> str:
+    """Returns the text of a cell; pandas writes the integers of a column with a gap as `7.0`."""
+    return re.sub(r"(?<=\d)\.0$", "", str(cell))
+
+
+def is_unspaced(word: str) -> bool:
+    """Returns whether a word is of a script without blanks between words."""
+    return bool(_IS_UNSPACED.match(word))
 
 
 def _kind_of_column(column: str) -> str:
@@ -132,5 +248,8 @@ def _kind_of_column(column: str) -> str:
 
 def pattern_of(forms: Iterable[Words]) -> re.Pattern[str]:
     """Returns a pattern that finds any of the forms in a folded text; longer forms match first."""
-    patterns = sorted({r"[\W_]{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
-    return re.compile(rf"(?<!{_LETTER})(?:{'|'.join(patterns)})(?!{_LETTER})" if patterns else "(?!)")
+    patterns = sorted({r"\W{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
+    before = _BEFORE
+    if any(map(_RIGHT_TO_LEFT.match, patterns)):
+        before = rf"(?:{before}|(?<=[{_PREFIXES}])(?<!{_SPACED_LETTER}.))"
+    return re.compile(rf"{before}(?:{'|'.join(patterns)}){_AFTER}" if patterns else "(?!)")

@@ -16,9 +16,12 @@ from phonenumbers import PhoneNumberType
 from stdnum import iban, luhn
 
 _EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]{1,64}@(?:[^\W_][\w-]{0,61}\.){1,4}[^\W\d_]{2,24}(?!\w)")
-# A shop's own mailbox is not private.
-_SHOPS_MAILBOX = re.compile(
-    r"(?:info|contact|kontakt|support|service|customer|kunden|hello|sales|shop|office|mail|help|no-?reply)[\w.+-]*@",
+# Names of shops' mailboxes. They are whole names, because officer.jane@ and hello.kitty@ are people's.
+_MAILBOX = re.compile(
+    r"(?:info|contact|kontakt|support|(?:customer|kunden)[._-]?(?:care|dienst|service|support)|service|hello|sales|shop"
+    r"|office|mail|help|no-?reply|orders?|returns?)@(?!(?:gmail|googlemail|yahoo|ymail|hotmail|outlook|live|msn|icloud"
+    r"|me|aol|gmx|web|t-online|mail|yandex|ya|proton(?:mail)?|zoho|qq|163|126|naver|daum|hanmail|orange|free|libero|wp"
+    r"|o2|seznam|rediffmail)\.[a-z.]{2,6}\Z)",  # where anybody may have a mailbox of any name
     re.IGNORECASE,
 )
 # The lookbehind follows the digit, because `re` is faster at a pattern that begins with a plain character class.
@@ -65,23 +68,25 @@ class Span(NamedTuple):
     text: str
 
 
-def find_private_data(text: str) -> list[Span]:
+def find_private_data(text: str, *, mailboxes: bool = False) -> list[Span]:
     """Returns the values in a text that are private by their form, in order and without overlaps.
+
+    Args:
+        mailboxes: Whether e-mail addresses with the name of a shop's mailbox (info@) count, with the kind "mailbox".
 
     >>> tuple((span.kind, span.text) for span in find_private_data("SSN 536-90-4399 or +49 30 901820"))
     (('id_number', '536-90-4399'), ('phone', '+49 30 901820'))
     """
     spans: list[Span] = []
     for span in sorted([*_emails(text), *_numbers(text), *_accounts(text), *_tax_numbers(text)]):
-        if not spans or span.start >= spans[-1].end:
+        if (not spans or span.start >= spans[-1].end) and (mailboxes or span.kind != "mailbox"):
             spans.append(span)
     return spans
 
 
 def _emails(text: str) -> Iterator[Span]:
     for match in _EMAIL.finditer(text) if "@" in text else ():
-        if not _SHOPS_MAILBOX.match(match[0]):
-            yield Span(match.start(), match.end(), "email", match[0])
+        yield Span(match.start(), match.end(), "mailbox" if _MAILBOX.match(match[0]) else "email", match[0])
 
 
 def _numbers(text: str) -> Iterator[Span]:

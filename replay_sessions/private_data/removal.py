@@ -1,12 +1,13 @@
 """Replaces private values in texts, URLs and simplified pages by `[kind]`.
 
-Only the pages of other users show which values on a page are the shop's own. So a page can be marked first: each value
-stands behind its kind, between characters that no text holds, until `settle` removes or keeps it.
+Only the pages of other users show which values on a page are the shop's own, and only their addresses show its domain.
+So a page can be marked first: each value stands behind its kind, between characters that no text holds, until `settle`
+removes or keeps it.
 """
 
 import html
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 
 from replay_sessions.private_data.fields import kind_of_field
 from replay_sessions.private_data.patterns import find_private_data
@@ -19,13 +20,16 @@ _ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 _VALUE = re.compile(r'(?<= value=")[^"]+')
 
 
-def remove_from_text(text: str) -> str:
+def remove_from_text(text: str, hosts: Collection[str] = ()) -> str:
     """Returns a text with private values replaced by their kinds.
+
+    Args:
+        hosts: The hosts of the shop, see `judge_mailboxes`.
 
     >>> remove_from_text("Write to anna@example.org")
     'Write to [email]'
     """
-    return settle(mark_text(text))
+    return settle(judge_mailboxes(mark_text(text), hosts))
 
 
 def mark_text(text: str, kept: Container[str] = ()) -> str:
@@ -36,29 +40,47 @@ def mark_text(text: str, kept: Container[str] = ()) -> str:
     """
     parts: list[str] = []
     done = 0
-    for span in find_private_data(text):
+    for span in find_private_data(text, mailboxes=True):
         kind = "" if span.text in kept else span.kind
         parts += (text[done : span.start], f"\ufdd0{kind}\ufdd1{span.text}\ufdd2")
         done = span.end
     return "".join((*parts, text[done:])) if parts else text
 
 
+def judge_mailboxes(marked: str, hosts: Collection[str]) -> str:
+    """Returns a marked text in which mailboxes such as `info@` of other domains than the shop's are private.
+
+    Args:
+        hosts: The hosts of the shop. If empty, its domain is unknown, and all such mailboxes stay.
+    """
+
+    def judged(mark: re.Match[str]) -> str:
+        domain = f".{mark[2].rpartition('@')[2].lower()}"
+        is_shops = not hosts or any(f".{host}".endswith(domain) or domain.endswith(f".{host}") for host in hosts)
+        return f"\ufdd0{'' if is_shops else 'email'}\ufdd1{mark[2]}\ufdd2" if mark[1] == "mailbox" else mark[0]
+
+    return MARKED.sub(judged, marked) if "\ufdd0mailbox" in marked else marked
+
+
 def settle(marked: str, kept: Container[str] = ()) -> str:
     """Returns a marked text without its marks, and with the values that do not stay replaced by their kinds.
 
     Args:
-        kept: Values that stay, besides those that are marked without a kind.
+        kept: Values that stay, besides mailboxes and those that are marked without a kind.
     """
-    return MARKED.sub(lambda mark: mark[2] if not mark[1] or mark[2] in kept else f"[{mark[1]}]", marked)
+    return MARKED.sub(lambda mark: mark[2] if mark[1] in ("", "mailbox") or mark[2] in kept else f"[{mark[1]}]", marked)
 
 
-def remove_from_url(url: str) -> str:
+def remove_from_url(url: str, hosts: Collection[str] = ()) -> str:
     """Returns a URL with credentials and private values in its path and parameters replaced by their kinds.
+
+    Args:
+        hosts: The hosts of the shop, see `judge_mailboxes`.
 
     >>> remove_from_url("https://shop.example/login?email=anna%40example.org&next=/cart")
     'https://shop.example/login?email=[email]&next=/cart'
     """
-    return without_private_parts(url, remove_from_text)
+    return without_private_parts(url, lambda part: remove_from_text(part, hosts))
 
 
 def remove_from_page(page: str) -> str:

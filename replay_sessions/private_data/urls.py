@@ -11,7 +11,7 @@ Only private values change; everything else stays as it was written, escapes inc
 
 import re
 from collections.abc import Callable
-from urllib.parse import unquote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 from replay_sessions.private_data.fields import kind_by_name
 
@@ -27,8 +27,10 @@ _SECRETS = (
     re.compile(rf"([?&;#](?i:{_SECRET_NAMES})=)[^&;#?\s<>\"]+"),
     re.compile(rf"([?&;#](?i:{_MAYBE_SECRET})=){_DRAWN}"),
     re.compile(r"(//)[^/?#@:\s<>\"]+:[^/?#@\s<>\"]*(?=@)"),
-    re.compile(r"(\b)eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),
+    # The lookahead sees once for each run of characters whether a dot follows, so that the time is linear.
+    re.compile(r"((?<![\w-])(?=[\w-]++\.[\w-]{4})[\w-]*?\b)eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),
 )
+_MARKS = frozenset("?&;#/=")
 _PART = re.compile(r"([?&;#/])(?:([\w.\[\]%~-]+)=)?([^?&;#/=]*)")
 
 
@@ -39,18 +41,11 @@ def without_private_parts(url: str, clean: Callable[[str], str]) -> str:
         clean: Removes the private data from a decoded value.
     """
 
-    def cleaned(match: re.Match[str]) -> str:
-        mark, name, value = match[1], match[2], match[3]
-        decoded = unquote_plus(value)
-        if name and any(map(str.isalnum, decoded)) and (kind := kind_by_name(unquote_plus(name))):
-            return f"{mark}{name}=[{kind}]"
-        if (cleaned_value := clean(decoded)) == decoded:
-            return match[0]
-        return mark + (f"{name}=" if name else "") + cleaned_value.replace(" ", "+")
+    def change(name: str, value: str) -> str:
+        kind = kind_by_name(unquote_plus(name)) if name and any(map(str.isalnum, value)) else ""
+        return f"[{kind}]" if kind else clean(value)
 
-    url = without_credentials(url)
-    start = url.find("://") + 3 if "://" in url else 0
-    return url[:start] + _PART.sub(cleaned, url[start:])
+    return with_changed_parts(url, change)
 
 
 def without_credentials(url: str) -> str:
@@ -59,6 +54,34 @@ def without_credentials(url: str) -> str:
     >>> without_credentials("https://shop.example/in?user=u4&password=open+it&next=/")
     'https://shop.example/in?user=u4&password=[secret]&next=/'
     """
+    return with_changed_parts(url, lambda name, value: value)
+
+
+def with_changed_parts(url: str, change: Callable[[str, str], str]) -> str:
+    """Returns a URL without credentials, and with its parts changed.
+
+    A value may be a URL itself (`return_to=%2Freset%3Ftoken%3D…`), and is then read like one. A changed value is
+    escaped as often as it was.
+
+    Args:
+        change: Returns the new text for the name of a parameter, "" for a part of the path, and its decoded value.
+    """
     for pattern in _SECRETS:
         url = pattern.sub(r"\1[secret]", url)
-    return url
+
+    def changed(match: re.Match[str]) -> str:
+        mark, name, value = match[1], match[2] or "", match[3]
+        versions = [value]
+        while _MARKS.isdisjoint(versions[-1]) and (decoded := unquote_plus(versions[-1])) != versions[-1]:
+            versions.append(decoded)
+        decoded = versions[-1]
+        is_url = len(versions) > 1 and not _MARKS.isdisjoint(decoded)
+        new_value = change(name, with_changed_parts(f"?{decoded}", change)[1:] if is_url else decoded)
+        if new_value == decoded:
+            return match[0]
+        for _ in versions[1:]:
+            new_value = quote_plus(new_value, safe="[]")
+        return mark + (f"{name}=" if name else "") + new_value.replace(" ", "+")
+
+    start = url.find("://") + 3 if "://" in url else 0
+    return url[:start] + _PART.sub(changed, url[start:])

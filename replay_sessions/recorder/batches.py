@@ -5,6 +5,9 @@
 `number` counts the batches of a tab within a session from 0, without holes. It identifies a batch that is posted again
 and reveals a batch that never came (importers/rrweb/packings.py). The events are rrweb's; only their types and times
 are checked. Ids may have any form: an id that is no valid file name, or not a line of text, is hashed.
+
+Only the collector writes whose a file is, in lines without a number. An event that says it is refused, because it could
+name other people's ids, which `erase` would then erase.
 """
 
 import re
@@ -22,6 +25,7 @@ from replay_sessions.importers.rrweb.timeline import SESSION
 
 _FILE_NAME = re.compile(r"[0-9a-z][0-9a-z_-]{0,63}")  # also valid if a file system ignores case
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+_ESCAPED = re.compile(rb"\\u00[2-7]")  # an escaped character of ASCII, as no browser writes it
 _LATEST_MS = 8.64e15  # the last moment that a browser's Date can represent
 
 
@@ -44,14 +48,15 @@ class Batch(msgspec.Struct, frozen=True):
     Attributes:
         file_name: Name of the session's file, without its ending: only small letters, digits, `-` and `_`.
         key: The window of the batch and its number in the window, which identify the batch in its session.
-        head: The first line of a session's file. It has the ids of session and user as an event that the importer
-            reads.
+        ids: The ids of session and user.
+        head: The line to write before a batch with new ids. It has them as an event that the importer reads.
         line: The line to write for the batch.
         digest: Digest of the events, which distinguishes a repeated batch from another batch of the same number.
     """
 
     file_name: str
     key: tuple[str, int]
+    ids: tuple[str, str]
     head: bytes
     line: bytes
     digest: bytes
@@ -72,6 +77,13 @@ def read_batch(body: bytes) -> Batch:
         raise BadSession(f"that is no batch of events: {error}") from error
     if not (posted.session_id and posted.user_id and posted.window_id and events):
         raise BadSession("a batch without events, or with an empty id")
+    written = bytes(posted.events)
+    if _ESCAPED.search(written):
+        written = msgspec.json.encode(msgspec.json.decode(written))
+    if msgspec.json.encode(SESSION) in written:
+        raise BadSession(
+            f"an event {SESSION!r}: the ids of a batch stand beside its events, and a goal is shop_r1.goal"
+        )
     data = bytes(msgspec.json.format(posted.events, indent=-1))  # on one line
     key = _fitting(posted.window_id, _LABEL), posted.number
     ids = {"session_id": _fitting(posted.session_id, _LABEL), "user_id": _fitting(posted.user_id, _LABEL)}
@@ -80,6 +92,7 @@ def read_batch(body: bytes) -> Batch:
     return Batch(
         file_name=get_file_name(posted.session_id),
         key=key,
+        ids=(ids["session_id"], ids["user_id"]),
         head=msgspec.json.encode({"window_id": key[0], "data": [event]}) + b"\n",
         line=b'%s,"data":%s}\n' % (msgspec.json.encode(batch_id)[:-1], data),
         digest=compute_digest(data),
@@ -100,14 +113,20 @@ def _fitting(value: str, pattern: re.Pattern[str]) -> str:
 
 
 def read_ids(lines: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """Yields the ids of session and user in a session's file, "" for a missing one; a user who logs in has two ids."""
+    """Yields the ids of session and user in a session's file, "" for a missing one; a user who logs in has two ids.
+
+    A page may have posted a user's id to an earlier collector, in a line with a number; a session's id does not count
+    there.
+    """
     for line in lines:
         if SESSION.encode() in line:
             with suppress(ValueError, LookupError, TypeError, AttributeError):
-                for event in msgspec.json.decode(line)["data"]:
+                document = msgspec.json.decode(line)
+                for event in document["data"]:
                     if event["data"].get("tag") == SESSION:
                         ids = event["data"]["payload"]
-                        yield str(ids.get("session_id", "")), str(ids.get("user_id", ""))
+                        session_id = "" if "number" in document else ids.get("session_id", "")
+                        yield str(session_id), str(ids.get("user_id", ""))
 
 
 def compute_digest(data: bytes) -> bytes:

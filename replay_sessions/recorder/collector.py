@@ -30,6 +30,7 @@ from starlette.routing import BaseRoute, Route
 
 from replay_sessions.foundation.errors import BadSession, WriteFailed
 from replay_sessions.foundation.serving import Server
+from replay_sessions.foundation.table import plain_text
 from replay_sessions.recorder.batches import read_batch
 from replay_sessions.recorder.journal import Journal
 from replay_sessions.recorder.session_file import OtherEvents, SessionFull
@@ -111,7 +112,7 @@ class Collector:
         except (BadSession, OtherEvents, SessionFull) as error:
             raise HTTPException(_STATUS[type(error)], str(error)) from error
         except WriteFailed as error:
-            logger.warning("%s", error)
+            logger.warning("%s", plain_text(str(error)))
             reason = error.__cause__
             is_full = isinstance(reason, OSError) and reason.errno in _FULL
             raise HTTPException(507 if is_full else 500, "it cannot be written: post it again later") from error
@@ -125,7 +126,7 @@ class Collector:
         self._refused[error.status_code] += 1
         count = self._refused[error.status_code]
         if not count & (count - 1):  # only at 1, 2, 4, 8 …, because anybody can cause these lines
-            logger.warning("refused (%d), %d times so far: %s", error.status_code, count, error.detail)
+            logger.warning("refused (%d), %d times so far: %s", error.status_code, count, plain_text(error.detail))
         answer = json.dumps({"error": error.detail}).encode()
         # The connection is closed because the rest of the request is not read.
         return Response(answer, error.status_code, {**_HEADERS, "Connection": "close"}, "application/json")

@@ -3,6 +3,8 @@
     {"window_id": "9c…", "data": [ids of session and user]}
     {"window_id": "9c…", "number": 0, "data": [event, …]}
 
+The ids are written again when the user has logged in.
+
 A kill may cut off the last line. Such a batch was not acknowledged, so the line is removed when the file is opened
 again.
 """
@@ -17,7 +19,7 @@ from msgspec import Raw
 
 from replay_sessions.foundation.durable_files import sync_folder, writing
 from replay_sessions.foundation.errors import ShopR1Error
-from replay_sessions.recorder.batches import Batch, compute_digest
+from replay_sessions.recorder.batches import Batch, compute_digest, read_ids
 
 _PRIVATE = 0o600  # only the owner may read recordings of people
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -50,6 +52,7 @@ class SessionFile:
         self._path = path
         self._most_bytes = most_bytes
         self._digests: dict[tuple[str, int], bytes] = {}  # by window and number of a batch
+        self._ids = ("", "")  # of session and user, as the file says last
         self._size = _UNREAD
 
     def append(self, batch: Batch) -> bool:
@@ -70,11 +73,11 @@ class SessionFile:
                 raise OtherEvents(f"batch {number} of window {window} is here already, with other events")
             if digest is not None:
                 return False
-            line = batch.line if self._size else batch.head + batch.line
+            line = batch.line if self._ids == batch.ids else batch.head + batch.line
             if self._size + len(line) > self._most_bytes:
                 raise SessionFull(f"a session of more than {self._most_bytes >> 20} MiB is taken no further")
             self._write(file, line)
-            self._digests[batch.key] = batch.digest
+            self._digests[batch.key], self._ids = batch.digest, batch.ids
             return True
 
     @contextlib.contextmanager
@@ -89,7 +92,7 @@ class SessionFile:
             os.close(file)
 
     def _read(self, file: int) -> None:
-        """Reads the keys and digests of the file's batches, and cuts off an incomplete last line."""
+        """Reads the ids, keys and digests of the file's batches, and cuts off an incomplete last line."""
         with open(file, "rb", closefd=False) as lines:
             content = lines.read()
         end = content.rfind(b"\n") + 1
@@ -97,12 +100,14 @@ class SessionFile:
             os.ftruncate(file, end)
         os.fsync(file)  # a batch in the file is acknowledged when it is posted again
         sync_folder(self._path.parent)
-        self._digests = {}
+        self._digests, self._ids = {}, ("", "")
         for text in content[:end].split(b"\n"):
             with contextlib.suppress(ValueError):  # a line of another program; the import will report it
                 line = msgspec.json.decode(text, type=_Line)
                 if line.number is not None:
                     self._digests[line.window_id, line.number] = compute_digest(bytes(line.data))
+                else:
+                    self._ids = next(read_ids([text]), self._ids)
         self._size = end
 
     def _write(self, file: int, content: bytes) -> None:

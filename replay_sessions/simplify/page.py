@@ -9,6 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from replay_sessions.elements import Element, find_elements
 from replay_sessions.foundation.collection import paused_collection
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.private_data import find_private_data
 from replay_sessions.private_data.removal import mark_text, settle
 from replay_sessions.simplify.apart import last_parts
@@ -91,7 +92,6 @@ def simplify(
     return locate(raw_html, recipe, private_data=private_data, viewport=viewport).page
 
 
-@paused_collection()
 def locate(
     raw_html: str | bytes,
     recipe: Recipe | str | None,
@@ -100,6 +100,16 @@ def locate(
     viewport: Viewport,
 ) -> LocatedPage:
     """Simplifies a page as `simplify` does, and also returns the nodes of its elements."""
+    try:
+        return _locate(raw_html, recipe, private_data=private_data, viewport=viewport)
+    except RecursionError as error:
+        raise BadSession("a page whose styles or elements are nested too deeply to be read: leave it out") from error
+
+
+@paused_collection()
+def _locate(
+    raw_html: str | bytes, recipe: Recipe | str | None, *, private_data: bool, viewport: Viewport
+) -> LocatedPage:
     source = raw_html if isinstance(raw_html, bytes) else raw_html.encode("utf-8", "replace")
     rules = find_recipe(source) if recipe is None else recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     document, landmarks, styles = parse(source, viewport)
@@ -162,7 +172,7 @@ class _Draft:
         pieces, visible, attributes, cards = self._walk.pieces, self._walk.visible, self._attributes, self._cards
         texts = [pieces[index] for index in visible]
         texts += [*attributes, *self._labels, *(card.title for card in cards), self._title]
-        if not find_private_data("\n".join(texts)):
+        if not find_private_data("\n".join(texts), mailboxes=True):
             return
         examples = [target.attributes.get("placeholder") or "" for target in self.targets]
         links = [
@@ -170,7 +180,8 @@ class _Draft:
             for label, target in zip(self._labels, self.targets, strict=True)
             if (target.attributes.get("href") or "").startswith(("mailto:", "tel:"))
         ]
-        shops_values = {span.text for span in find_private_data("\n".join([*shops_texts, *examples, *links]))}
+        shops = "\n".join([*shops_texts, *examples, *links])
+        shops_values = {span.text for span in find_private_data(shops, mailboxes=True)}
         joined = "\n".join([text.replace("\n", " ") for text in texts])
         lines = iter(mark_text(joined, shops_values).split("\n"))
         for index in visible:

@@ -8,7 +8,14 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from replay_sessions.foundation.errors import BadSession
 
 MAX_BYTES = 256 * 1024 * 1024
-_MOST_OPEN = 100_000  # elements without end tags count as well
+_MOST_OPEN = 20_000  # a browser nests 512 elements
+_SCRIPT = re.compile(rb"<script[\s>].*?(?:</script|\Z)", re.IGNORECASE | re.DOTALL)
+# Not elements without end tags, those that the next of their kind ends, and closed shapes of drawings.
+_TAG = re.compile(
+    rb"<(/?)(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr|dd|dt|li|optgroup|option|p|td|th|tr)"
+    rb"[\s/>])(?!(?:circle|ellipse|image|line|path|poly\w+|rect|stop|use)\b[^<>]*/>)[a-z]",
+    re.IGNORECASE,
+)
 _UNSEEN = re.compile(
     rb"(<script[\s>].*?</script|<!--.*?-->)|<noscript[\s>].*?</noscript\s*>", re.IGNORECASE | re.DOTALL
 )
@@ -43,7 +50,7 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     if len(source) > MAX_BYTES:
         raise BadSession(f"a page of {len(source)} bytes: at most {MAX_BYTES} are read; leave it out or cut it")
     # Lexbor's time grows with the square of the depth.
-    if source.count(b"<") - 2 * source.count(b"</") > _MOST_OPEN:
+    if source.count(b"<") - 2 * source.count(b"</") > _MOST_OPEN and _count_open(source) > _MOST_OPEN:
         raise BadSession(f"a page with more than {_MOST_OPEN:,} tags left open: it is damaged; leave it out")
     is_utf8 = _is_utf8(source)
     source = _without_noscript(source if is_utf8 else _with_early_charset(source))
@@ -56,6 +63,11 @@ def parse_document(source: bytes) -> LexborHTMLParser:
     while document.root is not None and (before := document.root.prev) is not None:
         before.remove()  # selectors would count a doctype as the first child
     return document
+
+
+def _count_open(source: bytes) -> int:
+    """Returns how many more start tags than end tags a page has, without elements that need no end tag."""
+    return sum(1 - 2 * bool(end) for end in _TAG.findall(_SCRIPT.sub(b"", source)))
 
 
 def _with_early_charset(source: bytes) -> bytes:

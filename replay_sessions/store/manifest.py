@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from replay_sessions.foundation.durable_files import replace_json
 from replay_sessions.foundation.errors import BadSession, StoreNotFound, first_line
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import SCHEMA_VERSION, Split, Typing
@@ -122,7 +123,7 @@ class Manifest(Config):
         """The types of typed texts that prompts, replies and the strict parser of this store use."""
         if not self.unsubmitted:
             return "type_and_submit"
-        return "input" if self.unsubmitted == self.action_counts["type_and_submit"] else "both"
+        return "input" if self.unsubmitted == self.action_counts.get("type_and_submit") else "both"
 
 
 class IndexRow(msgspec.Struct, frozen=True):
@@ -183,6 +184,12 @@ def fingerprint(rows: Iterable[IndexRow]) -> str:
     return content.hexdigest()
 
 
+def write_options(folder: Path, options: Mapping[str, str]) -> None:
+    """Replaces options in the manifest of a store."""
+    manifest = read_manifest(folder)
+    replace_json(folder / MANIFEST_FILE, msgspec.structs.replace(manifest, options={**manifest.options, **options}))
+
+
 def write_index(folder: Path, rows: list[IndexRow]) -> None:
     columns = {name: [getattr(row, name) for row in rows] for name in IndexRow.__struct_fields__}
     pq.write_table(pa.table(columns), folder / INDEX_FILE, write_page_checksum=True)
@@ -214,6 +221,8 @@ def read_index(folder: Path, manifest: Manifest) -> list[IndexRow]:
             f"store '{folder}': {INDEX_FILE} lists {len(rows)} sessions and does not match {MANIFEST_FILE} "
             f"({manifest.sessions} sessions, fingerprint {manifest.fingerprint}); {REMEDY}"
         )
+    if any(not 0 <= row.shard < len(manifest.shards) for row in rows):
+        raise BadSession(f"store '{folder}': {INDEX_FILE} names a shard that {MANIFEST_FILE} does not; {REMEDY}")
     return rows
 
 

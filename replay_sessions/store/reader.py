@@ -174,13 +174,19 @@ class SessionStore:
             yield from self._read(batch)
 
     def check_content(self) -> None:
-        """Reads every session and compares it with its digest, so that the fingerprint is known to be right.
+        """Reads every session and compares it with its digest, so that fingerprint and counts are known to be right.
 
         Raises:
-            BadSession: A session has changed since it was written.
+            BadSession: A session, or the manifest's number of unsubmitted texts, has changed since it was written.
         """
-        for _ in self.sessions():
-            pass
+        unsubmitted = 0
+        for session in self.sessions():
+            unsubmitted += sum(not getattr(step.action, "submitted", True) for step in session.steps)
+        if unsubmitted != self.manifest.unsubmitted:  # it decides which action types prompts name
+            raise BadSession(
+                f"store '{self.path}': {MANIFEST_FILE} counts {self.manifest.unsubmitted:,} unsubmitted texts, and the "
+                f"sessions hold {unsubmitted:,}: {REMEDY}"
+            )
 
     def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:
         """Builds a pandas.DataFrame with a row for each step: its session, page, action and rationale."""

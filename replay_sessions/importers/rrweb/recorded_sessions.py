@@ -16,6 +16,7 @@ from replay_sessions.importers.raw.endings import Endings
 from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, PageReader
 from replay_sessions.importers.rrweb.timeline import (
+    GOAL,
     PERSONA,
     PURCHASE_TAG,
     RATIONALE,
@@ -34,6 +35,7 @@ from replay_sessions.store.manifest import Rejected
 
 _NOTHING_THERE = "click on nothing that can be acted on"
 _TAKEN_BACK = "typed text that was taken back"
+_ABOUT = {GOAL: "goal", PERSONA: "persona"}
 _SESSION_FIELDS = ("session_id", "user_id", "goal")
 _MOST_MASKED = 0.5
 _MASKED = re.compile(r"\*{2,}")
@@ -162,8 +164,8 @@ class _Part:
             self._buy(self._last_click(remark.window))
         elif remark.tag == RATIONALE and acts_in_window:
             acts_in_window[-1].rationale = remark.payload.text
-        elif remark.tag == PERSONA and remark.payload.text:
-            self.about["persona"] = remark.payload.text
+        elif remark.tag in _ABOUT and remark.payload.text:
+            self.about[_ABOUT[remark.tag]] = remark.payload.text
         elif remark.tag == SESSION:
             self.about |= {name: text for name in _SESSION_FIELDS if (text := getattr(remark.payload, name))}
 

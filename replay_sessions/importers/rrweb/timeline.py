@@ -6,7 +6,8 @@ Remarks are custom events of our own recorder; other recorders also note address
 
 | tag | payload |
 |---|---|
-| `shop_r1.session` | `session_id`, `user_id`, `goal`, each optional: pseudonyms |
+| `shop_r1.session` | `session_id`, `user_id`, `goal`, each optional: pseudonyms; our collector alone writes it |
+| `shop_r1.goal` | `text`: what the shopper is looking for |
 | `shop_r1.persona` | `text`: who the shopper is |
 | `shop_r1.rationale` | `text`: why the last action in this tab was done, in the shopper's words |
 | `shop_r1.purchase` | the last click in this tab bought |
@@ -23,13 +24,14 @@ from replay_sessions.importers.rrweb.events import Unread
 from replay_sessions.importers.rrweb.pages import ActedPage, View
 
 SESSION = "shop_r1.session"
+GOAL = "shop_r1.goal"
 PERSONA = "shop_r1.persona"
 RATIONALE = "shop_r1.rationale"
 PURCHASE_TAG = "shop_r1.purchase"
 VIEW_TAG = "shop_r1.view"
 HIDDEN_TAG = "shop_r1.hidden"
 ADDRESS_TAGS = frozenset({"shop_r1.address", "$pageview", "$url_changed"})
-TAGS = ADDRESS_TAGS | {SESSION, PERSONA, RATIONALE, PURCHASE_TAG, VIEW_TAG, HIDDEN_TAG}
+TAGS = ADDRESS_TAGS | {SESSION, GOAL, PERSONA, RATIONALE, PURCHASE_TAG, VIEW_TAG, HIDDEN_TAG}
 
 
 class Act(msgspec.Struct, eq=False):

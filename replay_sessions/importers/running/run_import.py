@@ -49,7 +49,7 @@ def run_import(
         ImportFailed: The source is damaged, no session could be read, or a process was killed.
         WriteFailed: The system refused.
     """
-    options = {"private_data": "none"} | importer.settings | ({"private_data": "customers"} if removal else {})
+    options = {"private_data": "none"} | importer.settings
     with (
         rewriting(Path(out)) if overwrite else nullcontext(),  # else `erase` would not reach what is read meanwhile
         StoreWriter(out, source=importer.name, splits=splits, overwrite=overwrite, options=options) as writer,

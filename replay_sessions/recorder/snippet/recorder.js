@@ -122,8 +122,7 @@ window.ShopR1 = (() => {
       sampling: { mousemove: false, scroll: 500 },
     });
     const persona = localStorage.getItem("shop_r1.persona");
-    if (settings.user) note("shop_r1.session", { user_id: settings.user }); // the session may have begun before the login
-    if (isNew && settings.goal) note("shop_r1.session", { goal: settings.goal });
+    if (isNew && settings.goal) note("shop_r1.goal", { text: settings.goal });
     if (isNew && persona) note("shop_r1.persona", { text: persona });
     if (!document.hidden) note("shop_r1.view", {});
     lookForPurchase();

@@ -70,7 +70,12 @@ class StepNumbers(Record):
 
 
 class AuditReport(Record):
-    """The results of an audit; any `faults` set exit code 1."""
+    """The results of an audit; any `faults` set exit code 1.
+
+    Attributes:
+        typed_texts: Number of distinct typed texts.
+        rare_texts: Number of those that fewer than five users typed.
+    """
 
     store: str
     fingerprint: str
@@ -89,6 +94,8 @@ class AuditReport(Record):
     session_characters: Spread | None
     left_out_steps: dict[str, int]
     rejected: int
+    typed_texts: int
+    rare_texts: int
 
 
 def pluralize(count: int, noun: str) -> str:

@@ -38,6 +38,7 @@ from replay_sessions.store.audit.scan import (
     scan_store,
 )
 from replay_sessions.store.audit.step_numbers import predict_by_number
+from replay_sessions.store.audit.typed_texts import find_rare
 from replay_sessions.store.manifest import describe_late_rationales, format_counts
 from replay_sessions.store.splits import SPLITS
 
@@ -59,6 +60,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
     numbers = predict_by_number(readable)
+    typed = find_rare((store.user_id(fact.session_id), fact.typed_texts) for fact in readable)
     faults = [*_unreadable(facts), *_ungrounded(readable, grounding)]
     if shift := describe_shift(shares):
         faults.append(Finding("shifted", shift))
@@ -96,6 +98,8 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
         left_out_steps=manifest.left_out_steps,
         rejected=manifest.rejected,
+        typed_texts=len(typed.every),
+        rare_texts=len(typed.rare),
     )
 
 

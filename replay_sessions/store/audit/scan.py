@@ -23,6 +23,7 @@ from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
 from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type, reply_action
 from replay_sessions.store import SessionStore
+from replay_sessions.store.audit.typed_texts import normal_texts
 
 Key = TypeVar("Key")
 OFFSETS = (-1, 0, 1)
@@ -44,6 +45,7 @@ class SessionFacts(Record):
         logged: Numbers and digests of the logged (not inferred) actions, without the first step.
         stops: Numbers of those of them that are a terminate.
         rationale_sources: The names of the models that wrote rationales of the session.
+        typed_texts: Its typed texts (typed_texts.py).
         doubts: Doubts about the session, worded to complete "N sessions with ...".
         searched_pages: Number of pages that were searched for private data. The search is slow, so it covers all pages
             of some sessions.
@@ -64,6 +66,7 @@ class SessionFacts(Record):
     logged: tuple[tuple[int, bytes], ...] = ()
     stops: tuple[int, ...] = ()
     rationale_sources: frozenset[str] = frozenset()
+    typed_texts: frozenset[str] = frozenset()
     doubts: tuple[str, ...] = ()
     searched_pages: int = 0
     private: dict[str, int] = {}
@@ -102,6 +105,7 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         logged=tuple((number, _digest(reply_action(action))) for number, action in logged),
         stops=tuple(number for number, action in logged if isinstance(action, Terminate)),
         rationale_sources=session.rationale_sources,
+        typed_texts=normal_texts(session),
         doubts=tuple(_doubts(session)),
         searched_pages=len(session.steps) if search else 0,
         private=_private(session) if search else {},

@@ -165,3 +165,42 @@ def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> 
     assert main([*command, "--out", str(tmp_path / "store"), "--customers", str(table)]) == 0
     (session,) = SessionStore.open(tmp_path / "store").sessions()
     assert "nna" not in text_of(session).replace("u-anna", "")
+
+
+def test_what_the_removal_misses_keeps_the_claim_out_of_the_manifest(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source of a rationale is a field that the removal does not know."""
+    step = {"page": "<p>Rose</p>", "action": {"type": "terminate"}, "rationale": "x", "rationale_source": "ANNA KEK"}
+    line = {"session_id": "v", "user_id": "u-anna", "source": "x", "steps": [step]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line))
+    words = f"import jsonl {tmp_path}/log.jsonl --customers {table} --overwrite --out {tmp_path}/store".split()
+    assert main(words) == 1
+    captured = capsys.readouterr().out
+    assert "still in the store: 2" in captured
+    assert "last_name of user 'u-anna' in session 'v': steps 0 rationale_source" in captured
+    options = SessionStore.open(tmp_path / "store").manifest.options
+    assert (options["private_data"], options["values_found"]) == ("none", "2")
+    assert main([*words, "--allow-found"]) == 0
+    assert SessionStore.open(tmp_path / "store").manifest.options["private_data"] == "customers"
+
+
+def test_what_goes_from_over_a_tenth_of_the_users_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = [f"u{number}" for number in range(4)]
+    step = {"page": "<p>Leeds</p>", "action": {"type": "terminate"}}
+    lines = [{"session_id": user, "user_id": user, "source": "x", "steps": [step]} for user in users]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "customers.csv").write_text(
+        "\n".join(["user_id,city,country", *(f"{user},Leeds,UK" for user in users)])
+    )
+    words = f"import jsonl {tmp_path}/log.jsonl --customers {tmp_path}/customers.csv --out {tmp_path}/store"
+    assert main(words.split()) == 0
+    assert "over a tenth of the users, so perhaps the shop's: 'leeds' (4)" in capsys.readouterr().out
+
+
+def test_reasons_of_rejection_lose_the_values_of_every_user(visits: Path, table: Path) -> None:
+    rows = [{**ACTIONS[3], "selector": f"#{name}"} for name in ("anna-kek", "Miller", "rose")]
+    (visits / "actions.jsonl").write_text("\n".join(map(json.dumps, [*ACTIONS, *rows])))
+    text = (imported(visits, "--customers", str(table)).path / "rejected.jsonl").read_text()
+    assert text.count("#[name]") == 3
+    assert "in the raw page" in text

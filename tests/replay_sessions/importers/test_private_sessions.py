@@ -79,6 +79,19 @@ def test_a_number_goes_whole_and_a_name_that_is_an_address_goes_with_its_action(
     assert imported.action == TypeAndSubmit(name="[email]", text="x")
 
 
+@pytest.mark.parametrize("is_raw", [True, False])
+def test_mailboxes_of_other_domains_than_the_pages_go(is_raw: bool, tmp_path: Path) -> None:
+    page = "<p>Write to info@shop.example</p><p>or to info@annas-blog.example</p>"
+    step = {"page": page, "action": {"type": "terminate"}, "url": "https://www.shop.example/help"}
+    line = {"session_id": "v", "user_id": "u", "source": "x", "steps": [step]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(line))
+    words = ["--pages", "raw"] if is_raw else []
+    assert main(["import", "jsonl", str(tmp_path / "log.jsonl"), *words, *REMOVE, "--out", str(tmp_path / "own")]) == 0
+    (imported,) = SessionStore.open(tmp_path / "own").session("v").steps
+    assert "Write to info@shop.example" in imported.page
+    assert "or to [email]" in imported.page
+
+
 def test_credentials_go_even_where_private_data_is_kept(tmp_path: Path) -> None:
     raw = from_raw_pages(tmp_path, keep_private_data=True).session("visit").steps[0]
     for step in (raw, import_step(tmp_path, PAGE, {"type": "terminate"})):

@@ -1,5 +1,8 @@
 """What a shop knows of its customers goes from the sessions of each, in all forms, and nothing else does."""
 
+import unicodedata
+from typing import Literal
+
 import pytest
 
 from replay_sessions.private_data.customers import Customers
@@ -116,7 +119,7 @@ def test_what_goes_from_a_text_goes_from_the_name_of_its_element_alone() -> None
 
 def test_entities_and_tags_are_no_words() -> None:
     page, _ = values().remove_from_page("<p class=brown>Zo&euml; &amp; co</p><b title='x'>M&uuml;hlenweg 12</b>")
-    assert page == "<p class=brown>[name] &amp; co</p><b title='x'>[address]</b>"
+    assert page == "<p class=[name]>[name] &amp; co</p><b title='x'>[address]</b>"
 
 
 def test_values_go_from_addresses_of_pages() -> None:
@@ -141,3 +144,48 @@ def test_a_number_on_the_pages_of_many_users_is_the_shops() -> None:
     for user in ("a", "b", "c"):
         shared.count(user, (["<p>Call 030 90182041</p>"]))
     assert OwnValues(customers.by_user["u1"], shared).remove_from_text("+49 30 90182041") == "+49 30 90182041"
+
+
+SCRIPTS = {
+    "민수": ("김민수님 민숙", "김[name]님 민숙"),
+    "अनिता": ("नमस्ते, अनिता! अनिताओं", "नमस्ते, [name]! अनिताओं"),
+    "สมชาย": ("สวัสดีสมชายครับ", "สวัสดี[name]ครับ"),
+    "রহিম": ("রহিম, রহিমা", "[name], রহিমা"),
+    "முருகன்": ("வணக்கம் முருகன்", "வணக்கம் [name]"),
+    "أحمد": ("لأحمد أَحْمَد", "ل[name]"),
+    "Müller": ("Mu\u0308ller, Mul\u00adler, Mu\u0308llerin", "[name], Mu\u0308llerin"),
+    "がき": ("がきさん、かき", "[name]さん、かき"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_words_of_every_script_are_whole_and_so_is_what_goes(name: str, form: Literal["NFC", "NFD"]) -> None:
+    text, left = (unicodedata.normalize(form, part) for part in SCRIPTS[name])
+    customers = Customers([{"user_id": "u", "name": name}])
+    removed = OwnValues(customers.by_user["u"], SharedWords(customers)).remove_from_text(text)
+    assert unicodedata.normalize("NFC", removed) == unicodedata.normalize("NFC", left)
+
+
+def test_a_text_without_values_stays_as_it_was_written() -> None:
+    text = "Cafe\u0301 &eacute; <b>T&amp;C</b>"
+    assert values().remove_from_page(text)[0] == text
+
+
+def test_values_go_from_every_attribute_and_from_comments() -> None:
+    page = "<!-- for {0} --><a href='/u/{1}?x=1' data-user=\"{0} Brown\" id={2} class=nav>x</a><img src='/{2}.png'>"
+    cleaned = page.replace("{0} Brown", "{0}").format("[name]", "[name]", "[name]")
+    assert values().remove_from_page(page.format("Zoë", "zo%C3%AB", "zoe"))[0] == cleaned
+
+
+def test_a_phone_number_goes_between_other_numbers() -> None:
+    assert values().remove_from_text("030 901 82041 7") == "[phone] 7"
+
+
+def test_a_value_of_many_users_is_private_in_columns_of_a_private_kind_alone() -> None:
+    rows = [{"user_id": f"u{n}", "currency": "EUR", "city": "Leeds", "note": f"note-{n % 2}1"} for n in range(3)]
+    customers = Customers(rows)
+    assert customers.shared_values == {("currency", "eur")}
+    text = OwnValues(customers.by_user["u0"], SharedWords(customers)).remove_from_text("129.00 EUR, note-01, Leeds")
+    assert text == "129.00 EUR, [customer], [address]"
+    assert ("currency", "eur") not in Customers(rows[:2]).shared_values

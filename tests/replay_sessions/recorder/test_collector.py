@@ -220,6 +220,34 @@ def test_refusals_are_logged_without_the_token_and_not_one_by_one(
     assert collecting.token not in "".join(lines)
 
 
+@pytest.mark.parametrize("tag", ["shop_r1.session", "shop_r1\\u002esession"])
+def test_an_event_that_says_whose_a_session_is_is_refused(collecting: Collecting, tmp_path: Path, tag: str) -> None:
+    claim = {**EVENT, "data": {"tag": "TAG", "payload": {"session_id": "s9", "user_id": "u9"}}}
+    status, answer = collecting.post(json.dumps(batch([EVENT, claim])).replace("TAG", tag).encode())
+    assert status == 400
+    assert "shop_r1.goal" in answer["error"]
+    assert not (tmp_path / "recordings" / "s1.jsonl").exists()
+
+
+def test_the_collector_writes_who_has_logged_in(collecting: Collecting, tmp_path: Path) -> None:
+    posted = batches_of_a_visit(4)
+    for number, one in enumerate(posted):
+        assert collecting.post({**one, "user_id": "u1" if number < 2 else "c17"})[0] == 200
+    lines = [json.loads(line) for line in (tmp_path / "recordings" / "s1.jsonl").read_bytes().splitlines()]
+    users = [line["data"][0]["data"]["payload"]["user_id"] for line in lines if "number" not in line]
+    assert users == ["u1", "c17"]
+    assert store_of(tmp_path)[0].user_id == "c17"
+
+
+def test_escape_sequences_of_a_request_do_not_reach_the_log(
+    collecting: Collecting, caplog: pytest.LogCaptureFixture
+) -> None:
+    collecting.post(json.dumps(batch([EVENT])).replace('"w1"', '"w1", "\\u001b[31m": 1').encode())
+    lines = [record.getMessage() for record in caplog.records if "refused (400)" in record.getMessage()]
+    assert lines
+    assert "\x1b" not in "".join(lines)
+
+
 def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("kept")
     with Journal(tmp_path / "recordings", most_session_bytes=1 << 20) as journal:

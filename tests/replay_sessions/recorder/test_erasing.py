@@ -106,3 +106,35 @@ def test_packed_recordings_are_searched_and_damaged_ones_named(
     assert not mine.exists()
     assert str(damaged) in capsys.readouterr().out
     assert main(["erase", "", str(tmp_path)]) == 2
+
+
+def head(session: str, user: str, **more: object) -> str:
+    ids = {"session_id": session, "user_id": user}
+    return json.dumps({"window_id": "w", **more, "data": [{"data": {"tag": "shop_r1.session", "payload": ids}}]}) + "\n"
+
+
+def test_what_a_page_says_of_other_people_erases_none_of_theirs(tmp_path: Path) -> None:
+    (tmp_path / "s1.jsonl").write_text(head("s1", "u1"))
+    (tmp_path / "u1.jsonl").write_text(head("u1", "u2"))  # an id that is a session's here and a user's there
+    (tmp_path / "s3.jsonl").write_text(head("s3", "u3") + head("s1", "u1", number=0))  # as an earlier collector took it
+    with StoreWriter(tmp_path / "store", source="test") as writer:
+        for number, (session_id, user) in enumerate({"s1": "u1", "u1": "u2", "s3": "u3"}.items()):
+            writer.write(walk(number, session_id=session_id, user_id=user))
+    assert main(["erase", "u3", str(tmp_path), str(tmp_path / "store")]) == 0
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["s1.jsonl", "u1.jsonl"]
+    assert SessionStore.open(tmp_path / "store").session_ids() == ["s1", "u1"]
+
+
+def test_sessions_of_several_users_are_named_and_erased_only_after_a_yes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.jsonl").write_text(head("kiosk", "u1"))
+    (tmp_path / "b.jsonl").write_text(head("kiosk", "u2"))
+    assert main(["erase", "kiosk", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert "2 sessions to erase" in captured.out
+    assert "2 users (u1, u2)" in captured.out
+    assert "add --yes" in captured.err
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+    assert main(["erase", "kiosk", str(tmp_path), "--yes"]) == 0
+    assert list(tmp_path.glob("*.jsonl")) == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from replay_sessions import Click, Session, SessionStore, Step
 from replay_sessions.foundation.errors import BadConfig, BadSession, ShopR1Error, StoreNotFound
+from replay_sessions.store.manifest import write_index
 from replay_sessions.store.splits import SplitPlan
 from tests.json_files import edited_json
 from tests.replay_sessions.conftest import make_session, sessions
@@ -221,3 +222,19 @@ def test_the_demo_store_is_made_once_and_found_again(tmp_path: Path, monkeypatch
 def test_records_are_strict_when_read_back(make_store: MakeStore) -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field"):
         msgspec.json.decode(b'{"session_id":"a","user_id":"b","source":"c","steps":[],"x":1}', type=Session)
+
+
+def test_an_index_that_names_a_shard_which_is_not_there_is_refused(make_store: MakeStore) -> None:
+    store = make_store([make_session(0)])
+    rows = [msgspec.structs.replace(row, shard=99) for row in store.index()]
+    write_index(store.path, rows)
+    with pytest.raises(BadSession, match="names a shard"):
+        SessionStore.open(store.path)
+
+
+def test_a_manifest_with_another_count_of_unsubmitted_texts_is_detected(make_store: MakeStore) -> None:
+    store = make_store([make_session(0)])
+    with edited_json(store.path / "manifest.json") as manifest:
+        manifest["unsubmitted"] = 1
+    with pytest.raises(BadSession, match="unsubmitted"):
+        SessionStore.open(store.path).check_content()

@@ -327,6 +327,11 @@ class TestRemarks:
         assert session.persona.text == "Frugal."
         assert [step.rationale for step in session.steps] == ["It may be cheaper.", None]
 
+    def test_the_goal_of_our_own_recorder_has_an_event_of_its_own(self, tab: Tab) -> None:
+        tab.note("shop_r1.goal", {"text": "a kettle"}).click("sale")
+        (session,) = imported(tab).sessions()
+        assert session.goal == "a kettle"
+
     def test_they_are_about_what_was_done_in_their_own_tab(self, made: Recorded) -> None:
         first, second = made.tab(SHOP, window="first"), made.tab(SHOP, window="second")
         first.click("buy")
