@@ -28,7 +28,7 @@ import tyro
 
 from replay_sessions.foundation.durable_files import remedy_for
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
-from replay_sessions.foundation.help_text import HELP_ALL, format_choices, format_short_help, wrap
+from replay_sessions.foundation.help_text import HELP_ALL, format_choices, format_short_help, list_flags, wrap
 from replay_sessions.foundation.table import plain_text
 
 OptionsT = TypeVar("OptionsT")
@@ -156,24 +156,23 @@ def asks_for_help(words: Sequence[str]) -> bool:
 def choose(
     kind: str, entries: Mapping[str, object], words: Sequence[str], *, program: str, text: str | None
 ) -> tuple[str, list[str]]:
-    """Splits the words into a name and the words after it; prints the names if the user asks for help.
+    """Splits the words into a name and the words after it; prints the names if there are no words, or for help.
 
     Args:
         kind: What the names stand for, such as "command".
         entries: For each name, its summary or a function whose docstring is the summary.
 
     Raises:
-        BadConfig: The name is unknown or missing.
+        BadConfig: The name is unknown.
     """
     name, *arguments = words or [""]
     if name in entries:
         return name, arguments
-    if name not in _HELP:
-        problem = f"unknown {kind} {name!r}. {did_you_mean(name, entries)}" if name else f"missing: {kind.upper()}"
-        raise BadConfig(f"{problem} (see `{program} --help`)")
+    if name and name not in _HELP:
+        raise BadConfig(f"unknown {kind} {name!r}. {did_you_mean(name, entries)} (see `{program} --help`)")
     summaries = {name: entry if isinstance(entry, str) else getdoc(entry) or "" for name, entry in entries.items()}
     sys.stdout.write(f"{wrap(text)}usage: {program} {kind.upper()} ...\n\n{format_choices(summaries)}")
-    raise SystemExit
+    raise SystemExit(0 if name else 2)
 
 
 def parse_options(
@@ -206,6 +205,7 @@ def parse_options(
     elif asks_for_help(words):
         sys.stdout.write(format_short_help(options, program=program, text=text, default=default))
         raise SystemExit
+    check_flags(words, list_flags(options, default), program)
     return _call_tyro(  # type: ignore[no-any-return]
         options,
         words,
@@ -213,6 +213,22 @@ def parse_options(
         default=tyro.MISSING_NONPROP if default is None else default,
         config=_MARKERS if can_be_none else (*_MARKERS, tyro.conf.DisallowNone),
     )
+
+
+def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> None:
+    """Raises BadConfig for a flag that is not among `flags` and nearly one of them; tyro explains all other mistakes.
+
+    >>> check_flags(["--agent", "random"], ["--agents", "--out"], "shop-r1 rank")
+    Traceback (most recent call last):
+    ...
+    replay_sessions.foundation.errors.BadConfig: unknown flag --agent. Did you mean '--agents'? (see `shop-r1 rank --help`)
+    """
+    for word in words:
+        flag = word.partition("=")[0].replace("_", "-")
+        if not flag.startswith("--") or "." in flag or flag in flags:
+            continue
+        if (hint := did_you_mean(flag, flags)).startswith("Did you mean"):
+            raise BadConfig(f"unknown flag {flag}. {hint} (see `{program} --help`)")
 
 
 def parse_leading_options(options: type[OptionsT], words: Sequence[str], *, program: str) -> tuple[OptionsT, list[str]]:

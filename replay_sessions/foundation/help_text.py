@@ -58,6 +58,11 @@ def format_short_help(options: Any, *, program: str, text: str, default: Any) ->
     )
 
 
+def list_flags(options: Any, default: Any = None) -> list[str]:
+    """Returns the flags of a command, and the metavars of its positional arguments."""
+    return [flag for flag, *_ in _list_flags(options, default)]
+
+
 def field_meanings(kind: type) -> dict[str, str]:
     """Returns the descriptions of a Struct's fields from the docstrings of the Struct and its bases."""
     docs = [docstring_parser.parse(getdoc(base) or "") for base in reversed(kind.__mro__)]

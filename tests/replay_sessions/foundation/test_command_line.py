@@ -82,7 +82,6 @@ WRONG_CALLS = [
     ("show demmo", "Did you mean 'demo'?"),
     ("show demo --step 1", "--step needs --session"),
     ("shwo", "unknown command 'shwo'. Did you mean 'show'? (see `python -m replay_sessions --help`)"),
-    ("", "missing: COMMAND"),
 ]
 
 
@@ -100,12 +99,12 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
     assert error.count("\n") == 1
 
 
-# Explained by tyro, in a box of its own.
 WRONG_FLAGS = [
     ("--sessions many --out x", ["many", "--sessions INT"]),
     ("--sessions 3", ["shop-r1 generate", "--out PATH"]),
     ("--sessions 3 --out x --page-size huge", ["--page-size", "compact"]),
-    ("--sessions 3 --out x --sed 1", ["--sed", "--seed"]),
+    ("--sessions 3 --out x --sed 1", ["unknown flag --sed. Did you mean '--seed'?"]),
+    ("--session=3 --out x", ["unknown flag --session. Did you mean '--sessions'?"]),
 ]
 
 
@@ -117,6 +116,11 @@ def test_a_wrong_flag_is_named_with_what_was_expected(
     out, error = capsys.readouterr()
     assert not out
     assert all(name in error for name in [*named, "generate --help"])
+
+
+def test_program_alone_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 2
+    assert "\n  import  " in capsys.readouterr().out
 
 
 def refuse(error: BaseException) -> Callable[[], int]:
