@@ -178,12 +178,13 @@ def _split_columns(widths: Sequence[int], max_width: int) -> Iterator[list[int]]
 
 def _break_lines(column: Column, cells: Iterable[str]) -> list[str]:
     """Returns the heading and cells for a terminal; intervals go below their number, which saves half the width."""
-    heading, texts = plain_text(column.heading.replace("_", " ")), list(map(plain_text, cells))
+    heading, texts = plain_text(column.heading), list(map(plain_text, cells))
     if column.unit == "text":
         return [heading, *texts]
     texts = [text.replace(" [", "\n[").replace(" (", "\n(") for text in texts]
     width = max((len(line) for text in texts for line in text.split("\n")), default=0)
-    return ["\n".join(wrap(heading, max(width, HEADING_WIDTH), break_long_words=False)), *texts]
+    lines = wrap(heading.replace("_", "_ "), max(width, HEADING_WIDTH), break_long_words=False)
+    return ["\n".join(line.replace("_ ", "_") for line in lines), *texts]
 
 
 def print_results(*parts: Table | str) -> None:

@@ -12,7 +12,7 @@ of them. Beside the metrics of shop_env/metrics a row of an agent with errors ha
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +30,7 @@ from shop_env.reward.score import RewardConfig, describe_scale
 # Only for agents without a reply at some steps; beside it stands `coverage`.
 ERRORS_AS_MISSES = "exact_accuracy_errors_as_misses"
 EMPTY_RATIONALES = "empty_rationale_rate"
+SMALL_REWARD = 10  # rewards up to here are shown with three digits
 
 
 def _by_name(*columns: Column) -> dict[str, Column]:
@@ -198,7 +199,7 @@ def results_table(
         title=title,
         columns=[
             Column("agent"),
-            *map(metric_column, names),
+            *(_scale_digits(metric_column(name), (row.figures.get(name) for row in rows)) for name in names),
             *(Column(count.replace("_", " "), "count", count) for count in counts),
             *inferred,
         ],
@@ -249,6 +250,13 @@ def metric_cell(name: str, estimate: Estimate | None) -> Cell:
 def metric_column(name: str) -> Column:
     """Returns the column of any metric; a user's metric has the name of its function."""
     return METRIC_COLUMNS.get(name) or Column(name.rpartition(":")[2], "ratio" if ":" in name else "percent", name)
+
+
+def _scale_digits(column: Column, estimates: Iterable[Estimate | None]) -> Column:
+    """Returns a column of points with three digits in place of one if its values are small, as of a reward up to 1."""
+    if column.unit != "points" or any(estimate and abs(estimate.value) > SMALL_REWARD for estimate in estimates):
+        return column
+    return msgspec.structs.replace(column, unit="bits")
 
 
 def intervals_text(rows: Sequence[ResultRow], reward: RewardConfig, over: str = "users") -> str:

@@ -37,6 +37,12 @@ def test_a_terminal_shows_values_over_their_intervals():
     assert all(text in shown for text in ("27.6 ", "[17.4, 37.8]", "+5.2", "[3.9, 6.4]", "95% intervals"))
 
 
+def test_long_heading_breaks_at_its_underscores_and_keeps_them():
+    table = Table(columns=[Column("my_agent.py"), Column("same_area_clicked", "ratio")], rows=[["a", 0.5]])
+    headings = [line.split() for line in on_terminal(table, 80).splitlines()[:3]]
+    assert headings == [["same_"], ["area_"], ["my_agent.py", "clicked"]]
+
+
 def test_markdown_has_a_line_for_each_row_and_the_notes_below():
     assert TABLE.markdown().splitlines() == [
         "| agent | exact | less | steps |",

@@ -252,6 +252,16 @@ def test_the_share_of_empty_rationales_is_a_column_where_some_are_written(
     assert cells.get("empty_rationale_rate") == share
 
 
+@pytest.mark.parametrize(("reward", "digits"), [(RewardConfig(kind="binary", exact_points=1), 3), (RewardConfig(), 1)])
+def test_small_rewards_have_three_digits(reward: RewardConfig, digits: int) -> None:
+    session = ten_steps()[1]
+    replies = [format_reply("", session.steps[number].action) for number in (1, 1, 1)]
+    records = [record_step(session, index, each, reward) for index, each in enumerate(replies, start=1)]
+    table = results_table([summarise(records, label="policy")])
+    cells = dict(zip((column.name for column in table.columns), table.texts()[0], strict=True))
+    assert len(cells["mean_reward"].partition(".")[2]) == digits
+
+
 def test_rows_of_enough_users_have_intervals_in_every_output() -> None:
     sessions = random_sessions(60, 1, users=12)
     records = answer(sessions, lambda s, i: s.steps[i].action if i % 2 else "?")
