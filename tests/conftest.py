@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 # As many processes test as there are cores, and models are tiny: threads that wait for one another would take several
 # times as long as one does. Said before anything loads numpy or torch, and to the commands that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# As in an activated environment, so that hints begin with `shop-r1` whatever started the tests.
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
 
 # What a shell starts in the background ignores Ctrl-C, and hands that on to the commands that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

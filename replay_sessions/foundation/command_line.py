@@ -29,6 +29,7 @@ import tyro
 from replay_sessions.foundation.durable_files import remedy_for
 from replay_sessions.foundation.errors import BadConfig, ShopR1Error, did_you_mean
 from replay_sessions.foundation.help_text import HELP_ALL, format_choices, format_short_help, list_flags, wrap
+from replay_sessions.foundation.packages import with_program_path
 from replay_sessions.foundation.table import plain_text
 
 OptionsT = TypeVar("OptionsT")
@@ -110,10 +111,11 @@ def run_command(body: Callable[[], int | None]) -> int:
     except SystemExit as end:  # from --help, or from a wrong call that tyro has explained
         return int(end.code or 0)
     except ShopR1Error as error:
-        sys.stderr.write(f"error: {plain_text(str(error))}\n")  # the message may contain text of an agent or a file
+        # The message may contain text of an agent or a file.
+        sys.stderr.write(with_program_path(f"error: {plain_text(str(error))}\n"))
         return 2
     except KeyboardInterrupt as stop:
-        sys.stderr.write(": ".join(["stopped", *map(str, stop.args)]) + "\n")
+        sys.stderr.write(with_program_path(": ".join(["stopped", *map(str, stop.args)]) + "\n"))
         return STOPPED
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
@@ -218,10 +220,10 @@ def parse_options(
 def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> None:
     """Raises BadConfig for a flag that is not among `flags` and nearly one of them; tyro explains all other mistakes.
 
-    >>> check_flags(["--agent", "random"], ["--agents", "--out"], "shop-r1 rank")
+    >>> check_flags(["--agent", "random"], ["--agents", "--out"], "rank")
     Traceback (most recent call last):
     ...
-    replay_sessions.foundation.errors.BadConfig: unknown flag --agent. Did you mean '--agents'? (see `shop-r1 rank --help`)
+    replay_sessions.foundation.errors.BadConfig: unknown flag --agent. Did you mean '--agents'? (see `rank --help`)
     """
     for word in words:
         flag = word.partition("=")[0].replace("_", "-")

@@ -1,5 +1,9 @@
-"""The packages of this project, and a check that Python finds these and not others of the same name."""
+"""The packages of this project, a check that Python finds these and not others, and the path of its program."""
 
+import os
+import re
+import shutil
+import sys
 from base64 import urlsafe_b64encode
 from hashlib import sha256
 from importlib import metadata
@@ -41,6 +45,17 @@ def check_packages() -> None:
                 "move or rename the other, or use an environment of its own (the distribution 'openai-agents' also "
                 "installs a package 'agents')"
             )
+
+
+def with_program_path(text: str) -> str:
+    """Returns a text whose commands `shop-r1 …` begin with the path of the program where no PATH leads to it.
+
+    So a hint can be copied to a shell in which the environment is not activated.
+    """
+    script = Path(sys.executable).with_name(DISTRIBUTION)
+    if shutil.which(DISTRIBUTION) or not script.is_file():
+        return text
+    return re.sub(rf"(^ *|`|: ){DISTRIBUTION} (?=[a-z])", rf"\g<1>{os.path.relpath(script)} ", text, flags=re.MULTILINE)
 
 
 def _digest(file: Path) -> str:

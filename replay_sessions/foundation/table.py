@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from replay_sessions.foundation.packages import DISTRIBUTION, with_program_path
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.foundation.records import Record
 
@@ -199,8 +200,8 @@ def print_results(*parts: Table | str) -> None:
         if isinstance(part, Table):
             console.print(part)
         else:
-            for line in printable(part).split("\n"):
-                if console.is_terminal and "shop-r1 " not in line:  # a command stays on one line, to be copied
+            for line in printable(with_program_path(part)).split("\n"):
+                if console.is_terminal and f"{DISTRIBUTION} " not in line:  # a command stays on one line, to be copied
                     indent = " " * (len(line) - len(line.lstrip()))
                     line = fill(
                         line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
