@@ -46,6 +46,7 @@ class CheckpointInfo(Config):
             (train.chat_template.bind_template).
         own_tokenizer: Whether the tokenizer was trained with the model (train.models.load_tokenizer).
         precision: The precision of training and validation.
+        restricted: Whether the policy chooses among the actions that a page offers (train/candidates.py).
     """
 
     made_by: str
@@ -60,6 +61,7 @@ class CheckpointInfo(Config):
     long_pages: LongPages = "shorten"
     template_variables: dict[str, Any] = {}
     template_date: str | None = None
+    restricted: bool = False
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:

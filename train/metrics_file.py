@@ -15,7 +15,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | metric | unit | meaning | in |
 |---|---|---|---|
 | `phase`, `step` | | the phase's name; its optimizer steps (SFT) or batches (GRPO) so far, from 1 | all |
-| `loss` | nats per token; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
+| `loss` | nats per token; `candidate_likelihood`: nats per step; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
 | `lr` | none | learning rate of the step | all |
 | `grad_norm` | none | length of the gradient before clipping | all |
 | `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |

@@ -7,16 +7,19 @@ Early stages may train on the first steps of the sessions only, where copying is
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
 from train.config import SftConfig
-from train.flops import FlopCounter, packed_work
+from train.flops import FlopCounter, Work, packed_work
 from train.loop import Optimizer
 from train.policy import Policy
 from train.ranks import SINGLE_PROCESS, Ranks, same_passes
 from train.sampler import SessionPlan, SessionSteps, own_share, split_batches
 from train.session_tree import PackedTrees, SessionTree, pack
-from train.tokens import SessionTokens
+from train.tokens import ReplySpan, SessionTokens
+
+LoggedStep = tuple[SessionTokens, ReplySpan]
 
 
 class SftTrainer:
@@ -37,7 +40,7 @@ class SftTrainer:
                 "no step to fine-tune on: the store's train split is empty, or no prompt shows its target "
                 f"(sft.hidden_targets = {config.hidden_targets})."
             )
-        self._policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
+        self.policy, self._config, self._ranks = policy.train(), config.in_steps(trunks), ranks
         size, tokens = config.sessions_per_batch, config.tokens_per_batch
         self._plan = SessionPlan(trunks, size, tokens, f"{seed} sft", ranks.share)
         self.total_steps = self._config.total_steps
@@ -48,36 +51,54 @@ class SftTrainer:
         """Takes one optimizer step, which depends on the weights and `step` only; returns its metrics."""
         batch = self._plan.batch(step, self._config.replies_at(step))
         packs = list(sft_packs(batch, self._config.max_batch_tokens))
-        by_reply = self._config.average == "replies"
-        units = [len(packed.reply_lengths if by_reply else packed.targets) for packed in packs]
-        total = self._ranks.all_reduce_sum(sum(units))
-        metrics = {"loss": 0.0, "tokens": 0.0, "flops": 3.0 * self._flops.forward(packed_work(packs))}
+        steps = iter([(trunk, reply) for trunk, replies in batch for reply in replies])
+        total = self._ranks.all_reduce_sum(sum(map(self.units, packs)))
+        metrics = {"loss": 0.0, "tokens": 0.0, "flops": 0.0}
         losses = []  # stay on the device until the end, because reading one waits for its computation
-        with same_passes(self._ranks, len(packs), self._policy):
+        with same_passes(self._ranks, len(packs), self.policy):
             for packed in packs:
-                log_probs = self._policy.log_probs(packed.to(self._policy.device))
-                if by_reply:
-                    lengths = torch.tensor(packed.reply_lengths, device=log_probs.device)
-                    log_probs = log_probs / lengths.repeat_interleave(lengths)
+                log_probs, work = self.log_probs(packed.to(self.policy.device), steps)
                 # Divided by the units of all ranks and packs, so that summed gradients are those of the batch.
-                loss = -log_probs.sum() / total
+                loss = -self.scaled(log_probs, packed).sum() / total
                 loss.backward()
                 losses.append(loss.detach())
                 metrics["tokens"] += packed.input_ids.numel()
+                metrics["flops"] += 3.0 * self._flops.forward(work)
         metrics["loss"] = sum(torch.stack(losses).tolist()) if losses else 0.0
         return {**self._ranks.sum_metrics(metrics), **self.optimizer.step(step)}
 
     @torch.no_grad()
     def compute_nll(self, trunks: Sequence[SessionTokens]) -> float:
         """Returns the mean negative log-likelihood of the logged replies of `trunks`, in nats per reply."""
-        steps = own_share([(trunk, trunk.replies) for trunk in trunks if trunk.replies], self._ranks.share)
-        packs = list(sft_packs(steps, self._config.max_batch_tokens))
+        batch = own_share([(trunk, trunk.replies) for trunk in trunks if trunk.replies], self._ranks.share)
+        packs = list(sft_packs(batch, self._config.max_batch_tokens))
+        steps = iter([(trunk, reply) for trunk, replies in batch for reply in replies])
         sums = {"nll": 0.0, "replies": float(sum(len(packed.reply_lengths) for packed in packs))}
-        with same_passes(self._ranks, len(packs), self._policy):
+        with same_passes(self._ranks, len(packs), self.policy):
             for packed in packs:
-                sums["nll"] -= float(self._policy.log_probs(packed.to(self._policy.device)).sum())
+                sums["nll"] -= float(self.log_probs(packed.to(self.policy.device), steps)[0].sum())
         sums = self._ranks.sum_metrics(sums)
         return sums["nll"] / max(1.0, sums["replies"])
+
+    def units(self, packed: PackedTrees) -> int:
+        """Returns the number of a pack's units that the loss is the mean of: reply tokens, or replies."""
+        return len(packed.reply_lengths if self._config.average == "replies" else packed.targets)
+
+    def scaled(self, log_probs: Tensor, packed: PackedTrees) -> Tensor:
+        """Returns the log-probabilities (N,), if the loss is a mean over replies divided by the replies' lengths."""
+        if self._config.average != "replies":
+            return log_probs
+        lengths = torch.tensor(packed.reply_lengths, device=log_probs.device)
+        return log_probs / lengths.repeat_interleave(lengths)
+
+    def log_probs(self, packed: PackedTrees, steps: Iterator[LoggedStep]) -> tuple[Tensor, Work]:
+        """Computes the log-probabilities (N,) of a pack's reply tokens, and the work of a forward pass.
+
+        Args:
+            packed: The pack.
+            steps: The steps of the pack's replies, then those of later packs.
+        """
+        return self.policy.log_probs(packed), packed_work([packed])
 
 
 def sft_packs(batch: Sequence[SessionSteps], max_tokens: int) -> Iterator[PackedTrees]:

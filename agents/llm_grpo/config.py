@@ -23,7 +23,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import LOG_LIKELIHOOD
 from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
-from train.objectives import OBJECTIVES
+from train.objectives import CANDIDATE_LIKELIHOOD, OBJECTIVES, RESTRICTED
 
 POINTER = "pointer"  # a method
 MOST_PROBABLE = "most probable action"  # the name of a decoding
@@ -52,10 +52,11 @@ class PhaseConfig(Config):
 
     Attributes:
         label: The name of the phase in the table.
-        method: `sft`; `none`, which evaluates the weights that it starts from; `pointer`, which fits a network that
-            scores the page's elements in place of a language model (train/pointer); or an objective with the numbers of
-            [grpo]: `grpo`, `grpo_with_logged`, `weighted_sft`, `dpo`, or your own subclass of
-            train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS (docs/objectives.md).
+        method: `sft`, or `candidate_likelihood` with the same numbers; `none`, which evaluates the weights that it
+            starts from; `pointer`, which fits a network that scores the page's elements in place of a language model
+            (train/pointer); or an objective with the numbers of [grpo]: `grpo`, `grpo_with_logged`, `weighted_sft`,
+            `dpo`, or your own subclass of train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS
+            (docs/objectives.md).
         start: The initial weights, which are also GRPO's reference policy: `model`, or an earlier phase.
         against: The phases to compare it with, by paired differences over steps; they may come later.
         temperatures: Temperatures to evaluate its policy at, besides the run's (Shop-R1, figure 2).
@@ -86,7 +87,7 @@ class PhaseConfig(Config):
 
     def __post_init__(self) -> None:
         self.get_reward(RewardConfig())
-        methods = ["none", "sft", POINTER, *OBJECTIVES]
+        methods = ["none", "sft", CANDIDATE_LIKELIHOOD, POINTER, *OBJECTIVES]
         if ":" not in self.method and self.method not in methods:
             raise BadConfig(
                 f"phase '{self.label}': unknown method {self.method!r}. {did_you_mean(self.method, methods)} Or give "
@@ -116,7 +117,7 @@ class PhaseConfig(Config):
 
 def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
     """Returns the table that a method reads, "grpo" for every objective; None for a method that does not train."""
-    return {"none": None, POINTER: None, "sft": "sft"}.get(method, "grpo")
+    return {"none": None, POINTER: None, "sft": "sft", CANDIDATE_LIKELIHOOD: "sft"}.get(method, "grpo")
 
 
 @dataclass(frozen=True)
@@ -261,27 +262,37 @@ class TrainConfig(Config):
             ):
                 if other is not None and other not in names:
                     raise BadConfig(f"phases.{name}.{field}: {other!r} is none of {', '.join(names) or 'no phase'}.")
-            if phase.same_compute_as and (phase.start == "model" or self.phases[phase.start].method != "sft"):
-                raise BadConfig(f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of sft.")
-            if phase.start != "model" and POINTER in (phase.method, self.phases[phase.start].method):
-                raise BadConfig(
-                    f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, nothing from a pointer."
-                )
-            if phase.method == POINTER and self.evaluation.most_probable_action is not None:
-                raise BadConfig(
-                    f"phases.{name} is a pointer, whose greedy reply is its most probable action: leave "
-                    "evaluation.most_probable_action out."
-                )
-            is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
-            if is_paid and not (self.prompt.rationales and phase.teach_rationales):
-                raise BadConfig(
-                    f"phases.{name}: reward.requires_rationale pays only replies with a rationale, and the prompt asks "
-                    "for none; leave one of them out (prompt.rationales, teach_rationales)."
-                )
+            self._check_phase(name, phase)
             earlier.append(name)
         labels = [phase.label for phase in self.phases.values()]
         if repeated := {label for label in labels if labels.count(label) > 1}:
             raise BadConfig(f"two phases are labelled '{min(repeated)}'; give each a label of its own.")
+
+    def _check_phase(self, name: str, phase: PhaseConfig) -> None:
+        if phase.same_compute_as and (phase.start == "model" or self.phases[phase.start].method != phase.method):
+            raise BadConfig(
+                f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of {phase.method}."
+            )
+        if numbers_table(phase.method) == "grpo" and phase.method not in RESTRICTED and self.is_restricted(phase.start):
+            raise BadConfig(
+                f"phases.{name} is {phase.method}, which samples from the whole vocabulary, and starts from "
+                f"'{phase.start}', whose policy learnt to choose among a page's actions alone: start it from sft."
+            )
+        if phase.start != "model" and POINTER in (phase.method, self.phases[phase.start].method):
+            raise BadConfig(
+                f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, nothing from a pointer."
+            )
+        if phase.method == POINTER and self.evaluation.most_probable_action is not None:
+            raise BadConfig(
+                f"phases.{name} is a pointer, whose greedy reply is its most probable action: leave "
+                "evaluation.most_probable_action out."
+            )
+        is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
+        if is_paid and not (self.prompt.rationales and phase.teach_rationales):
+            raise BadConfig(
+                f"phases.{name}: reward.requires_rationale pays only replies with a rationale, and the prompt asks "
+                "for none; leave one of them out (prompt.rationales, teach_rationales)."
+            )
 
     def is_untaught(self, name: str) -> bool:
         """Returns whether a phase has random weights that no logged reply taught, so that its replies are malformed.
@@ -291,6 +302,12 @@ class TrainConfig(Config):
         while name != "model" and self.phases[name].method in ("none", "grpo"):
             name = self.phases[name].start
         return name == "model" and self.model.path is None
+
+    def is_restricted(self, name: str) -> bool:
+        """Returns whether the policy of a phase chooses among the actions that a page offers."""
+        while name != "model" and self.phases[name].method == "none":
+            name = self.phases[name].start
+        return name != "model" and self.phases[name].method in RESTRICTED
 
     def prompt_of(self, phase: PhaseConfig, store: SessionStore) -> PromptConfig:
         """Returns the format of a phase's prompts, with the words for typing of the store's log."""

@@ -28,6 +28,7 @@ from shop_env.replies import extraction_of
 from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
 from shop_env.train_view import TrainView
 from train.attention.choice import choose_attention
+from train.candidates import CandidateTries, StepCandidates
 from train.chat_template import bind_template, writes_date
 from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
 from train.config import SftConfig, SftStage
@@ -39,7 +40,8 @@ from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
 from train.memory import Passes
 from train.models import load_model
-from train.objectives import load_objective
+from train.objectives import CANDIDATE_LIKELIHOOD, load_objective
+from train.objectives.candidate_likelihood import CandidateLikelihood
 from train.phase import Phase, PhaseResult, Trainer, run_phase
 from train.pointer.checkpoint import save_pointer
 from train.pointer.fit import fit_pointer
@@ -137,7 +139,8 @@ class TrainingRun:
         if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         prompt = self.config.prompt_of(config, self.store)
-        info = msgspec.structs.replace(started_from, context=config.context, prompt=prompt)
+        restricted = self.config.is_restricted(name)
+        info = msgspec.structs.replace(started_from, context=config.context, prompt=prompt, restricted=restricted)
         policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
@@ -216,7 +219,13 @@ class TrainingRun:
             steps, kept = (sum(len(trunk.replies) for trunk in each) for each in (trunks, numbers.select(trunks)))
             if kept < steps:
                 self.log.info(f"{name}: {steps - kept} of {steps} steps are left out, whose prompts show no target")
-            sft = SftTrainer(policy, trunks, self._sft_config(config, numbers), seed=seed, ranks=ranks)
+            arguments = (policy, trunks, self._sft_config(config, numbers))
+            if config.method == CANDIDATE_LIKELIHOOD:
+                tries = CandidateTries(tokenizer, self.config.prompt_of(config, self.store))
+                candidates = StepCandidates(self.store, tries, config.context)
+                sft: SftTrainer = CandidateLikelihood(*arguments, candidates=candidates, seed=seed, ranks=ranks)
+            else:
+                sft = SftTrainer(*arguments, seed=seed, ranks=ranks)
             return sft, sft.total_steps
         reward = config.get_reward(self.config.reward_config)
         if reward != LOG_LIKELIHOOD:

@@ -49,6 +49,7 @@ from shop_env.evaluation.generate import Seeds
 from shop_env.evaluation.protocol import PromptCut
 from shop_env.marks import remove_marks
 from shop_env.observation import Observation, adapt
+from train.candidates import CandidateTries, ReplyTrie
 from train.chat_template import stop_token
 from train.checkpoints import CheckpointInfo, load_checkpoint
 from train.config import SamplingConfig
@@ -107,6 +108,7 @@ class PolicyAgent(SeededAgent):
             )
         self._policy = Policy(model, autocast=autocast_dtype(info.precision))
         self._tokenizer, self.info = tokenizer, info
+        self._tries = CandidateTries(tokenizer, info.prompt) if info.restricted else None
         self._sampling = SamplingConfig(
             temperature=info.temperature if temperature is None else temperature,
             max_new_tokens=most_new,
@@ -146,7 +148,8 @@ class PolicyAgent(SeededAgent):
         sources = list(map(np.random.default_rng, seeds))
         if self._decode == "tokens":
             uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
-            replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms)
+            tries = self._tries_of(observations)
+            replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms, tries=tries)
             return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
         pages = self._weigh(prompts, observations, sources)
         self._weighed = (observations, seeds, pages)
@@ -166,7 +169,8 @@ class PolicyAgent(SeededAgent):
         pages: dict[int, WeighedActions] = {}
         if self._decode != "tokens":
             pages = weigh_without_draws(
-                self._policy, self._tokenizer, prompts, observations, self._rationales, self.info.prompt
+                *(self._policy, self._tokenizer, prompts, observations, self._rationales, self.info.prompt),
+                self._tries_of(observations),
             )
         draw = draw_uniforms if self._decode == "tokens" else stratified_uniforms
         remaining = [index for index in range(len(prompts)) if index not in pages]
@@ -177,9 +181,14 @@ class PolicyAgent(SeededAgent):
             [observations[index] for index in remaining],
             draw([sources[index] for index in remaining], self._rationales, self._sampling.max_new_tokens),
             self.info.prompt,
+            self._tries_of([observations[index] for index in remaining]),
         )
         pages |= zip(remaining, drawn, strict=True)
         return [pages[index] for index in range(len(prompts))]
+
+    def _tries_of(self, observations: Sequence[Observation]) -> list[ReplyTrie]:
+        """Returns the replies that a restricted policy chooses among on each page; nothing for other policies."""
+        return [] if self._tries is None else [self._tries.of_page(each["page"]) for each in observations]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
         """Computes results for the observations that fit; PromptTooLong stands in place of the others.

@@ -10,6 +10,7 @@ policy_agent.py uses this, and its docstring explains the formulas.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction, Reply, format_reply, parse_reply
+from train.candidates import Allowed, Choices, ReplyTrie, restricted_log_probs
 from train.chat_template import stop_token
 from train.config import SamplingConfig
 from train.policy import Policy
@@ -31,7 +33,8 @@ from train.sampler import split_batches
 from train.session_tree import SessionTree, pack
 from train.tokens import decode_replies, reply_tokens
 
-PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action]]  # prompt, rationales, candidates
+# The prompt, rationales, candidates, and for a restricted policy the replies that it chooses among.
+PageToWeigh = tuple[Sequence[int], Collection[str], Sequence[Action], ReplyTrie | None]
 PASS_TOKENS = 4096  # the most tokens of a pass, unless a single page has more
 MAX_CANDIDATES = 64  # of a page, without the actions that a policy proposes
 _DEFAULT_PROMPT = PromptConfig()
@@ -85,6 +88,7 @@ def weigh_without_draws(
     observations: Sequence[Observation],
     rationales: int,
     prompt: PromptConfig,
+    tries: Sequence[ReplyTrie] = (),
 ) -> dict[int, WeighedActions]:
     """Computes the shares on the pages that need no draws, by the page's index in `observations`.
 
@@ -93,6 +97,7 @@ def weigh_without_draws(
     Args:
         rationales: The number of draws that the empty rationale counts as; 0 does not check that the policy writes it.
         prompt: The prompt's config, whose words for typing and scrolling the candidates have.
+        tries: For each page, the replies that a restricted policy chooses among; empty for other policies.
     """
     candidates_by_index, min_probability = {}, NO_RATIONALE if rationales else 0.0
     for index, observation in enumerate(observations):
@@ -102,7 +107,10 @@ def weigh_without_draws(
         writes = min_probability > 0 and any(past["rationale"] for past in observation["history"])
         if len(candidates) < MAX_CANDIDATES and not accepts_text and not writes:
             candidates_by_index[index] = candidates
-    pages = [(prompts[index], ("",), candidates) for index, candidates in candidates_by_index.items()]
+    pages = [
+        (prompts[index], ("",), candidates, tries[index] if tries else None)
+        for index, candidates in candidates_by_index.items()
+    ]
     return {
         index: WeighedActions(candidates, {"": rationales or 1}, shares)
         for (index, candidates), (shares, (empty,)) in zip(
@@ -119,6 +127,7 @@ def weigh_actions(
     observations: Sequence[Observation],
     uniforms: Tensor,
     prompt: PromptConfig = _DEFAULT_PROMPT,
+    tries: Sequence[ReplyTrie] = (),
 ) -> list[WeighedActions]:
     """Computes the shares of each page's candidates after rationales that the policy draws.
 
@@ -128,6 +137,7 @@ def weigh_actions(
             train.rollouts.sampling.draw_uniforms. More draws take more time and lower the variance; 0 draws mean an
             empty rationale.
         prompt: The prompt's config, whose words for typing and scrolling the candidates have.
+        tries: As in weigh_without_draws.
     """
     _, rationales, max_new_tokens = uniforms.shape
     sampling = SamplingConfig(
@@ -137,7 +147,7 @@ def weigh_actions(
         num_generations=rationales or 1,
     )
     page_inputs = []
-    replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None)
+    replies_of_prompts = generate(policy, prompts, sampling, uniforms=uniforms if rationales else None, tries=tries)
     for observation, drawn in zip(observations, replies_of_prompts, strict=True):
         extraction: Extraction = "strict_scroll" if prompt.scrolls else "strict_input"
         replies = [
@@ -150,7 +160,10 @@ def weigh_actions(
         if not rationales:
             counts = {"": 1}
         page_inputs.append((candidates, counts))
-    pages = [(prompt, counts, candidates) for prompt, (candidates, counts) in zip(prompts, page_inputs, strict=True)]
+    pages = [
+        (tokens, counts, candidates, tries[index] if tries else None)
+        for index, (tokens, (candidates, counts)) in enumerate(zip(prompts, page_inputs, strict=True))
+    ]
     computed = compute_shares(policy, tokenizer, pages)
     return [WeighedActions(*page, shares) for page, (shares, _) in zip(page_inputs, computed, strict=True)]
 
@@ -183,8 +196,14 @@ def compute_shares(
                 parents = trie.parents + group.start
                 fork = span.start + len(trie.prompt) - 1
                 packed.predicted_from[group.targets] = parents.where(trie.parents >= 0, fork)
-        log_probs = policy.log_probs(packed.to(policy.device)).double().cpu()
         tries = [trie for run in batch for trie in run]
+        packed = packed.to(policy.device)
+        if tries[0].allowed:
+            choices = Choices.of([allowed for trie in tries for allowed in trie.allowed], policy.device)
+            log_probs = policy.forward_packed(packed, partial(restricted_log_probs, choices=choices))
+        else:
+            log_probs = policy.log_probs(packed)
+        log_probs = log_probs.double().cpu()
         for node_log_probs, trie in zip(log_probs.split([len(trie.parents) for trie in tries]), tries, strict=True):
             table = (trie.paths[trie.ends].double() @ node_log_probs).view(trie.rationales, -1)
             yield table.softmax(dim=1), table.logsumexp(dim=1).exp().tolist()
@@ -214,19 +233,24 @@ class _Trie:
         parents: The parent of each node, (n,); -1 for the nodes after the prompt.
         paths: For each node, True at the nodes from the root to it, (n, n).
         ends: The last node of each reply, rationale by rationale.
+        allowed: For each node, the tokens that may stand there; empty if the policy is not restricted.
     """
 
     def __init__(self, tokenizer: Any, page: PageToWeigh) -> None:
-        self.prompt, rationales, candidates = page
+        self.prompt, rationales, candidates, restriction = page
         self.rationales = len(rationales)
         nodes: dict[tuple[int, int], int] = {}  # by parent and token
         self.ends = []
+        self.allowed: list[Allowed] = []
         for reply in reply_tokens(
             tokenizer, [format_reply(text, action) for text in rationales for action in candidates]
         ):
             node = -1
-            for token in reply:
+            all_allowed = [None] * len(reply) if restriction is None else restriction.allowed(reply)
+            for token, allowed in zip(reply, all_allowed, strict=True):
                 node = nodes.setdefault((node, token), len(nodes))
+                if restriction is not None and node == len(self.allowed):
+                    self.allowed.append(allowed)
             self.ends.append(node)
         self.branches = [[token] for _, token in nodes]
         paths = np.eye(len(nodes), dtype=bool)

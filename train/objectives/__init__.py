@@ -15,6 +15,8 @@ OBJECTIVES = {
     "weighted_sft": "train.objectives.weighted_sft:WeightedSft",
     "dpo": "train.objectives.dpo:Dpo",
 }
+CANDIDATE_LIKELIHOOD = "candidate_likelihood"  # reads the configuration [sft] (candidate_likelihood.py)
+RESTRICTED = (CANDIDATE_LIKELIHOOD,)  # methods of policies that choose among a page's actions (train/candidates.py)
 LIKELIHOOD = "train.objectives.likelihood:Likelihood"  # GRPO with the reward log_likelihood
 
 

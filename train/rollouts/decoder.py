@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import first_line
+from train.candidates import Guide
 from train.config import SamplingConfig
 from train.rollouts.branches import Branches
 from train.rollouts.layers import DecoderLayers, Layers
@@ -37,9 +38,18 @@ class Decoder:
         branches: The attention of the replies.
         config: The options of sampling.
         uniforms: Uniform numbers in [0, 1), (R, T), one for each token.
+        guides: For each reply of a restricted policy, the tokens that may follow; empty for other policies.
     """
 
-    def __init__(self, layers: Layers, branches: Branches, config: SamplingConfig, uniforms: Tensor) -> None:
+    def __init__(
+        self,
+        layers: Layers,
+        branches: Branches,
+        config: SamplingConfig,
+        uniforms: Tensor,
+        guides: Sequence[Guide] = (),
+    ) -> None:
+        self._guides = guides
         self._layers, self._branches, self._config = layers, branches, config
         device, (rows, length) = layers.device, uniforms.shape
         self._forks = to_device(torch.tensor([each.length for each in branches.visible]), device)
@@ -50,7 +60,7 @@ class Decoder:
         # Tokens and their log-probabilities in one tensor, for one copy to the host: token ids are exact in float64.
         self._drawn = torch.zeros(2, rows * length, dtype=torch.float64, device=device)
         # In a model's own modules a graph would also capture the casts of the weights.
-        self._is_captured = isinstance(layers, DecoderLayers) and branches.can_be_captured
+        self._is_captured = isinstance(layers, DecoderLayers) and branches.can_be_captured and not guides
         self._graph: Any = None
         self._left_graph: Any = None  # the graph for more rows than now; the next one uses its memory
 
@@ -63,7 +73,7 @@ class Decoder:
             logits: The logits of the first tokens, (R, V).
         """
         self._draw(logits)
-        every, left = ON_CPU if self._layers.device.type == "cpu" else ON_GPU
+        every, left = ON_CPU if self._guides or self._layers.device.type == "cpu" else ON_GPU
         most = self._config.max_new_tokens
         for done in range(1, most, every):
             ended = self._ended.tolist()
@@ -79,10 +89,23 @@ class Decoder:
 
     def _draw(self, logits: Tensor) -> None:
         at = self._offsets + self._branches.count
+        if self._guides:
+            logits = self._restrict(logits)
         drawn, log_probs = draw_tokens(logits, self._config.temperature, self._uniforms.index_select(0, at))
         self._drawn.index_copy_(1, at, torch.stack([drawn.double(), log_probs.double()]))
         self._ended.logical_or_(drawn == self._config.end_token)
         self._tokens.copy_(drawn)
+        for guide, token in zip(self._guides, drawn.tolist() if self._guides else (), strict=True):
+            guide.append(token)
+
+    def _restrict(self, logits: Tensor) -> Tensor:
+        """Returns the logits (R, V) with -inf at the tokens that may not follow."""
+        allowed = [guide.allowed for guide in self._guides]
+        places = [(row, token) for row, tokens in enumerate(allowed) for token in tokens or ()]
+        is_refused = torch.tensor([[tokens is not None] for tokens in allowed]).repeat(1, logits.shape[1])
+        if places:
+            is_refused[tuple(torch.tensor(places).T)] = False
+        return logits.masked_fill(to_device(is_refused, logits.device), -torch.inf)
 
     def _step(self) -> None:
         branches = self._branches
@@ -116,6 +139,7 @@ class Decoder:
         """Continues with some rows only; the next step is captured anew, in the memory of the former graph."""
         indices = to_device(torch.tensor(rows), self._layers.device)
         self._branches.select(rows, indices)
+        self._guides = [self._guides[row] for row in rows] if self._guides else ()
         self._forks, self._offsets, self._tokens, self._ended = (
             each[indices] for each in (self._forks, self._offsets, self._tokens, self._ended)
         )

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from train.candidates import Guide, ReplyTrie
 from train.config import SamplingConfig
 from train.memory import DISTRIBUTION_BYTES, get_cache_budget, get_token_bytes
 from train.policy import Policy
@@ -111,7 +112,12 @@ class LocalEngine:
 
 @torch.no_grad()
 def generate(
-    policy: Policy, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, uniforms: Tensor | None = None
+    policy: Policy,
+    prompts: Sequence[Sequence[int]],
+    config: SamplingConfig,
+    *,
+    uniforms: Tensor | None = None,
+    tries: Sequence[ReplyTrie] = (),
 ) -> list[list[SampledReply]]:
     """Samples `config.num_generations` replies to each prompt.
 
@@ -120,6 +126,7 @@ def generate(
         prompts: The tokens of each prompt.
         config: The options of sampling.
         uniforms: Numbers in [0, 1) to sample with, (P, G, max_new_tokens). May be None if the temperature is 0.
+        tries: For each prompt, the replies that a restricted policy chooses among; empty for other policies.
 
     Returns:
         The replies to each prompt, in the order of the prompts.
@@ -140,7 +147,8 @@ def generate(
         layers = build_layers(policy)
         for trunks in trunk_batches(prompts, config, policy.model.config, policy.compute_dtype):
             rows = [prompt for trunk in trunks for prompt in trunk]
-            sampled = _generate_batch(layers, policy, prompts, trunks, config, uniforms[rows].flatten(0, 1))
+            guides = [Guide(tries[row]) for row in rows for _ in range(config.num_generations)] if tries else []
+            sampled = _generate_batch(layers, policy, prompts, trunks, config, uniforms[rows].flatten(0, 1), guides)
             for number, reply in enumerate(sampled):
                 replies[rows[number // config.num_generations]].append(make_reply(*reply, config))
     policy.train(was_training)
@@ -193,11 +201,12 @@ def _generate_batch(
     trunks: list[list[int]],
     config: SamplingConfig,
     uniforms: Tensor,
+    guides: Sequence[Guide],
 ) -> Iterator[tuple[list[int], list[float]]]:
     """Samples the replies to the prompts of some trunks; yields tokens and log-probabilities in the trunks' order.
 
     Args:
-        uniforms: (R, max_new_tokens), in the same order.
+        uniforms, guides: (R, max_new_tokens), and those of R replies, in the same order.
     """
     longest = [prompts[trunk[0]] for trunk in trunks]
     forks = [[len(prompts[prompt]) for prompt in trunk] for trunk in trunks]
@@ -211,4 +220,4 @@ def _generate_batch(
     ]
     heads, _, _ = get_head_shape(policy.model.config)
     branches = build_branches(cache.layers, visible, heads, config.max_new_tokens)
-    return Decoder(layers, branches, config, uniforms).run(logits)
+    return Decoder(layers, branches, config, uniforms, guides).run(logits)

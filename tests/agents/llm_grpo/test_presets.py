@@ -109,3 +109,21 @@ def test_a_length_in_epochs_replaces_one_in_steps_and_the_other_way_round(
     assert grpo is not None and (grpo.steps, grpo.epochs) == (None, 1.5)
     with pytest.raises(BadConfig, match=r"\[grpo\] has either steps or epochs, not 3 and 1.0"):
         load_preset(written(tmp_path, 'base = "tiny_cpu"\n[grpo]\nsteps = 3\nepochs = 1.0\n', "both.toml"))
+
+
+def test_grpo_samples_from_no_policy_that_only_chooses_among_a_page_s_actions(tmp_path: Path) -> None:
+    preset = written(tmp_path, 'base = "tiny_cpu"\n[phases.sft]\nmethod = "candidate_likelihood"\n')
+    with pytest.raises(
+        BadConfig, match=r"shop_r1 is grpo, which samples from the whole vocabulary, and starts from 'sft'"
+    ):
+        load_preset(preset)
+    rows = written(
+        tmp_path,
+        '[phases.sft]\nlabel = "a"\nmethod = "candidate_likelihood"\n'
+        '[phases.same]\nlabel = "b"\nmethod = "none"\nstart = "sft"\n'
+        '[phases.taught]\nlabel = "c"\nmethod = "sft"\nstart = "same"\n',
+        "rows.toml",
+    )
+    config = load_preset("tiny_cpu", rows)
+    assert [config.is_restricted(name) for name in config.phases] == [True, True, False]
+    assert config.phases["sft"].sft == TINY.sft

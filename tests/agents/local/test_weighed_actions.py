@@ -21,7 +21,7 @@ def test_a_policy_s_shares_equal_those_of_one_forward_pass_per_candidate(tiny: T
     candidates: list[Action] = [*candidate_actions(observation, 12), TypeAndSubmit(name="search", text="an odd text")]
     rationales = ["I look at it.", "Too dear."]
     plain = tiny.plain_model()
-    pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1]), (prompt, rationales, candidates)]
+    pages = [(prompt[: len(prompt) // 2], ["Yes."], candidates[:1], None), (prompt, rationales, candidates, None)]
     _, (shares, _) = compute_shares(Policy(tiny.model), tiny.tokenizer, pages)
     for rationale, row in zip(rationales, shares, strict=True):
         expected = plain_shares(plain, tiny.tokenizer, prompt, rationale, candidates)
