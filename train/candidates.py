@@ -31,7 +31,7 @@ from shop_env.observation import ContextConfig, ObservedSession
 from shop_env.prompts import PromptConfig
 from shop_env.replies import format_reply
 from train.memory import LOGITS_BYTES
-from train.policy import log_probabilities
+from train.policy import at_least_float32, log_probabilities
 from train.session_tree import to_device
 from train.tokens import ReplySpan, reply_tokens
 
@@ -55,7 +55,7 @@ class ReplyTrie:
         before_text: The nodes behind which a text is free.
         behind_rationale: The nodes with the token that ends the rationale, by the text up to them; empty without
             rationales.
-        parents: The node before each node; -1 for the root.
+        parents, tokens: The node before each node, and its own token; -1 for the root.
         actions: The action of each last node; texts are empty.
     """
 
@@ -64,7 +64,7 @@ class ReplyTrie:
         self.children: list[dict[int, int]] = [{}]
         self.before_text: set[int] = set()
         self.behind_rationale: dict[str, int] = {}
-        self.parents, self.actions = [-1], dict[int, Action]()
+        self.parents, self.tokens, self.actions = [-1], [-1], dict[int, Action]()
         for action in dict.fromkeys(map(_without_text, actions)):
             variants = [action, _without_text(action, "a")]  # they differ from the first token of the text on
             replies = reply_tokens(tokenizer, [format_reply("", variant) for variant in variants])
@@ -84,6 +84,7 @@ class ReplyTrie:
                 self.children[node][token] = len(self.children)
                 self.children.append({})
                 self.parents.append(node)
+                self.tokens.append(token)
             node = self.children[node][token]
         return node
 
@@ -101,6 +102,36 @@ class ReplyTrie:
             guide.append(token)
         return allowed
 
+    def fork(self, reply: Sequence[int]) -> tuple[int, int]:
+        """Returns the number of a reply's tokens before the first at which actions may part, and the node there."""
+        if not self.rationales:
+            return 0, 0
+        count = count_rationale_tokens(self.tokenizer, reply)
+        node = Guide(self, reply[:count]).node
+        if node is None:
+            raise ValueError(f"the reply {reply} has no rationale that ends like an empty one")
+        before = self.parents[node]  # in some tokenizers the token that ends the rationale names the type of action
+        return (count - 1, before) if len(self.children[before]) > 1 else (count, node)
+
+    def path(self, root: int, leaf: int) -> list[tuple[int, int]] | None:
+        """Returns (node, token behind it) from a node to one of `actions`; None if there is no path."""
+        path = []
+        while leaf != root:
+            if leaf == 0:
+                return None
+            path.append((self.parents[leaf], self.tokens[leaf]))
+            leaf = self.parents[leaf]
+        return path[::-1]
+
+    def find_text(self, root: int, reply: Sequence[int]) -> tuple[int | None, int]:
+        """Returns the node before a text in the rest of a reply, and the number of tokens up to it; or None."""
+        node: int | None = root
+        for count, token in enumerate(reply, 1):
+            node = None if node is None else self.children[node].get(token)
+            if node in self.before_text:
+                return node, count
+        return None, 0
+
 
 class Guide:
     """The place of a reply in a trie, token by token.
@@ -108,26 +139,29 @@ class Guide:
     Args:
         trie: The trie of the page.
         written: The tokens of the reply so far: none, or at least its rationale.
+
+    Attributes:
+        node: The node of the trie; None in a rationale and in a text.
     """
 
     def __init__(self, trie: ReplyTrie, written: Sequence[int] = ()) -> None:
         self._trie, self._written = trie, list(written)
-        self._node: int | None = None if trie.rationales else 0
+        self.node: int | None = None if trie.rationales else 0
         self._is_free = trie.rationales
         self._enter()
 
     @property
     def allowed(self) -> Allowed:
         """The tokens that may follow; all do behind the end of a reply."""
-        tokens = [] if self._node is None else list(self._trie.children[self._node])
+        tokens = [] if self.node is None else list(self._trie.children[self.node])
         return tokens or None
 
     def append(self, token: int) -> None:
         """Goes on to the next token; behind a text, and behind a token that is not allowed, all is free."""
-        if self._node is not None:
-            self._node = self._trie.children[self._node].get(token)
-            if self._node in self._trie.before_text:
-                self._node = None
+        if self.node is not None:
+            self.node = self._trie.children[self.node].get(token)
+            if self.node in self._trie.before_text:
+                self.node = None
         elif self._is_free:
             self._written.append(token)
             self._enter()
@@ -138,7 +172,7 @@ class Guide:
             text: str = self._trie.tokenizer.decode(self._written)
             if rationale := _RATIONALE.match(text):
                 start, end = rationale.span(1)
-                self._node, self._is_free = self._trie.behind_rationale.get(text[:start] + text[end:]), False
+                self.node, self._is_free = self._trie.behind_rationale.get(text[:start] + text[end:]), False
 
 
 def count_rationale_tokens(tokenizer: Any, reply: Sequence[int]) -> int:
@@ -258,7 +292,7 @@ def restricted_log_probs(
     """
     # Of the states, so that a pack without choices has a backward pass too, which other processes may wait for.
     # Of the states, so that a pack without choices has a backward pass too, which other processes may wait for.
-    log_probs = 0 * hidden[:, 0].to(_at_least_float32(hidden.dtype))
+    log_probs = 0 * hidden[:, 0].to(at_least_float32(hidden.dtype))
     if len(choices.free):
         free = hidden.index_select(0, choices.free), output_weight
         of_free = log_probabilities(*free, targets=targets[choices.free], temperature=temperature)
@@ -283,9 +317,5 @@ def choice_log_probs(hidden: Tensor, output_weight: Tensor, *, choices: Choices,
 def _choice_log_probs(states: Tensor, output_weight: Tensor, tokens: Tensor, *, temperature: float) -> Tensor:
     weights = output_weight.index_select(0, tokens.clamp(min=0).flatten()).view(*tokens.shape, -1)
     logits = torch.bmm(weights, states[:, :, None]).squeeze(2)
-    logits = logits.to(_at_least_float32(logits.dtype)) / temperature
+    logits = logits.to(at_least_float32(logits.dtype)) / temperature
     return logits.masked_fill(tokens < 0, -torch.inf).log_softmax(dim=1)
-
-
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)

@@ -15,7 +15,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | metric | unit | meaning | in |
 |---|---|---|---|
 | `phase`, `step` | | the phase's name; its optimizer steps (SFT) or batches (GRPO) so far, from 1 | all |
-| `loss` | nats per token; `candidate_likelihood`: nats per step; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
+| `loss` | nats per token; `candidate_likelihood`: nats per step; GRPO: none | SFT: mean negative log-likelihood of the replies' tokens; `expected_reward`: KL term minus expected reward; GRPO: the clipped objective's loss with the KL term, of the last update on the batch | all |
 | `lr` | none | learning rate of the step | all |
 | `grad_norm` | none | length of the gradient before clipping | all |
 | `tokens` | tokens | that went through a model in the whole step, sampling and reference included | all |
@@ -25,9 +25,9 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | `gpu_gib` | GiB | most memory of this process's GPU that tensors held during the step | all, on a GPU |
 | `validation_exact` | share, 0–1 | exact match of sampled replies on the validation sessions, at the steps that are validated | all |
 | `validation_nll` | nats | mean negative log-likelihood of a logged reply of the validation sessions, all its tokens together | SFT |
-| `action_reward`, `action_reward_std` | points | reward of a reply's text, without self-certainty: mean and standard deviation | GRPO |
+| `action_reward`, `action_reward_std` | points | reward of a reply's text, without self-certainty: mean and standard deviation; `expected_reward`: the expected reward | GRPO |
 | `reward_TERM`, `reward_TERM_std` | points | the same of each term of the reward: `format`, `action_type`, `name_present`, `text_present`, `name_similarity`, `text_similarity`, `exact`, `wrong_click`, `own` | GRPO |
-| `exact` | share, 0–1 | replies that are the logged action; steps without a logged target are excluded | GRPO |
+| `exact` | share, 0–1 | replies that are the logged action, for `expected_reward` its probability; steps without a logged target are excluded | GRPO |
 | `malformed`, `cut` | share, 0–1 | replies that cannot be read: ended by the policy itself, or by `max_new_tokens` | GRPO |
 | `no_rationale` | share, 0–1 | replies that can be read and have no rationale | GRPO |
 | `sampled_TYPE`, `logged_TYPE` | share, 0–1 | actions of each type (`click`, `type_and_submit`, `terminate`, `scroll`): of the readable replies, of the sampled steps | GRPO |
@@ -35,7 +35,7 @@ Those from `kl` to `importance` are over the used groups only, because only thes
 | `reply_tokens` | tokens | mean length of a reply | GRPO |
 | `groups`, `groups_used` | groups | sampled steps, and those of them that are trained on | GRPO |
 | `packed_share` | ratio | tokens in training passes over those of the same replies as rows, each behind its whole prompt | GRPO |
-| `kl` | nats per token | KL to the frozen reference, of the last update | GRPO |
+| `kl` | nats per token; `expected_reward`, here and below: nats per step | KL to the frozen reference, of the last update | GRPO |
 | `entropy` | nats per token | of the policy, of the last update | GRPO |
 | `self_certainty`, `self_certainty_std` | nats | s(r) of the readable replies, as it is rewarded: mean and standard deviation | GRPO |
 | `log_likelihood`, `log_likelihood_std` | nats per token | with the reward of that name, of all replies; their `action_reward` is 0 | GRPO |

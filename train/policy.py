@@ -117,7 +117,8 @@ def _chunk_stats(
     hidden: Tensor, output_weight: Tensor, targets: Tensor, *, temperature: float, definition: SelfCertainty | None
 ) -> tuple[Tensor, ...]:
     """Computes the log-probabilities of the targets; with a definition also the other statistics, without gradient."""
-    logits = (hidden @ output_weight.T).float()
+    logits = hidden @ output_weight.T
+    logits = logits.to(at_least_float32(logits.dtype))
     scaled = torch.log_softmax(logits if temperature == 1 else logits / temperature, dim=-1)
     log_probs = scaled.gather(1, targets[:, None]).squeeze(1)
     if definition is None:
@@ -128,6 +129,11 @@ def _chunk_stats(
         certainty = self_certainty(unscaled, definition)
         own_log_probs = unscaled.gather(1, targets[:, None]).squeeze(1)
     return log_probs, entropy, certainty, own_log_probs
+
+
+def at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """Returns float32 for shorter dtypes, and the others unchanged."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def self_certainty(log_probs: Tensor, definition: SelfCertainty) -> Tensor:

@@ -6,11 +6,11 @@ phases, and a phase states the keys that differ. presets.py merges them, so that
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from agents.llm_grpo.decoding import MOST_PROBABLE, Decoding
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
@@ -23,10 +23,9 @@ from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.score import LOG_LIKELIHOOD
 from train.config import ModelConfig, RolloutsConfig, SftConfig
 from train.grpo.config import GrpoConfig
-from train.objectives import CANDIDATE_LIKELIHOOD, OBJECTIVES, RESTRICTED
+from train.objectives import CANDIDATE_LIKELIHOOD, EXPECTED_REWARD, OBJECTIVES, RESTRICTED
 
 POINTER = "pointer"  # a method
-MOST_PROBABLE = "most probable action"  # the name of a decoding
 PHASE_NAME = re.compile(r"[a-z0-9_]+")
 TAKEN_NAMES = ("model", "agents", "shape", "tensorboard", "tokens")  # a value of `start`, and a run's other folders
 
@@ -55,7 +54,8 @@ class PhaseConfig(Config):
         method: `sft`, or `candidate_likelihood` with the same numbers; `none`, which evaluates the weights that it
             starts from; `pointer`, which fits a network that scores the page's elements in place of a language model
             (train/pointer); or an objective with the numbers of [grpo]: `grpo`, `grpo_with_logged`, `weighted_sft`,
-            `dpo`, or your own subclass of train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS
+            `dpo`, `expected_reward`, which also goes on from a pointer, or your own subclass of
+            train.grpo.trainer.GroupTrainer as FILE.py:CLASS or module:CLASS
             (docs/objectives.md).
         start: The initial weights, which are also GRPO's reference policy: `model`, or an earlier phase.
         against: The phases to compare it with, by paired differences over steps; they may come later.
@@ -118,40 +118,6 @@ class PhaseConfig(Config):
 def numbers_table(method: str) -> Literal["sft", "grpo"] | None:
     """Returns the table that a method reads, "grpo" for every objective; None for a method that does not train."""
     return {"none": None, POINTER: None, "sft": "sft", CANDIDATE_LIKELIHOOD: "sft"}.get(method, "grpo")
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """A way to draw a policy's replies.
-
-    Attributes:
-        rationales: The number of sampled rationales for the most probable action; None samples replies token by token.
-    """
-
-    name: str
-    temperature: float
-    rationales: int | None = None
-
-    @classmethod
-    def at(cls, temperature: float) -> "Decoding":
-        """Returns the decoding that samples at a temperature; 0 is greedy."""
-        check_at_least(0, temperature=temperature)
-        return cls(f"T {temperature:g}" if temperature else "greedy", temperature)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of the policy's agent (agents/local/policy_agent.py)."""
-        if self.rationales is None:
-            return {"temperature": self.temperature}
-        return {"decode": "most_probable_action", "rationales": self.rationales}
-
-    def label(self, phase: str) -> str:
-        """Returns the label of a phase's row in the table."""
-        return f"{phase}, {self.name}"
-
-    def file_name(self, phase: str) -> str:
-        """Returns the name of the folder of the row's records."""
-        return f"{phase}-{self.name.replace(' ', '')}"
 
 
 class TableConfig(Config):
@@ -278,11 +244,13 @@ class TrainConfig(Config):
                 f"phases.{name} is {phase.method}, which samples from the whole vocabulary, and starts from "
                 f"'{phase.start}', whose policy learnt to choose among a page's actions alone: start it from sft."
             )
-        if phase.start != "model" and POINTER in (phase.method, self.phases[phase.start].method):
+        starts_from_pointer = self.is_pointer(phase.start) and phase.method != EXPECTED_REWARD
+        if starts_from_pointer or (phase.method == POINTER and phase.start != "model"):
             raise BadConfig(
-                f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, nothing from a pointer."
+                f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, and from a pointer only "
+                f"{EXPECTED_REWARD}."
             )
-        if phase.method == POINTER and self.evaluation.most_probable_action is not None:
+        if self.is_pointer(name) and self.evaluation.most_probable_action is not None:
             raise BadConfig(
                 f"phases.{name} is a pointer, whose greedy reply is its most probable action: leave "
                 "evaluation.most_probable_action out."
@@ -302,6 +270,12 @@ class TrainConfig(Config):
         while name != "model" and self.phases[name].method in ("none", "grpo"):
             name = self.phases[name].start
         return name == "model" and self.model.path is None
+
+    def is_pointer(self, name: str) -> bool:
+        """Returns whether the policy of a phase is a pointer."""
+        while name != "model" and self.phases[name].method == EXPECTED_REWARD:
+            name = self.phases[name].start
+        return name != "model" and self.phases[name].method == POINTER
 
     def is_restricted(self, name: str) -> bool:
         """Returns whether the policy of a phase chooses among the actions that a page offers."""

@@ -17,7 +17,7 @@ import torch
 from transformers import AutoConfig, Qwen2Config
 
 from agents.llm_grpo.character_tokens import CHARACTERS_A_TOKEN, FEWEST, MOST, CharacterTokenizer
-from agents.llm_grpo.config import POINTER, PhaseConfig, TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import (
     check_phases,
     describe_trunks,
@@ -186,7 +186,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     Raises:
         CheckpointMismatch: The configuration or the tokenizer of the model cannot be read.
     """
-    if all(phase.method == POINTER for phase in config.phases.values()):
+    if all(map(config.is_pointer, config.phases)):
         yield "A pointer takes minutes of one CPU core and 2 GB of memory per 60,000 steps; there is nothing to plan."
         return
     ids, sessions = store.session_ids("train"), draw_steps(store, config.seed)
@@ -199,7 +199,7 @@ def dry_run(config: TrainConfig, store: SessionStore, machine: Machine) -> Itera
     flops: dict[str, tuple[float, float]] = {}  # of passes and of sampling, by phase
     fits = True
     for name, phase in config.phases.items():
-        if phase.numbers is None:
+        if phase.numbers is None or config.is_pointer(name):
             continue
         trunks = [*tokenize_sessions(config, phase, store, cached, sessions)]
         if cost := describe_trunks(phase.context, cached, trunks):

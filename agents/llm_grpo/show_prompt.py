@@ -6,7 +6,7 @@ shop-r1 train --preset shop_r1_3b --store stores/mine --only shop_r1 --show-prom
 
 from collections.abc import Iterator, Sequence
 
-from agents.llm_grpo.config import POINTER, TrainConfig
+from agents.llm_grpo.config import TrainConfig
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import EvaluationConfig, steps_at
@@ -22,7 +22,7 @@ def show_prompt(config: TrainConfig, only: Sequence[str]) -> Iterator[str]:
     store = SessionStore.open(config.store)
     name = next(iter((*only, *config.phases)))
     phase = config.phases[name]
-    if phase.method == POINTER:
+    if config.is_pointer(name):
         raise BadConfig(f"phases.{name} is a pointer, which reads the page's elements and no prompt.")
     for step in steps_at(store, "train", EvaluationConfig(split="train").keys(store)[:1], phase.context):
         for message in render_prompt(step.observation, config.prompt_of(phase, store)):

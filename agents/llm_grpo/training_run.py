@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from agents.llm_grpo.config import POINTER, PhaseConfig, TrainConfig
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings, tokenize_sessions
 from agents.llm_grpo.evaluation import evaluate_shared
 from agents.llm_grpo.run_folder import read_template_date
@@ -40,11 +40,13 @@ from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
 from train.memory import Passes
 from train.models import load_model
-from train.objectives import CANDIDATE_LIKELIHOOD, load_objective
+from train.objectives import CANDIDATE_LIKELIHOOD, RESTRICTED, load_objective
 from train.objectives.candidate_likelihood import CandidateLikelihood
+from train.objectives.expected_reward import ExpectedReward
 from train.phase import Phase, PhaseResult, Trainer, run_phase
-from train.pointer.checkpoint import save_pointer
+from train.pointer.checkpoint import load_pointer, save_pointer
 from train.pointer.fit import fit_pointer
+from train.pointer.reward import train_on_reward
 from train.policy import Policy, autocast_dtype
 from train.ranks import Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
@@ -92,8 +94,8 @@ class TrainingRun:
             self._vllm.close()
 
     def _run(self, name: str) -> None:
-        if self.config.phases[name].method == POINTER:
-            result = self._fit_pointer(name)
+        if self.config.is_pointer(name):
+            result = self._train_pointer(name)
         else:
             result = run_phase(self._phase(name), self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
@@ -105,27 +107,35 @@ class TrainingRun:
                 f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}{end}"
             )
 
-    def _fit_pointer(self, name: str) -> PhaseResult:
-        """Fits a pointer in the main process, and saves its checkpoint; a stopped fit begins anew."""
+    def _train_pointer(self, name: str) -> PhaseResult:
+        """Trains a pointer in the main process, and saves its checkpoint; a stopped phase begins anew."""
         config, began = self.config.phases[name], time.perf_counter()
         result = PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
 
-        def report(epoch: int, epochs: int, metrics: dict[str, float]) -> None:
+        def report(step: int, steps: int, metrics: dict[str, float]) -> None:
             nonlocal result
-            if epoch == 1:
-                self.log.start_phase(name, epochs, 0)
-            self.log.step(name, epoch, metrics)
-            result = msgspec.structs.replace(result, steps=epoch, seconds=time.perf_counter() - began)
+            if step == 1:
+                self.log.start_phase(name, steps, 0)
+            self.log.step(name, step, metrics)
+            seconds = time.perf_counter() - began
+            result = msgspec.structs.replace(result, steps=step, best_step=step, seconds=seconds)
 
         if self.ranks.is_main:
             view = TrainView(self.store, config.context)
             seed = self.config.seed + config.seed
-            pointer = fit_pointer(view, seed=seed, inferred=self.config.inferred, report=report)
+            if config.grpo is None:
+                pointer = fit_pointer(view, seed=seed, inferred=self.config.inferred, report=report)
+                result = msgspec.structs.replace(result, best_step=pointer.best_epoch)
+            else:
+                pointer, _ = load_pointer(self.folder / config.start)
+                numbers, reward = config.grpo, config.get_reward(self.config.reward_config)
+                train_on_reward(
+                    *(pointer, view, numbers, reward), seed=seed, inferred=self.config.inferred, report=report
+                )
             self.log.flush()
             save_pointer(
                 self.folder / name, pointer, made_by=name, store_fingerprint=view.fingerprint, context=view.context
             )
-            result = msgspec.structs.replace(result, best_step=pointer.best_epoch)
         self.ranks.barrier()
         return result
 
@@ -221,8 +231,7 @@ class TrainingRun:
                 self.log.info(f"{name}: {steps - kept} of {steps} steps are left out, whose prompts show no target")
             arguments = (policy, trunks, self._sft_config(config, numbers))
             if config.method == CANDIDATE_LIKELIHOOD:
-                tries = CandidateTries(tokenizer, self.config.prompt_of(config, self.store))
-                candidates = StepCandidates(self.store, tries, config.context)
+                candidates = self._candidates(config, tokenizer)
                 sft: SftTrainer = CandidateLikelihood(*arguments, candidates=candidates, seed=seed, ranks=ranks)
             else:
                 sft = SftTrainer(*arguments, seed=seed, ranks=ranks)
@@ -236,7 +245,8 @@ class TrainingRun:
             if numbers.importance_sampling_cap is None:
                 numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
         reference = policy.frozen() if objective.has_reference else None
-        trainer: GroupTrainer = objective(
+        options = {"candidates": self._candidates(config, tokenizer)} if config.method in RESTRICTED else {}
+        trainer: GroupTrainer | ExpectedReward = objective(
             policy,
             reference,
             tokenizer,
@@ -247,8 +257,13 @@ class TrainingRun:
             engine=self._vllm,
             ranks=ranks,
             extraction=extraction_of(self.store, "strict"),
+            **options,
         )
         return trainer, trainer.total_steps
+
+    def _candidates(self, phase: PhaseConfig, tokenizer: Any) -> StepCandidates:
+        tries = CandidateTries(tokenizer, self.config.prompt_of(phase, self.store))
+        return StepCandidates(self.store, tries, phase.context)
 
     def _sft_config(self, phase: PhaseConfig, config: SftConfig) -> SftConfig:
         start = self.config.phases[phase.start].sft if phase.same_compute_as else None

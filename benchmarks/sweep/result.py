@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.llm_grpo.config import Decoding
+from agents.llm_grpo.decoding import Decoding
 from benchmarks.sweep.file import RowSpec, Sweep
 from benchmarks.sweep.orders import Order, compare_rows, find_orders
 from benchmarks.sweep.pooling import Measured, Tested

@@ -19,15 +19,19 @@ import msgspec
 import torch
 from safetensors.torch import save_file
 
+from replay_sessions.store import SessionStore
+from shop_env.observation import ContextConfig
 from shop_env.reward import RewardConfig
-from tests.train.conftest import Tiny, make_tiny
+from tests.train.conftest import COMPACT, Tiny, make_tiny
+from train.candidates import CandidateTries, StepCandidates
 from train.checkpoints import model_tensors
 from train.config import LoraConfig, OptimizerConfig, SamplingConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.trainer import prompt_seeds
 from train.lora import add_adapter
 from train.models import load_model
-from train.objectives import load_objective
+from train.objectives import RESTRICTED, load_objective
+from train.objectives.candidate_likelihood import CandidateLikelihood
 from train.phase import Phase, Stopped, Trainer, run_phase
 from train.policy import Policy
 from train.process_group import process_group
@@ -80,6 +84,8 @@ CASES = {
     "grpo_with_logged": Case("grpo_with_logged"),
     "dpo": Case("dpo", sharded=True),
     "weighted_sft": Case("weighted_sft", changed(num_iterations=2), sharded=True),
+    "candidate_likelihood": Case("candidate_likelihood", sharded=True),
+    "expected_reward": Case("expected_reward", changed(num_iterations=2), sharded=True),
 }
 
 
@@ -145,8 +151,12 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         policy = Policy(model, gradient_checkpointing=case.gradient_checkpointing)
     trainer: Trainer
     at: Callable[[int], None] = lambda _step: None  # noqa: E731
+    tries = CandidateTries(tiny.tokenizer, COMPACT)
+    candidates = StepCandidates(SessionStore.open(base.parent / "store"), tries, ContextConfig())
     if case.method == "sft":
         trainer = SftTrainer(policy, tiny.trunks, SFT, seed=0, ranks=ranks)
+    elif case.method == "candidate_likelihood":
+        trainer = CandidateLikelihood(policy, tiny.trunks, SFT, seed=0, ranks=ranks, candidates=candidates)
     else:
         plans = [
             SessionPlan(tiny.trunks, GRPO.sessions_per_batch, GRPO.tokens_per_batch, "0 grpo", (rank, 2))
@@ -154,7 +164,10 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
         ]
         engine = None if case.engine == "local" else Scripted(tiny, plans)
         at = at if engine is None else engine.at
-        objective = type("ByPrompt", (SeedsByPrompt, load_objective(case.method)), {})
+        objective = load_objective(case.method)
+        options = {"candidates": candidates} if case.method in RESTRICTED else {}
+        if objective.samples:
+            objective = type("ByPrompt", (SeedsByPrompt, objective), {})
         reference = policy.frozen() if objective.has_reference else None
         if case.engine == "local":  # fresh weights write nothing that is paid: something else has to teach
             assert reference is not None
@@ -170,6 +183,7 @@ def phase_of(case: Case, tiny: Tiny, base: Path, ranks: Ranks) -> tuple[Phase, C
             seed=0,
             engine=engine,
             ranks=ranks,
+            **options,
         )
     return Phase("phase", policy.model, trainer, STEPS, set(), lambda: 0.0, lambda _step: None, ranks), at
 

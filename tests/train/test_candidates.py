@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from agents.local.policy_agent import PolicyAgent
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
@@ -35,26 +36,35 @@ TYPED = TypeAndSubmit(name="search", text="tea")
 
 
 def enumerated(
-    model: Any, tokenizer: Any, prompt: Sequence[int], actions: Sequence[Action], action: Action, rationale: str = ""
-) -> float:
-    """The log-probability of a reply among those with these actions, token by token.
+    model: Any,
+    tokenizer: Any,
+    prompt: Sequence[int],
+    actions: Sequence[Action],
+    action: Action,
+    rationale: str = "",
+    *,
+    temperature: float = 1.0,
+    writes_rationale: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """The log-probability of a reply among those with these actions, and that of its rationale and text.
 
-    Tokens that begin before the rationale's last quote if it has one, and those that reach into a text, are drawn from
-    the whole vocabulary.
+    With `writes_rationale`, tokens that begin before the rationale's last quote are drawn from the whole vocabulary if
+    it has one; those that reach into a text always are.
     """
     texts = [format_reply(rationale, each) for each in (action, *actions)]
     reply, *others = reply_tokens(tokenizer, texts)
-    first = texts[0].index('", "action"') + 1 if rationale else 0
+    first = texts[0].index('", "action"') + 1 if rationale and writes_rationale else 0
     last = texts[0].index('"text": "') + 9 if isinstance(action, TypeAndSubmit) else len(texts[0])
-    logits = model(torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1].double()
-    total = 0.0
+    logits = model(torch.tensor([[*prompt, *reply]])).logits[0, len(prompt) - 1 : -1].double() / temperature
+    chosen, free = logits.new_zeros(2)
     for place, token in enumerate(reply):
         begin, end = (len(tokenizer.decode(reply[:n], skip_special_tokens=True)) for n in (place, place + 1))
-        row = logits[place]
         if begin >= first and end <= last:
-            row = row[sorted({other[place] for other in others if other[:place] == reply[:place]})]
-        total += (logits[place, token] - row.logsumexp(dim=0)).item()
-    return total
+            follow = sorted({other[place] for other in others if other[:place] == reply[:place]})
+            chosen = chosen + logits[place, token] - logits[place, follow].logsumexp(dim=0)
+        else:
+            free = free + logits[place].log_softmax(dim=0)[token]
+    return chosen, free
 
 
 def session_of(*actions: Action, rationale: str = "") -> Session:
@@ -74,7 +84,7 @@ def test_the_probabilities_of_a_page_s_actions_sum_to_1_and_are_those_of_the_age
     observation: Observation = {"page": LINKS, "history": (), "persona": "", "goal": "", "step": 0}
     prompt = prompt_tokens(tiny.tokenizer, observation, SILENT)
     plain = tiny.plain_model()
-    expected = {each: math.exp(enumerated(plain, tiny.tokenizer, prompt, CLICKS, each)) for each in CLICKS}
+    expected = {each: enumerated(plain, tiny.tokenizer, prompt, CLICKS, each)[0].exp().item() for each in CLICKS}
     assert sum(expected.values()) == pytest.approx(1)
     info = checkpoint_info(restricted=True, prompt=SILENT)
     agent = PolicyAgent(policy=(tiny.model, tiny.tokenizer, info), rationales=0)
@@ -92,7 +102,7 @@ def test_the_loss_is_the_sum_over_the_branches_of_whole_replies(tiny: Tiny, tmp_
     for index, step in enumerate(session.steps):
         tokens = prompt_tokens(tiny.tokenizer, observe(session, index), prompt)
         offered = [*CLICKS, TYPED, *([elsewhere] if step.action == elsewhere else [])]
-        losses.append(-enumerated(plain, tiny.tokenizer, tokens, offered, step.action, rationale))
+        losses.append(-sum(enumerated(plain, tiny.tokenizer, tokens, offered, step.action, rationale)).item())
     metrics = trainer.step(0)
     assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
     assert metrics["flops"] > 0
@@ -120,11 +130,12 @@ def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probab
     counts = Counter(reply.action if isinstance(reply, Reply) else None for reply in parsed)
     plain = tiny.plain_model()
     for action in CLICKS:
-        expected = math.exp(enumerated(plain, tiny.tokenizer, prompt, CLICKS, action))
+        expected = enumerated(plain, tiny.tokenizer, prompt, CLICKS, action)[0].exp().item()
         assert counts[action] / number == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / number))
     assert sum(counts[action] for action in CLICKS) == number
-    log_prob = enumerated(plain, tiny.tokenizer, prompt, CLICKS, parsed[0].action)
-    assert sum(replies[0].log_probs) == pytest.approx(log_prob, rel=1e-4)
+    assert isinstance(parsed[0], Reply)
+    log_prob, _ = enumerated(plain, tiny.tokenizer, prompt, CLICKS, parsed[0].action)
+    assert sum(replies[0].log_probs) == pytest.approx(log_prob.item(), rel=1e-4)
 
 
 def test_it_learns_rationales_clicks_and_typed_texts_and_the_agent_writes_them(tiny: Tiny, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from tests.json_files import read_json
 from tests.processes import run_python
+from tests.stores import store_at
 from tests.train.conftest import Tiny
 from tests.train.in_ranks import CASES, FEW, NOTHING_TO_LEARN, STEPS, WITHOUT_GROUPS, train
 from train.checkpoints import load_state
@@ -55,6 +56,7 @@ def train_all(tiny: Tiny, folder: Path, names: Sequence[str]) -> None:
     """Every case in one process, in two, and handed on after two steps."""
     for kind in ("one", "two", "one_then_two", "two_then_one"):
         tiny.save(folder / kind / "base")
+        store_at(folder / kind / "store", tiny.sessions)
     for name in names:
         train(name, tiny, folder / "one")
         train(name, tiny, folder / "one_then_two", stop_after=2)

@@ -82,3 +82,24 @@ def scaled_advantages(rewards_P_G: Tensor, scale: ScaleRewards = "group") -> Ten
     if scale == "none":
         return centered
     return centered / (rewards_P_G.std(dim=1, keepdim=True) + DEVIATION_EPSILON)
+
+
+def expected_terms(
+    log_probs: Tensor, reference: Tensor | None, rewards: Tensor, is_logged: Tensor
+) -> dict[str, Tensor]:
+    """Computes sums over actions a of several steps, each weighted by its probability.
+
+    Args:
+        log_probs: The log-probabilities of the actions, (A,); those of a step sum to 1 as probabilities.
+        reference: The same under the frozen policy; None for the policy itself.
+        rewards: The rewards, (A,).
+        is_logged: 1 at actions that match the logged one, else 0, (A,).
+
+    Returns:
+        The reward (`action_reward`), the probability of the logged action (`exact`), the entropy and the KL to the
+        reference.
+    """
+    probabilities = log_probs.exp()
+    gaps = torch.zeros_like(log_probs) if reference is None else log_probs - reference
+    columns = {"action_reward": rewards, "exact": is_logged, "entropy": -log_probs, "kl": gaps}
+    return {name: (probabilities * column).sum() for name, column in columns.items()}

@@ -9,14 +9,16 @@ from typing import Any
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
 
+CANDIDATE_LIKELIHOOD = "candidate_likelihood"  # reads the configuration [sft] (candidate_likelihood.py)
+EXPECTED_REWARD = "expected_reward"
+RESTRICTED = CANDIDATE_LIKELIHOOD, EXPECTED_REWARD  # their policies choose among a page's actions (train/candidates.py)
 OBJECTIVES = {
     "grpo": "train.objectives.grpo:GrpoTrainer",
     "grpo_with_logged": "train.objectives.grpo_with_logged:GrpoWithLogged",
     "weighted_sft": "train.objectives.weighted_sft:WeightedSft",
     "dpo": "train.objectives.dpo:Dpo",
+    EXPECTED_REWARD: "train.objectives.expected_reward:ExpectedReward",
 }
-CANDIDATE_LIKELIHOOD = "candidate_likelihood"  # reads the configuration [sft] (candidate_likelihood.py)
-RESTRICTED = (CANDIDATE_LIKELIHOOD,)  # methods of policies that choose among a page's actions (train/candidates.py)
 LIKELIHOOD = "train.objectives.likelihood:Likelihood"  # GRPO with the reward log_likelihood
 
 

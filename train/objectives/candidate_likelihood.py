@@ -5,9 +5,9 @@ over the tokens with which some action of the page goes on, and nothing where a 
 texts are taught by their plain likelihood. The other branches are no inputs, so a pass reads the trunk as in SFT.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from torch import Tensor
@@ -30,17 +30,21 @@ class CandidateLikelihood(SftTrainer):
         super().__init__(*arguments, **options)
         self._candidates = candidates
 
-    def size(self, packed: PackedTrees) -> int:
-        """Returns the number of replies: the loss is the negative log-likelihood of a step."""
+    def units(self, packed: PackedTrees) -> int:
+        """Returns the number of replies: the loss is the mean negative log-likelihood of a step."""
         return len(packed.reply_lengths)
 
-    def log_probs(self, packed: PackedTrees, steps: Sequence[LoggedStep]) -> tuple[Tensor, Work]:
+    def scaled(self, log_probs: Tensor, packed: PackedTrees) -> Tensor:
+        """Returns the log-probabilities (N,) as they are."""
+        return log_probs
+
+    def log_probs(self, packed: PackedTrees, steps: Iterator[LoggedStep]) -> tuple[Tensor, Work]:
         """Computes the log-probabilities (N,) of reply tokens among those that may stand in their places."""
         allowed = [
             self._candidates.trie(trunk.session_id, reply).allowed(
                 reply.target or trunk.tokens[reply.start : reply.end]
             )
-            for trunk, reply in steps
+            for trunk, reply in islice(steps, len(packed.reply_lengths))
         ]
         choices = Choices.of([*chain(*allowed)], packed.targets.device)
         log_probs = self.policy.forward_packed(packed, partial(restricted_log_probs, choices=choices))

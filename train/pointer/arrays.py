@@ -60,6 +60,7 @@ class Encoded:
         chosen: The choice that was taken at each step, counted from its first one, (steps,); -1 if it is none of them.
         choice_elements, choice_categories, choice_relations, choice_numbers: Each choice, (choices,), (choices, 4),
             (choices, relations) and (choices, numbers); `choice_ends` by step.
+        choice_rewards: The reward of each choice, (choices,); 0 where none is trained on.
         users: The user of each session.
     """
 
@@ -77,6 +78,7 @@ class Encoded:
     choice_categories: Ints
     choice_relations: NDArray[np.int16]
     choice_numbers: NDArray[np.float16]
+    choice_rewards: NDArray[np.float32]
     choice_ends: Ints
     users: Sequence[str]
 
@@ -93,6 +95,7 @@ class Encoded:
             choice_categories=self.choice_categories[stays],
             choice_relations=self.choice_relations[stays],
             choice_numbers=self.choice_numbers[stays],
+            choice_rewards=self.choice_rewards[stays],
             choice_ends=position[self.choice_ends],
         )
 
@@ -107,7 +110,7 @@ class Batch(NamedTuple):
             each.
         step_products, step_categories: (N,) and a bag for each.
         choice_steps: The step of each choice, (C,), from 0.
-        choice_elements, choice_categories, choice_relations, choice_numbers: (C, …).
+        choice_elements, choice_categories, choice_relations, choice_numbers, choice_rewards: (C, …).
         first_choices: The first choice of each step, (N,).
         chosen: The choice that was taken at each step, counted from its first one, (N,); -1 if it is none of them.
     """
@@ -124,6 +127,7 @@ class Batch(NamedTuple):
     choice_categories: Tensor
     choice_relations: Tensor
     choice_numbers: Tensor
+    choice_rewards: Tensor
     first_choices: Tensor
     chosen: Tensor
 
@@ -174,6 +178,7 @@ def batch_of(encoded: Encoded, sessions: Ints) -> Batch:
         choice_categories=t(encoded.choice_categories[choices_of]),
         choice_relations=t(encoded.choice_relations[choices_of].astype(np.int64)),
         choice_numbers=t(encoded.choice_numbers[choices_of].astype(np.float32)),
+        choice_rewards=t(encoded.choice_rewards[choices_of]),
         first_choices=t(np.cumsum(choice_sizes) - choice_sizes),
         chosen=t(encoded.chosen[steps_of]),
     )

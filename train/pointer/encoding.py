@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_sessions.schema import reply_action
+from replay_sessions.schema import Step, reply_action
 from shop_env.choices.facts import FEATURES, OfferReader
 from shop_env.choices.page_elements import element_places, element_words
 from shop_env.choices.reader import ChoicePage
@@ -32,6 +32,8 @@ from shop_env.choices.relations import (
 )
 from shop_env.choices.transitions import CONTEXTS, heading_of
 from shop_env.observation import Observation, PastStep, observe_session
+from shop_env.replies import Reply
+from shop_env.reward import RewardConfig, score_reply
 from shop_env.train_view import TrainView
 from shop_env.words import past_actions, words_of
 from train.pointer.arrays import Bags, Encoded, Ints
@@ -50,17 +52,17 @@ class SessionSteps(NamedTuple):
     """The steps to encode of a session, and all actions before the last of them.
 
     Attributes:
-        steps: Of each step the number of actions before it, its page of choices, the HTML of its page, and the index of
-            the choice that was taken; None if that is unknown.
+        steps: Of each step the number of actions before it, its page of choices, the HTML of its page, the index of the
+            choice that was taken, None if that is unknown, and the reward of each choice; empty if there is none.
     """
 
     user_id: str
     history: Sequence[PastStep]
-    steps: Sequence[tuple[int, ChoicePage, str, int | None]]
+    steps: Sequence[tuple[int, ChoicePage, str, int | None, Sequence[float]]]
 
 
-def train_sessions(reader: OfferReader, store: TrainView) -> Iterator[SessionSteps]:
-    """Yields the sessions of the train split, each with the steps to learn from."""
+def train_sessions(reader: OfferReader, store: TrainView, reward: RewardConfig | None = None) -> Iterator[SessionSteps]:
+    """Yields the sessions of the train split, each with the steps to learn from, and their rewards if there is one."""
     for session, learnt in reader.sessions(store):
         if not learnt:
             continue
@@ -68,10 +70,18 @@ def train_sessions(reader: OfferReader, store: TrainView) -> Iterator[SessionSte
         for index in learnt:
             page, logged = reader.read(observations[index], session.user_id), reply_action(session.steps[index].action)
             chosen = (number for number, choice in enumerate(page.choices) if reply_action(choice.action) == logged)
-            steps.append((index, page, observations[index]["page"], next(chosen, None)))
+            rewards = [] if reward is None else _score(page, session.steps[index], reward)
+            steps.append((index, page, observations[index]["page"], next(chosen, None), rewards))
         # Each past action from the observation after it, in which its page is still shown.
         history = [observation["history"][-1] for observation in observations[1 : learnt[-1] + 1]]
         yield SessionSteps(session.user_id, history, steps)
+
+
+def _score(page: ChoicePage, step: Step, reward: RewardConfig) -> list[float]:
+    """Computes the reward of each choice, without self-certainty, behind the logged rationale."""
+    return [
+        score_reply(Reply(step.rationale or "", choice.action), step.action, reward).total for choice in page.choices
+    ]
 
 
 class Vocabulary:
@@ -129,6 +139,7 @@ class _Rows:
         self.choice_elements, self.choice_categories = array("q"), array("q")
         self.choice_relations: list[NDArray[np.int16]] = []
         self.choice_numbers: list[NDArray[np.float16]] = []
+        self.choice_rewards = array("d")
 
 
 class Encoder:
@@ -147,9 +158,9 @@ class Encoder:
         self.mean: Floats32 = np.zeros(NUMBERS, np.float32)
         self.deviation: Floats32 = np.ones(NUMBERS, np.float32)
 
-    def encode_train(self, store: TrainView) -> Encoded:
-        """Encodes the train split, and fixes vocabularies and the scale of numbers."""
-        rows = self._read(train_sessions(self.reader, store))
+    def encode_train(self, store: TrainView, reward: RewardConfig | None = None) -> Encoded:
+        """Encodes the train split, with the rewards of choices; fixes vocabularies and the scale of numbers."""
+        rows = self._read(train_sessions(self.reader, store, reward))
         names, words = Counter[str](), Counter[str]()
         elements: list[Any] = list(rows.elements.numbers)
         for (name, words_of_element), sessions in zip(elements, rows.elements.sessions[1:], strict=True):
@@ -170,7 +181,7 @@ class Encoder:
         """Encodes observations, each as a session with one step."""
         return self._arrays(
             self._read(
-                SessionSteps("", seen["history"], [(len(seen["history"]), page, seen["page"], None)])
+                SessionSteps("", seen["history"], [(len(seen["history"]), page, seen["page"], None, ())])
                 for seen, page in zip(observations, pages, strict=True)
             ),
             np.arange(len(self.categories)),
@@ -183,8 +194,9 @@ class Encoder:
                 steps, first = list(group), piece * MAX_PAST
                 for past in history[first : steps[-1][0]]:
                     self._add_past(rows, number, past)
-                for past_count, page, html, chosen in steps:
+                for past_count, page, html, chosen, rewards in steps:
                     self._add_step(rows, number, page, html)
+                    rows.choice_rewards.extend(rewards)
                     rows.step_past.append(past_count - first)
                     rows.chosen.append(-1 if chosen is None else chosen)
                 rows.users.append(user_id)
@@ -216,6 +228,7 @@ class Encoder:
             choice_categories=categories[np.array(rows.choice_categories).reshape(-1, 4)],
             choice_relations=np.concatenate(rows.choice_relations),
             choice_numbers=np.clip(np.nan_to_num(numbers), -CLIP, CLIP).astype(np.float16),
+            choice_rewards=np.array(rows.choice_rewards or [0.0] * rows.choice_ends[-1], dtype=np.float32),
             choice_ends=np.array(rows.choice_ends),
             users=rows.users,
         )

@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy
 from replay_sessions.schema import Action
 from shop_env.choices.facts import OfferReader
 from shop_env.observation import Observation
+from shop_env.reward import RewardConfig
 from shop_env.train_view import TrainView
 from train.pointer.arrays import Batch, Encoded, Ints, batch_of, batches, ranges
 from train.pointer.encoding import Encoder
@@ -56,7 +57,7 @@ class Pointer:
         """Yields the choices of each page and their probabilities, (choices,), summing to 1."""
         pages = [self.encoder.reader.read(observation) for observation in observations]
         encoded = self.encoder.encode(observations, pages)
-        is_scored = ~_is_idle(encoded, self.idle_roles)
+        is_scored = ~is_idle(encoded, self.idle_roles)
         shares = _shares(self.network, batch_of(encoded.with_choices(is_scored), np.arange(len(pages))))
         for page, row, flags in zip(pages, shares, np.split(is_scored, encoded.choice_ends[1:-1]), strict=True):
             page_shares = np.full(len(flags), 1 / len(flags))
@@ -85,7 +86,7 @@ def fit_pointer(
     by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
     fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
     idle_roles = _find_idle_roles(complete, fitted)
-    encoded = complete.with_choices(~_is_idle(complete, idle_roles))
+    encoded = complete.with_choices(~is_idle(complete, idle_roles))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network, best_epoch = PointerNetwork(Sizes.of(encoder)), 0
@@ -96,13 +97,19 @@ def fit_pointer(
     return Pointer(encoder, network, idle_roles, other_share, best_epoch)
 
 
-@lru_cache(maxsize=1)  # networks of several seeds are ranked together, and reading takes as long as fitting
-def _encode(
-    store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None
+def encode_split(
+    store: TrainView,
+    skip_first_action: bool,
+    inferred: bool,
+    max_steps: int | None = None,
+    reward: RewardConfig | None = None,
 ) -> tuple[Encoder, Encoded]:
-    """Reads and encodes the steps of a store's train split."""
+    """Reads and encodes the steps of a store's train split, with the rewards of choices if there is one."""
     encoder = Encoder(OfferReader(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps))
-    return encoder, encoder.encode_train(store)
+    return encoder, encoder.encode_train(store, reward)
+
+
+_encode = lru_cache(maxsize=1)(encode_split)  # for networks of several seeds: reading takes as long as fitting
 
 
 def _held_out_users(users: Sequence[str]) -> list[str]:
@@ -110,7 +117,8 @@ def _held_out_users(users: Sequence[str]) -> list[str]:
     return ordered[: len(ordered) // HELD_OUT]
 
 
-def _is_idle(encoded: Encoded, idle_roles: Ints) -> NDArray[np.bool_]:
+def is_idle(encoded: Encoded, idle_roles: Ints) -> NDArray[np.bool_]:
+    """Returns which choices have an idle role, (choices,)."""
     return np.isin(encoded.choice_categories[:, 0], idle_roles)
 
 
@@ -125,9 +133,9 @@ def _find_idle_roles(encoded: Encoded, sessions: Ints) -> Ints:
     offers = np.unique((step_of * count + roles)[steps[step_of]]) % count
     is_taken = steps & (encoded.chosen >= 0)
     taken = np.bincount(roles[(encoded.choice_ends[:-1] + encoded.chosen)[is_taken]], minlength=count)
-    is_idle = (np.bincount(offers, minlength=count) >= OFFERED_OFTEN) & (taken == 0)
-    is_idle[0] = False  # unknown roles
-    return np.flatnonzero(is_idle)
+    never_taken = (np.bincount(offers, minlength=count) >= OFFERED_OFTEN) & (taken == 0)
+    never_taken[0] = False  # unknown roles
+    return np.flatnonzero(never_taken)
 
 
 def _train(
