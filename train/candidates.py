@@ -42,7 +42,33 @@ Allowed = list[int] | None
 """The tokens that may follow; None stands for the whole vocabulary."""
 
 
-class ReplyTrie:
+class TokenTrie:
+    """Lists of tokens as a tree, which holds common beginnings once.
+
+    Attributes:
+        children: For each node, the nodes that follow by token; node 0 is the root.
+        parents, tokens: The node before each node, and its own token; -1 for the root.
+    """
+
+    def __init__(self) -> None:
+        self.children: list[dict[int, int]] = [{}]
+        self.parents, self.tokens = [-1], [-1]
+
+    def add(self, tokens: Iterable[int]) -> list[int]:
+        """Adds a list, and returns its nodes from the root on."""
+        nodes = [0]
+        for token in tokens:
+            children = self.children[nodes[-1]]
+            if token not in children:
+                children[token] = len(self.children)
+                self.children.append({})
+                self.parents.append(nodes[-1])
+                self.tokens.append(token)
+            nodes.append(children[token])
+        return nodes
+
+
+class ReplyTrie(TokenTrie):
     """The replies with a page's candidates, up to their texts and without rationales, as a tree of tokens.
 
     Args:
@@ -51,42 +77,29 @@ class ReplyTrie:
         rationales: Whether the policy writes rationales.
 
     Attributes:
-        children: For each node, the nodes that follow by token; node 0 is the root.
         before_text: The nodes behind which a text is free.
         behind_rationale: The nodes with the token that ends the rationale, by the text up to them; empty without
             rationales.
-        parents, tokens: The node before each node, and its own token; -1 for the root.
         actions: The action of each last node; texts are empty.
     """
 
     def __init__(self, tokenizer: Any, actions: Iterable[Action], *, rationales: bool) -> None:
+        super().__init__()
         self.tokenizer, self.rationales = tokenizer, rationales
-        self.children: list[dict[int, int]] = [{}]
         self.before_text: set[int] = set()
         self.behind_rationale: dict[str, int] = {}
-        self.parents, self.tokens, self.actions = [-1], [-1], dict[int, Action]()
+        self.actions: dict[int, Action] = {}
         for action in dict.fromkeys(map(_without_text, actions)):
             variants = [action, _without_text(action, "a")]  # they differ from the first token of the text on
             replies = reply_tokens(tokenizer, [format_reply("", variant) for variant in variants])
             path = [token for token, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*replies, strict=False))]
-            node = self._add(path)
+            *_, node = self.add(path)
             self.actions[node] = action
             if len(path) < len(replies[0]):
                 self.before_text.add(node)
             if rationales:
                 end = count_rationale_tokens(tokenizer, replies[0])
-                self.behind_rationale[tokenizer.decode(path[:end])] = self._add(path[:end])
-
-    def _add(self, path: Sequence[int]) -> int:
-        node = 0
-        for token in path:
-            if token not in self.children[node]:
-                self.children[node][token] = len(self.children)
-                self.children.append({})
-                self.parents.append(node)
-                self.tokens.append(token)
-            node = self.children[node][token]
-        return node
+                self.behind_rationale[tokenizer.decode(path[:end])] = self.add(path[:end])[-1]
 
     def allowed(self, reply: Sequence[int]) -> list[Allowed]:
         """Returns the tokens that may stand at each place of a reply, which may have a rationale and a text.

@@ -23,7 +23,7 @@ from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation
 from shop_env.prompts import PromptConfig
 from shop_env.replies import Extraction, Reply, format_reply, parse_reply
-from train.candidates import Allowed, Choices, ReplyTrie, restricted_log_probs
+from train.candidates import Allowed, Choices, ReplyTrie, TokenTrie, restricted_log_probs
 from train.chat_template import stop_token
 from train.config import SamplingConfig
 from train.policy import Policy
@@ -239,25 +239,24 @@ class _Trie:
     def __init__(self, tokenizer: Any, page: PageToWeigh) -> None:
         self.prompt, rationales, candidates, restriction = page
         self.rationales = len(rationales)
-        nodes: dict[tuple[int, int], int] = {}  # by parent and token
-        self.ends = []
+        trie = TokenTrie()
+        self.ends: list[int] = []
         self.allowed: list[Allowed] = []
         for reply in reply_tokens(
             tokenizer, [format_reply(text, action) for text in rationales for action in candidates]
         ):
-            node = -1
-            all_allowed = [None] * len(reply) if restriction is None else restriction.allowed(reply)
-            for token, allowed in zip(reply, all_allowed, strict=True):
-                node = nodes.setdefault((node, token), len(nodes))
-                if restriction is not None and node == len(self.allowed):
-                    self.allowed.append(allowed)
-            self.ends.append(node)
-        self.branches = [[token] for _, token in nodes]
-        paths = np.eye(len(nodes), dtype=bool)
-        for node, (parent, _) in enumerate(nodes):
+            self.ends.append(trie.add(reply)[-1] - 1)
+            if restriction is not None:
+                new = len(trie.tokens) - 1 - len(self.allowed)  # the last ones of the reply
+                self.allowed += restriction.allowed(reply)[len(reply) - new :]
+        _, *tokens = trie.tokens
+        self.branches = [[token] for token in tokens]
+        self.parents = torch.tensor(trie.parents[1:]) - 1  # without the root
+        paths = np.eye(len(tokens), dtype=bool)
+        for node, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
                 paths[node] |= paths[parent]
-        self.parents, self.paths = torch.tensor([parent for parent, _ in nodes]), torch.from_numpy(paths)
+        self.paths = torch.from_numpy(paths)
 
 
 def stratified_uniforms(sources: Sequence[np.random.Generator], draws: int, max_new_tokens: int) -> Tensor:
