@@ -116,13 +116,14 @@ class ReplyTrie(TokenTrie):
         return allowed
 
     def fork(self, reply: Sequence[int]) -> tuple[int, int]:
-        """Returns the number of a reply's tokens before the first at which actions may part, and the node there."""
-        if not self.rationales:
-            return 0, 0
+        """Returns the number of a reply's tokens before the first at which actions may part, and the node there.
+
+        If the tokens of its rationale end otherwise than those of an empty one, they are those of an empty one.
+        """
         count = count_rationale_tokens(self.tokenizer, reply)
-        node = Guide(self, reply[:count]).node
+        node = Guide(self, reply[:count]).node if self.rationales else None
         if node is None:
-            raise ValueError(f"the reply {reply} has no rationale that ends like an empty one")
+            return 0, 0
         before = self.parents[node]  # in some tokenizers the token that ends the rationale names the type of action
         return (count - 1, before) if len(self.children[before]) > 1 else (count, node)
 
