@@ -254,7 +254,9 @@ class StepCandidates:
 
     def __init__(self, store: SessionStore, tries: CandidateTries, context: ContextConfig) -> None:
         self._store, self._tries = store, tries
-        self._context = msgspec.structs.replace(context, persona="none")  # pages do not depend on it
+        # The elements of a page do not depend on personas and marks, but the part of it within a budget does.
+        marks = context.marks and context.budget is not None
+        self._context = msgspec.structs.replace(context, persona="none", marks=marks)
         self._observe = lru_cache(8)(self._read)
 
     def _read(self, session_id: str) -> ObservedSession:
