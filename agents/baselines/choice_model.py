@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from agents.adapted import Floats
-from agents.baselines.fitted import UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
+from agents.baselines.fitted import MAX_STEPS, UNIFORM_SHARE, FittedBaseline, Labelled, split_labelled
 from shop_env.choices.facts import FEATURES, OfferReader
 from shop_env.choices.reader import Choice, ChoicePage, Example
 from shop_env.metrics.clustered_errors import Codes
@@ -106,7 +106,7 @@ class ChoiceModel(FittedBaseline):
         temperature: float = 0.0,
         skip_first_action: bool = True,
         inferred: bool = False,
-        max_steps: int | None = None,
+        max_steps: int | None = MAX_STEPS,
         refits: int = 0,
     ) -> None:
         self.refits = refits

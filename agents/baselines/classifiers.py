@@ -3,7 +3,8 @@
     examples ─► sampled rows, 1 if the choice was taken ─► a classifier's log-odds ─► softmax over the page
 
 For each step a few of the choices that were not taken are drawn, with sample weights that make up for the others. The
-softmax has the temperature that maximizes the likelihood of a held-out tenth of the steps.
+softmax has the temperature, and its mixture with the uniform distribution the share, that maximize the likelihood of a
+held-out tenth of the steps.
 """
 
 from abc import abstractmethod
@@ -22,12 +23,15 @@ from sklearn.linear_model import LogisticRegression
 
 from agents.adapted import Floats
 from agents.baselines.fitted import FittedBaseline, Labelled, split_labelled
+from replay_sessions.schema import Click
 from shop_env.choices.facts import OfferReader
 from shop_env.choices.reader import Choice, ChoicePage, Example
 
 NOT_TAKEN = 10  # rows of each step, beside the row that was taken
 BINS = 2**18
+UNIFORM_SHARES = (0.01, 0.003, 0.001)  # of which the held-out steps choose
 HASH_MULTIPLIER = 0x9E3779B1  # spreads the sums of two hashes
+ROWS_PER_LEAF = 2_000  # a leaf holds at least a row of so many
 MAX_CATEGORIES = 254  # HistGradientBoostingClassifier takes 255, and unknown words are a category too
 STEP_WORDS = 5  # words of a page's context before the recurring words of persona and goal
 
@@ -69,6 +73,11 @@ class ScoredBaseline(FittedBaseline):
             return -sum(float(log_shares[chosen]) for log_shares, (_, chosen) in zip(scaled, held_out, strict=True))
 
         self._calibration = float(np.exp(minimize_scalar(cost, bounds=(-3, 3), method="bounded").x))
+        taken = np.array(
+            [softmax(page / self._calibration)[chosen] for page, (_, chosen) in zip(scores, held_out, strict=True)]
+        )
+        even = np.array([1 / len(page) for page in scores])
+        self.uniform_share = min(UNIFORM_SHARES, key=lambda share: -np.log((1 - share) * taken + share * even).sum())
 
     def weigh(self, pages: Sequence[ChoicePage]) -> Iterator[Floats]:
         return (softmax(scores / self._calibration) for scores in self._page_scores(pages))
@@ -137,23 +146,25 @@ def _hashes(words: Sequence[str]) -> NDArray[np.uint64]:
 class Boosting(ScoredBaseline):
     """Gradient-boosted trees.
 
-    The name of the element, its role and rank, the page's heading and kind, the last roles and the last products are
-    categories, numbered by their frequency in the train split. Recurring words of the step are 0 or 1. The match with
-    the shopper's words, the relations to earlier clicks and the counts of transitions are numeric.
+    The name of the element, its role, the page's heading and kind, and the last roles are categories, numbered by their
+    frequency in the train split. Recurring words of the step are 0 or 1. The match with the shopper's words,
+    the relations to earlier clicks and the counts of transitions are numeric. The last products enter by these counts
+    alone: as categories of hundreds of values they were learnt by heart.
     """
 
     def fit(self, rows: TrainRows) -> None:
         words = [_categories(page, choice) for page, choices in rows.pages for choice in choices]
         self._codes = [_codes(column) for column in zip(*words, strict=True)]
         self._words = sorted({word for page, _ in rows.pages for word in page.context[STEP_WORDS:]})
+        table = self._table(rows.pages)
         self._model = HistGradientBoostingClassifier(
             max_iter=200,
             learning_rate=0.1,
+            min_samples_leaf=max(20, len(table) // ROWS_PER_LEAF),
             categorical_features=list(range(len(self._codes))),
             early_stopping=False,
             random_state=0,
         )
-        table = self._table(rows.pages)
         self._columns = ~np.isnan(table).all(axis=0)  # the model cannot be fitted to columns of NaN
         self._model.fit(table[:, self._columns], rows.taken, sample_weight=rows.weights)
 
@@ -193,9 +204,10 @@ class BoostedChoice(Boosting):
 def _categories(page: ChoicePage, choice: Choice) -> tuple[str, ...]:
     name = str(getattr(choice.action, "name", ""))
     before_last, last = ("", "", *page.past)[-2:]
+    origin = "" if isinstance(choice.action, Click) else choice.traits[1]  # the rank of a click is among its numbers
     return (
-        *(choice.role, name, choice.traits[1], choice.traits[2]),
-        *(page.kind, page.heading, last, before_last, *page.products),
+        *(choice.role, name, origin, choice.traits[2]),
+        *(page.kind, page.heading, last, before_last),
     )
 
 

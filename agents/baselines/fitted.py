@@ -25,6 +25,7 @@ from shop_env.choices.reader import Choice, ChoicePage, Example, Reader
 from shop_env.observation import Observation
 from shop_env.train_view import TrainView
 
+MAX_STEPS = 100_000
 UNIFORM_SHARE = 0.01  # of every distribution, so that no choice on the page has probability 0
 MIN_STEPS = 5
 ORDER = 3  # actions before the next one
@@ -46,6 +47,7 @@ class FittedBaseline(DistributionAgent):
     """
 
     reader: ClassVar[type[Reader]] = Reader
+    uniform_share = UNIFORM_SHARE
     _pages: tuple[Sequence[Observation], list[ChoicePage]] = (), []
 
     def __init__(
@@ -55,7 +57,7 @@ class FittedBaseline(DistributionAgent):
         temperature: float = 0.0,
         skip_first_action: bool = True,
         inferred: bool = False,
-        max_steps: int | None = None,
+        max_steps: int | None = MAX_STEPS,
     ) -> None:
         super().__init__(temperature)
         self._reader, examples = train_steps(TrainView.of(store), skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
@@ -84,7 +86,7 @@ class FittedBaseline(DistributionAgent):
         return [
             (
                 page.actions,
-                (1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(page.choices),
+                (1 - self.uniform_share) * shares + self.uniform_share / len(page.choices),
             )
             for page, shares in zip(pages, self.weigh(pages), strict=True)
         ]

@@ -82,6 +82,14 @@ def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, rul
     )
 
 
+@pytest.mark.parametrize("name", ["logistic", "boosting"])
+def test_what_held_out_steps_show_to_be_certain_leaves_chance_a_thousandth(
+    name: str, ruled_store: SessionStore
+) -> None:
+    for shares in fitted(name, ruled_store).probabilities(observations(ruled_store)):
+        assert 0.995 < max(checked_distribution(shares).values()) < 1
+
+
 @pytest.mark.parametrize("name", ["context_majority", "ngram"])
 def test_baselines_that_count_actions_learn_what_is_next_but_not_for_whom(name: str, ruled_store: SessionStore) -> None:
     records = evaluate(fitted(name, ruled_store), ruled_store, "test")
