@@ -92,7 +92,7 @@ class CustomerRemoval:
     def _clean_message(self, message: str) -> str:
         """Returns a message without the values of any user: it may quote any, and says of none whose it is."""
         words = set(words_in(message))
-        words |= parts_of_words(words, self._table.unspaced_lengths)
+        words |= parts_of_words(words, self._table.unspaced_words)
         users = {user for word in words & self._table.words.keys() for user in self._table.words[word]}
         forms = [pair for user in users for pair in self._customers[user].forms.items() if words.issuperset(pair[0])]
         phones = {end for end in phone_ends(message) if end in self._phones}

@@ -104,20 +104,19 @@ def words_in(text: str) -> Words:
     return tuple(WORD.findall(fold(text)))
 
 
-def parts_of_words(words: Iterable[str], lengths: Collection[int]) -> set[str]:
-    """Returns the words of texts without blanks that folded words may consist of.
+def parts_of_words(words: Iterable[str], by_beginning: Mapping[str, Collection[str]]) -> set[str]:
+    """Returns the words of scripts without blanks that stand within folded words.
 
     Args:
-        lengths: The lengths of the words to return.
+        by_beginning: The words to look for, by their first two letters.
     """
-    if not lengths:
-        return set()
     return {
-        word[start : start + length]
-        for word in words
+        part
+        for word in (words if by_beginning else ())
         if _IS_UNSPACED.search(word)
-        for length in lengths
-        for start in range(len(word) - length + 1)
+        for start in range(len(word) - 1)
+        for part in by_beginning.get(word[start : start + 2], ())
+        if word.startswith(part, start)
     }
 
 
@@ -223,9 +222,13 @@ class Customers:
         return dict(users_of)
 
     @cached_property
-    def unspaced_lengths(self) -> frozenset[int]:
-        """The lengths of the words in scripts without blanks."""
-        return frozenset(len(word) for word in self.words if is_unspaced(word))
+    def unspaced_words(self) -> dict[str, list[str]]:
+        """The words of two and more letters in scripts without blanks, by their first two letters."""
+        by_beginning: defaultdict[str, list[str]] = defaultdict(list)
+        for word in filter(is_unspaced, self.words):
+            if len(word) > 1:
+                by_beginning[word[:2]].append(word)
+        return dict(by_beginning)
 
 
 PRIVATE_KINDS = frozenset({"name", "address", "phone", "email", "birth_date", "card"})

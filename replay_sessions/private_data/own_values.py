@@ -51,7 +51,7 @@ class SharedWords:
 
     def __init__(self, customers: Customers) -> None:
         self._customers = customers.by_user
-        self._unspaced_lengths = customers.unspaced_lengths
+        self._unspaced_words = customers.unspaced_words
         self._words = customers.words.keys() | {
             number for customer in self._customers.values() for number in customer.phones
         }
@@ -64,7 +64,7 @@ class SharedWords:
         pattern = pattern_of(customer.forms)
         folded_pages = [fold(html.unescape(page)) for page in pages]
         words = {word for page in folded_pages for word in WORD.findall(page)}
-        words |= parts_of_words(words, self._unspaced_lengths)
+        words |= parts_of_words(words, self._unspaced_words)
         for line in {line for page in folded_pages for line in lines_of(page)}:
             words.update(phone_ends(line))
             if len(line) <= _LONGEST_LINE and pattern.search(line):

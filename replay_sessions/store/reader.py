@@ -11,6 +11,7 @@ Each session is compared with its digest in the index, from which the fingerprin
 while it is open, reading raises an error or continues with the old store.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +33,15 @@ from replay_sessions.foundation.errors import (
 )
 from replay_sessions.foundation.plugins import requires_extra
 from replay_sessions.schema import Session, Split, action_type
-from replay_sessions.store.manifest import MANIFEST_FILE, REMEDY, IndexRow, Manifest, read_index, read_manifest
+from replay_sessions.store.manifest import (
+    MANIFEST_FILE,
+    REMEDY,
+    IndexRow,
+    Manifest,
+    format_counts,
+    read_index,
+    read_manifest,
+)
 from replay_sessions.store.shards import MOST_SESSION_BYTES, compute_digest
 from replay_sessions.store.splits import SPLITS
 
@@ -177,15 +186,17 @@ class SessionStore:
         """Reads every session and compares it with its digest, so that fingerprint and counts are known to be right.
 
         Raises:
-            BadSession: A session, or the manifest's number of unsubmitted texts, has changed since it was written.
+            BadSession: A session, or the manifest's counts of actions, have changed since they were written.
         """
+        counts: Counter[str] = Counter()
         unsubmitted = 0
         for session in self.sessions():
+            counts.update(action_type(step.action) for step in session.steps)
             unsubmitted += sum(not getattr(step.action, "submitted", True) for step in session.steps)
-        if unsubmitted != self.manifest.unsubmitted:  # it decides which action types prompts name
+        if (counts, unsubmitted) != (self.manifest.action_counts, self.manifest.unsubmitted):  # prompts depend on them
             raise BadSession(
-                f"store '{self.path}': {MANIFEST_FILE} counts {self.manifest.unsubmitted:,} unsubmitted texts, and the "
-                f"sessions hold {unsubmitted:,}: {REMEDY}"
+                f"store '{self.path}': {MANIFEST_FILE} counts other actions than the sessions hold "
+                f"({format_counts(counts)}; {unsubmitted:,} of them unsubmitted): {REMEDY}"
             )
 
     def to_pandas(self, split: Split | Literal["all"] = "all") -> Any:

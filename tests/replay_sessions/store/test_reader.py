@@ -232,9 +232,11 @@ def test_an_index_that_names_a_shard_which_is_not_there_is_refused(make_store: M
         SessionStore.open(store.path)
 
 
-def test_a_manifest_with_another_count_of_unsubmitted_texts_is_detected(make_store: MakeStore) -> None:
+@pytest.mark.parametrize("change", [{"unsubmitted": 1}, {"action_counts": {"scroll": 1}}])
+def test_a_manifest_with_other_counts_of_actions_is_detected(make_store: MakeStore, change: dict[str, object]) -> None:
     store = make_store([make_session(0)])
+    store.check_content()
     with edited_json(store.path / "manifest.json") as manifest:
-        manifest["unsubmitted"] = 1
-    with pytest.raises(BadSession, match="unsubmitted"):
+        manifest |= change
+    with pytest.raises(BadSession, match="counts other actions"):
         SessionStore.open(store.path).check_content()
