@@ -3,8 +3,8 @@
 This is a check of the removal, so it uses none of its code and knows less: a value is searched for as it stands in the
 table, in lower case and without accents, as whole words where the script has blanks.
 
-A value may stay by a stated rule (docs/privacy.md): it is short; many users have it in a column of no private kind; or
-other users' sessions hold its words too, so that they are the shop's.
+A value may stay by a stated rule (docs/privacy.md): it is part of an id; it is short; many users have it in a column of
+no private kind; or other users' sessions hold its words too, so that they are the shop's.
 """
 
 import html
@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -28,10 +29,13 @@ _NAME = re.compile(
     r"|name|[fl]name|vorname|nachname|prenom|apellidos?|cognome|payer|recipient|addressee|cardholder",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"addr|street", re.IGNORECASE)
 _PHONE = re.compile(r"phone|mobile|tel", re.IGNORECASE)
 _PRIVATE = re.compile(r"name|mail|phone|mobile|tel|addr|street|city|zip|post|plz|birth|dob|iban|card", re.IGNORECASE)
 _PARTICLES = frozenset(("das", "del", "den", "der", "dos", "van", "von"))
+_DATE = re.compile(r"(\d{4})\D(\d\d?)\D(\d\d?)(?!\d)")
 _IDS = ("session_id", "user_id")
+_IN_IDS = "ids"
 _LEAST_LETTERS, _LEAST_CHARACTERS, _PHONE_DIGITS = 3, 5, 7
 _SPELLED = {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "_": " "}
 
@@ -151,7 +155,9 @@ class RemainingValues:
         for item in remaining:
             value = item.value
             others = min((len(users_with[word]) for word in value.plain.split()), default=0)
-            if value.is_short:
+            if item.place == _IN_IDS:
+                self.stayed["parts of ids"][value.plain] += 1
+            elif value.is_short:
                 self.stayed["short words and numbers"][value.plain] += 1
             elif len(self._owners[value.plain]) >= least and not _PRIVATE.search(value.column):
                 self.stayed["values of many users"][value.plain] += 1
@@ -166,7 +172,10 @@ class RemainingValues:
             return
         fields = list(_fields_of(msgspec.to_builtins(session)))
         text = _plain("\n".join(text for _, text in fields))
+        ids = _plain(f"{session.session_id} {session.user_id}")
         for value in values:
+            if value.is_in(ids):
+                yield Remaining(value, _IN_IDS)
             if value.is_in(text):
                 places = (place for place, text in fields if value.is_in(_plain(text)))
                 yield Remaining(value, f"session {session.session_id!r}: {next(places, 'between two fields')}")
@@ -213,6 +222,11 @@ def _values_of(row: Mapping[str, object]) -> Iterator[Value]:
             yield Value(user_id, column, digits[-_PHONE_DIGITS:], is_phone=True)
             continue
         parts = [text, *text.split(",")]
+        if date := _DATE.match(text):
+            for year, month, day in (date.groups(), [str(int(number)) for number in date.groups()]):
+                parts += [f"{year} {month} {day}", f"{day} {month} {year}", f"{month} {day} {year}"]
+        if _ADDRESS.search(column):
+            parts += map(" ".join, pairwise(_plain(text).split()))
         for plain in dict.fromkeys(_plain(part).strip() for part in parts):
             if plain:
                 yield Value(user_id, column, plain)

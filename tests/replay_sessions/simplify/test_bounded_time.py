@@ -106,4 +106,4 @@ def test_styles_that_nest_too_deeply_reject_their_page(before: str, part: str, w
 def test_elements_that_nest_too_deeply_are_rejected_and_many_are_not() -> None:
     with pytest.raises(BadSession, match="left open"):
         simplify("<div>" * 100_000)
-    assert len(simplify("<ul>" + "<li><img src=x><a href=x>x</a>" * 25_000).elements) == 25_000
+    assert len(simplify("<ul>" + "<li><img src=x>x" * 11_000 + "<a href=x>x</a>").elements) == 1
