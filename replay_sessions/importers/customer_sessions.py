@@ -80,7 +80,7 @@ class CustomerRemoval:
         """Yields the items of an import in order, with the sessions cleaned."""
         for item in itertools.chain(self._hold(items), items):
             if isinstance(item, Rejected):
-                yield Rejected(where=item.where, reason=self._clean_message(item.reason))
+                yield Rejected(where=item.where, reason=self.clean_message(item.reason))
             elif isinstance(item, Session):
                 values = self._values(item)
                 yield without_private_data(item, values)
@@ -89,7 +89,7 @@ class CustomerRemoval:
             else:
                 yield item
 
-    def _clean_message(self, message: str) -> str:
+    def clean_message(self, message: str) -> str:
         """Returns a message without the values of any user: it may quote any, and says of none whose it is."""
         words = set(words_in(message))
         words |= parts_of_words(words, self._table.unspaced_words)

@@ -65,7 +65,7 @@ def run_import(
                 writer.reject(rejected.where, rejected.reason)
             count += rejected is None and isinstance(item, Session)
         importer.warnings += grounding.warnings()
-        writer.warnings = importer.warnings
+        writer.warnings = [removal.clean_message(line) if removal else line for line in importer.warnings]
         if not count:
             raise ImportFailed(f"no session could be imported: {' '.join(reason.split())[:500]}")
 

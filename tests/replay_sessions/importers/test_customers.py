@@ -198,9 +198,13 @@ def test_what_goes_from_over_a_tenth_of_the_users_is_listed(tmp_path: Path, caps
     assert "over a tenth of the users, so perhaps the shop's: 'leeds' (4)" in capsys.readouterr().out
 
 
-def test_reasons_of_rejection_lose_the_values_of_every_user(visits: Path, table: Path) -> None:
+def test_reasons_of_rejection_and_warnings_lose_the_values_of_every_user(visits: Path, table: Path) -> None:
     rows = [{**ACTIONS[3], "selector": f"#{name}"} for name in ("anna-kek", "Miller", "rose")]
     (visits / "actions.jsonl").write_text("\n".join(map(json.dumps, [*ACTIONS, *rows])))
     text = (imported(visits, "--customers", str(table)).path / "rejected.jsonl").read_text()
     assert text.count("#[name]") == 3
+    rows = [{**ACTIONS[0], "timestamp": "Anna Kek"}]  # a warning of the manifest quotes it
+    (visits / "actions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (warning,) = imported(visits, "--customers", str(table), "--allow-found").manifest.warnings
+    assert "such as '[name]'" in warning
     assert "in the raw page" in text
