@@ -7,7 +7,6 @@ These are the phases of the preset tiny_cpu; the configuration lists a run's pha
 `phases.json` in the run's folder lists the finished phases; a resumed run continues with the first unfinished one.
 """
 
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.data import TrainingData, check_phases, phase_warnings, tokenize_sessions
 from agents.llm_grpo.evaluation import evaluate_shared
+from agents.llm_grpo.pointer_phase import train_pointer
 from agents.llm_grpo.run_folder import read_template_date
 from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
@@ -26,7 +26,6 @@ from shop_env.metrics import step_metrics
 from shop_env.prompts import prompt_of
 from shop_env.replies import extraction_of
 from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
-from shop_env.train_view import TrainView
 from train.attention.choice import choose_attention
 from train.candidates import CandidateTries, StepCandidates
 from train.chat_template import bind_template, writes_date
@@ -44,9 +43,6 @@ from train.objectives import CANDIDATE_LIKELIHOOD, RESTRICTED, load_objective
 from train.objectives.candidate_likelihood import CandidateLikelihood
 from train.objectives.expected_reward import ExpectedReward
 from train.phase import Phase, PhaseResult, Trainer, run_phase
-from train.pointer.checkpoint import load_pointer, save_pointer
-from train.pointer.fit import fit_pointer
-from train.pointer.reward import train_on_reward
 from train.policy import Policy, autocast_dtype
 from train.ranks import Ranks, ShardedPolicy
 from train.rollouts.vllm import VllmEngine
@@ -95,7 +91,9 @@ class TrainingRun:
 
     def _run(self, name: str) -> None:
         if self.config.is_pointer(name):
-            result = self._train_pointer(name)
+            arguments = self.config, name, self.store, self.folder, self.log
+            fields = self.ranks.broadcast(lambda: msgspec.to_builtins(train_pointer(*arguments)))
+            result = msgspec.convert(fields, PhaseResult)
         else:
             result = run_phase(self._phase(name), self.folder, self.log, self.config.save_every_s)
         self.results[name] = result
@@ -106,38 +104,6 @@ class TrainingRun:
             self.log.info(
                 f"{name}: {result.steps} steps in {result.seconds:.0f} s of training, best step {result.best_step}{end}"
             )
-
-    def _train_pointer(self, name: str) -> PhaseResult:
-        """Trains a pointer in the main process, and saves its checkpoint; a stopped phase begins anew."""
-        config, began = self.config.phases[name], time.perf_counter()
-        result = PhaseResult(steps=0, seconds=0.0, best_step=0, best_exact=None)
-
-        def report(step: int, steps: int, metrics: dict[str, float]) -> None:
-            nonlocal result
-            if step == 1:
-                self.log.start_phase(name, steps, 0)
-            self.log.step(name, step, metrics)
-            seconds = time.perf_counter() - began
-            result = msgspec.structs.replace(result, steps=step, best_step=step, seconds=seconds)
-
-        if self.ranks.is_main:
-            view = TrainView(self.store, config.context)
-            seed = self.config.seed + config.seed
-            if config.grpo is None:
-                pointer = fit_pointer(view, seed=seed, inferred=self.config.inferred, report=report)
-                result = msgspec.structs.replace(result, best_step=pointer.best_epoch)
-            else:
-                pointer, _ = load_pointer(self.folder / config.start)
-                numbers, reward = config.grpo, config.get_reward(self.config.reward_config)
-                train_on_reward(
-                    *(pointer, view, numbers, reward), seed=seed, inferred=self.config.inferred, report=report
-                )
-            self.log.flush()
-            save_pointer(
-                self.folder / name, pointer, made_by=name, store_fingerprint=view.fingerprint, context=view.context
-            )
-        self.ranks.barrier()
-        return result
 
     def _phase(self, name: str) -> Phase:
         config = self.config.phases[name]
