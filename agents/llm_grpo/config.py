@@ -239,6 +239,10 @@ class TrainConfig(Config):
             raise BadConfig(
                 f"phases.{name}.same_compute_as: start is '{phase.start}', and must be a phase of {phase.method}."
             )
+        if phase.same_compute_as and self.is_pointer(phase.same_compute_as):
+            raise BadConfig(
+                f"phases.{name}.same_compute_as is '{phase.same_compute_as}', a pointer, whose FLOPs are not counted."
+            )
         if numbers_table(phase.method) == "grpo" and phase.method not in RESTRICTED and self.is_restricted(phase.start):
             raise BadConfig(
                 f"phases.{name} is {phase.method}, which samples from the whole vocabulary, and starts from "

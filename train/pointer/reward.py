@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from replay_sessions.foundation.errors import CheckpointMismatch
+from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from shop_env.reward import RewardConfig
 from shop_env.train_view import TrainView
 from train.grpo.config import GrpoConfig
@@ -47,8 +47,11 @@ def train_on_reward(
         report: Called after each step with its number, from 1, the number of steps, and its metrics.
 
     Raises:
+        BadConfig: The numbers ask for batches of single steps or several updates on a batch.
         CheckpointMismatch: The pointer was fitted to another train split.
     """
+    if config.steps_per_batch is not None or config.num_iterations > 1:
+        raise BadConfig("a pointer takes whole sessions, once each: leave grpo.steps_per_batch and num_iterations out.")
     encoder, complete = encode_split(store, True, inferred, None, reward)
     if (encoder.names, encoder.words) != (pointer.encoder.names, pointer.encoder.words):
         raise CheckpointMismatch("the pointer was fitted to another train split than the one to train it on.")

@@ -21,6 +21,8 @@ from train.pointer import fit
 from train.pointer.checkpoint import POINTER_FILE, WEIGHTS_FILE, load_pointer, save_pointer
 from train.pointer.fit import fit_pointer
 
+SFT = {"label": "s", "method": "sft", "sft": {"stages": [{"steps": 1}], "optimizer": {"lr": 0.1}}}
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
@@ -81,6 +83,10 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
     [
         ({"evaluation": {"most_probable_action": 8}}, "most_probable_action"),
         ({"phases": {"more": {"label": "x", "method": "none", "start": "pointer"}}}, "starts from scratch"),
+        (
+            {"phases": {"s": SFT, "t": {**SFT, "label": "t", "start": "s", "same_compute_as": "pointer"}}},
+            "FLOPs are not counted",
+        ),
     ],
 )
 def test_phases_that_do_not_fit_a_pointer_are_refused(tables: dict[str, object], message: str, tmp_path: Path) -> None:
