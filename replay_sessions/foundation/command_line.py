@@ -20,6 +20,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import getdoc
+from itertools import takewhile
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -220,12 +221,13 @@ def parse_options(
 def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> None:
     """Raises BadConfig for a flag that is not among `flags` and nearly one of them; tyro explains all other mistakes.
 
+    >>> check_flags(["--out", "x", "--", "--output", "y"], ["--agents", "--out"], "rank")
     >>> check_flags(["--agent", "random"], ["--agents", "--out"], "rank")
     Traceback (most recent call last):
     ...
     replay_sessions.foundation.errors.BadConfig: unknown flag --agent. Did you mean '--agents'? (see `rank --help`)
     """
-    for word in words:
+    for word in takewhile(lambda word: word != "--", words):  # behind it stand the flags of another program
         flag = word.partition("=")[0].replace("_", "-")
         if not flag.startswith("--") or "." in flag or flag in flags:
             continue
