@@ -23,20 +23,38 @@ from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
 from shop_env.versions import SCORING_VERSION
 
+CODE_FIELDS = ("resolved", "code")
 
-def reply_identity(spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int) -> Identity:
-    """Returns everything that decides an agent's replies."""
-    deciding = deciding_arguments(spec)
+
+def reply_identity(
+    spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int, *, code: Identity | None = None
+) -> Identity:
+    """Returns everything that decides an agent's replies.
+
+    Args:
+        code: The result of `code_identity`, from a record where the agent's files may be absent; None computes it.
+    """
+    code = code_identity(spec) if code is None else code
     return {
         "target": spec.target,
-        "arguments": spec.arguments if deciding is None else {},
-        **({} if deciding is None else {"resolved": deciding}),
-        "code": code_digest(spec),
+        "arguments": {} if "resolved" in code else spec.arguments,
+        **code,
         "store": store.fingerprint,
         "context": msgspec.to_builtins(context),
         "seed": seed,
         "scoring": SCORING_VERSION,
     }
+
+
+def code_identity(spec: AgentSpec) -> Identity:
+    """Returns the part of an agent's identity that depends on files: `code`, and `resolved` arguments if it has any."""
+    resolved = deciding_arguments(spec)
+    return ({} if resolved is None else {"resolved": resolved}) | {"code": code_digest(spec)}
+
+
+def recorded_code(identity: Identity) -> Identity:
+    """Returns the `code_identity` in a recorded identity."""
+    return {name: identity[name] for name in CODE_FIELDS if name in identity}
 
 
 def deciding_arguments(spec: AgentSpec) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Evaluates a run: validation during training, and the rows of the final table, distributed over processes.
 
     checkpoint ─► agent ─► shop_env.evaluation ─► RUN/agents/ROW/steps.jsonl ─► Entry
-        ─► EvaluationLog ─► table, paired differences, sentences ─► results.json, results.md
+        ─► training_log.py (EvaluationLog, table, sentences) ─► results.json, results.md
 
 The rows are the agents of `evaluation.agents`, the policy of each phase, and the oracle if it is known, on the same
 steps. Every process runs the agents on its share of the sessions. Each step has its own seed (evaluation/generate.py),
@@ -13,7 +13,7 @@ distribution over actions. Weights are chosen on the validation split, not by th
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,22 +23,19 @@ import msgspec
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import build_agent
 from agents.llm_grpo.config import TrainConfig
-from agents.registry import GROUPS, parse_spec
+from agents.llm_grpo.training_log import build_log, markdown, printed_lines
+from agents.registry import parse_spec
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.provenance import provenance
-from replay_sessions.foundation.table import Table, print_results
+from replay_sessions.foundation.table import print_results
 from replay_sessions.schema import Split
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
-from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
+from shop_env.evaluation.ceiling import shoppers_context
 from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, run_agent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
-from shop_env.evaluation.reading import convergence_sentences, training_sentences
-from shop_env.evaluation.results import EMPTY_RATIONALES, ResultRow, intervals_text, results_table, sorted_rows
-from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart, steps_file, write_log
-from shop_env.evaluation.sample import describe_sample
+from shop_env.evaluation.results_file import Entry, steps_file, write_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import StepRecord
 from shop_env.observation import ContextConfig
@@ -155,125 +152,16 @@ def evaluate_run(
     results = evaluate_rows(config, store, folder, ranks)
     if not ranks.is_main:
         return
-    entries = [entry for entry, _ in results.values()]
-    comparisons, over_best = compare_rows({label: records for label, (_, records) in results.items()}, entries, config)
-    training = TrainingPart(
-        phases=msgspec.to_builtins(phases),
-        comparisons=comparisons,
-        over_best_agent=over_best,
-        users_held_out=users_are_held_out(store),
+    log = build_log(
+        config,
+        store,
+        msgspec.to_builtins(phases),
+        [entry for entry, _ in results.values()],
+        {label: records for label, (_, records) in results.items()},
+        provenance(config, store=store, seed=config.seed),
     )
-    log = EvaluationLog(
-        provenance=provenance(config, store=store, seed=config.seed),
-        config=config.evaluation_config,
-        sample=describe_sample(store, config.evaluation_config, [entry.context for entry in entries]),
-        entries=entries,
-        ceilings=ceiling_rows(store, config.evaluation_config, temperature=config.evaluation.temperature),
-        training=training,
-    )
-    users = "held-out users" if training.users_held_out else "held-out sessions"
-    title = f"{store.path.name}, {log.config.split} split: {log.sample.text}, {users}"
-    print_results(_table(log, title), *_summary(log))
+    print_results(*printed_lines(log))
     write_log(folder, log, markdown(log))
     functions = log.config.named_functions
     report = shlex.join(["shop-r1", "report", str(folder), *(["--trust", *functions] if functions else [])])
     print_results(f"Written: {folder}/results.md, results.json", f"Every session, step by step: {report}")
-
-
-def users_are_held_out(store: SessionStore) -> bool:
-    """Returns whether no user of the test split is in the train split."""
-    trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
-    return trained.isdisjoint(tested)
-
-
-def compare_rows(
-    records: Mapping[str, Sequence[StepRecord]], entries: Sequence[Entry], config: TrainConfig
-) -> tuple[list[Comparison], list[Comparison]]:
-    """Returns comparisons of phases with the phases in their `against`, and of every policy with the best other agent.
-
-    Phases are compared with each decoding, by exact match and by macro-F1.
-    """
-    comparisons = [
-        compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
-        for phase in config.phases.values()
-        for decoding in config.evaluation.get_decodings()
-        for other in phase.against
-        for metric in ("exact_accuracy", "type_f1_macro")
-    ]
-    agents = [entry.row for entry in entries[: len(config.evaluation.agents)]]
-    return adjusted(comparisons), over_best_agent(records, agents, config)
-
-
-def markdown(log: EvaluationLog) -> str:
-    """Returns the content of results.md."""
-    lines = ["# Training run\n", _table(log).markdown(), *(f"- {sentence}" for sentence in _sentences(log))]
-    return "\n".join(lines) + "\n"
-
-
-def _table(log: EvaluationLog, title: str = "") -> Table:
-    """Builds the table of rows in the order of the run; the best baseline, which policies must beat, comes last."""
-    baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
-    rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
-    notes = [intervals_text(rows, log.config.reward_config)]
-    return results_table(rows, title=title, notes=notes, sample=log.sample, metrics=log.config.metrics)
-
-
-def _summary(log: EvaluationLog) -> Iterator[str]:
-    """Yields the sentences below the printed table; results.md has more."""
-    assert log.training is not None, "the log of a training run"
-    if over_best := log.training.over_best_agent:
-        best = max(over_best, key=lambda comparison: comparison.difference)
-        yield (
-            f"The best policy is {best.first}: {best.text()} of exact match over {best.second}, the best other agent "
-            f"({best.verdict})."
-        )
-    yield from _policies_without_rationales(log)
-    yield from convergence_sentences(log)
-    tests = log.training.comparisons
-    tested, different = sum(test.p_value is not None for test in tests), sum(test.significant for test in tests)
-    yield (
-        f"Of {len(tests)} differences between phases {tested} could be tested and {different} are significant, over "
-        "users and for one training seed; results.md lists them."
-    )
-
-
-def _sentences(log: EvaluationLog) -> Iterator[str]:
-    """Yields remarks on the agents, the comparisons, and the limits of one training seed."""
-    assert log.training is not None, "the log of a training run"
-    yield from (f"{entry.label}: {remark}." for entry in log.entries for remark in entry.remarks)
-    yield from _policies_without_rationales(log)
-    if over_best := log.training.over_best_agent:
-        added = "; ".join(f"{comparison.first} {comparison.text()}" for comparison in over_best)
-        yield f"Exact match over {over_best[0].second}, the best agent beside the policies: {added}."
-    yield from training_sentences(log)
-
-
-def _policies_without_rationales(log: EvaluationLog) -> Iterator[str]:
-    """Yields a sentence for each policy that is asked for rationales and writes none."""
-    config = msgspec.convert(log.provenance["config"], TrainConfig)
-    for entry in log.entries:
-        phase, empty = config.phases.get(entry.spec.target), entry.row.figures.get(EMPTY_RATIONALES)
-        is_asked = phase is not None and phase.teach_rationales and config.prompt.rationales
-        if is_asked and empty is not None and empty.value == 1:
-            yield f"{entry.label}: all its rationales are empty, although its prompt asks for one."
-
-
-def over_best_agent(
-    records: Mapping[str, Sequence[StepRecord]], agents: Sequence[ResultRow], config: TrainConfig
-) -> list[Comparison]:
-    """Compares the exact match of each policy with that of the best other agent.
-
-    The best agent is chosen on the same steps that are compared, which favours the agent.
-
-    Args:
-        agents: The rows of the other agents.
-    """
-    exact = {row.label: row.figures["exact_accuracy"].value for row in agents if "exact_accuracy" in row.figures}
-    if not exact:
-        return []
-    best = max(exact, key=lambda label: exact[label])
-    return [
-        compare_records(records, decoding.label(phase.label), best, "exact_accuracy")
-        for phase in config.phases.values()
-        for decoding in config.evaluation.get_decodings(phase.temperatures)
-    ]

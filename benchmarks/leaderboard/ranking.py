@@ -22,12 +22,10 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows
-from shop_env.evaluation.entries import AgentToEvaluate, build_entry, prepare_agent, remarks_of, run_agent
+from shop_env.evaluation.entries import AgentToEvaluate, build_entry, build_log, prepare_agent, remarks_of, run_agent
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import intervals_text, results_table
 from shop_env.evaluation.results_file import EvaluationLog, folder_name, write_log
-from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics import metric_preset
 from shop_env.metrics.choices import Invalid, Mean, TextMatch
@@ -121,14 +119,9 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
         for agent in agents:
             prepare_agent(agent, fresh=config.fresh)
             entries.append(build_entry(agent, run_agent(agent, keys))[0])
-        log = EvaluationLog(
-            # Made after the agents ran, so that it lists all packages that they loaded.
-            provenance=provenance(config, store=store, seed=config.seed),
-            config=evaluation,
-            sample=describe_sample(store, evaluation, [entry.context for entry in entries]),
-            entries=entries,
-            ceilings=ceiling_rows(store, evaluation),
-        )
+        # Made after the agents ran, so that it lists all packages that they loaded.
+        described = provenance(config, store=store, seed=config.seed)
+        log = build_log(evaluation, store, entries, provenance=described)
         write_log(folder, log, markdown(log))
     return log
 

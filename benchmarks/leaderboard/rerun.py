@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agents.agent_code import code_digest, deciding_arguments
+from agents.agent_code import code_identity, recorded_code
 from agents.child_process import build_agent
 from agents.registry import format_spec, names_nothing, parse_spec
 from replay_sessions.foundation.errors import ShopR1Error
@@ -35,8 +35,7 @@ def check_rerun(
         yield f"not run again: to run what this folder names, add --trust '{format_spec(spec)}'"
         return
     try:
-        decides = {"code": code_digest(spec), "resolved": deciding_arguments(spec)}
-        if decides != {name: entry.identity.get(name) for name in decides}:
+        if code_identity(spec) != recorded_code(entry.identity):
             yield "not run again: the agent's source, its checkpoint or a file that it reads is another one now"
             return
         lazy = LazyAgent(lambda: build_agent(spec, store, entry.context))

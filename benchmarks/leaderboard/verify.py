@@ -16,51 +16,65 @@ they name stores and checkpoints without the folders of this machine.
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agents.agent_code import CODE_FIELDS, recorded_code, reply_identity
+from agents.llm_grpo import training_log
 from agents.llm_grpo.config import TrainConfig
+from agents.llm_grpo.training_log import read_training
 from agents.registry import make_agent, parse_spec
-from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels, markdown
+from benchmarks.leaderboard import ranking
+from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels
 from benchmarks.leaderboard.rerun import check_rerun
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.errors import BadConfig, BadSession
 from replay_sessions.foundation.plugins import check_trusted, requires_extra
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.ceiling import ceiling_rows, shoppers_context
-from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry
+from shop_env.evaluation.ceiling import shoppers_context
+from shop_env.evaluation.entries import AgentToEvaluate, NewSteps, build_entry, build_log
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import MOSTLY_ONE
-from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, TrainingPart, read_log
-from shop_env.evaluation.sample import describe_sample
+from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
-from shop_env.versions import SCORING_VERSION
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Matches an absolute path without its last part, but no part of an address or of HTML.
 _FOLDERS = re.compile(r"(?<![\w.~/<-])/(?:[\w.@+-]+/)+")
 JSON = (str, int, float, list, type(None))
+Records = Mapping[str, Sequence[StepRecord]]
 TOLERANCE = 1e-9  # because the order of a sum may differ
 # Fields that nothing else in a folder proves (nor a training run's configuration); docs/leaderboards.md lists them.
 UNPROVEN = (
     *(f"provenance.{name}" for name in ("time", "commit", "dirty", "python", "packages", "machine")),
     *(f"provenance.config.{name}" for name in ("out", "fresh", "step_time_limit_s")),
-    *(f"entries.{name}" for name in ("identity.code", "identity.resolved", "new_steps")),
+    *(f"entries.identity.{name}" for name in CODE_FIELDS),
+    "entries.new_steps",
     "training.phases",
 )
 
 
-class _Settings(NamedTuple):
-    """The settings of an evaluation, from the configuration under provenance."""
+class _Program(NamedTuple):
+    """The program that made an evaluation, with the configuration under provenance.
+
+    Attributes:
+        run: The configuration.
+        config: The steps and metrics that it asks for.
+        rows: For each agent the name of its folder, the agent and its context.
+        build_log: Builds the log from entries, records by label, and the provenance.
+        markdown: Builds the table.
+    """
 
     run: LeaderboardConfig | TrainConfig
     config: EvaluationConfig
-    rows: list[tuple[str, AgentSpec, ContextConfig]]  # each agent's folder name, the agent, its context
-    temperature: float
+    rows: list[tuple[str, AgentSpec, ContextConfig]]
+    build_log: Callable[[Sequence[Entry], Records, dict[str, Any]], EvaluationLog]
+    markdown: Callable[[EvaluationLog], str]
 
 
 def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence[str] = ()) -> dict[str, list[str]]:
@@ -76,26 +90,26 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
         BadConfig: The folder has no finished evaluation of this version, or names a function that is not trusted.
     """
     log = read_log(folder, trust=trust)
-    settings = _settings(folder, log, store)
-    check_trusted(settings.config.named_functions, trust, f"'{folder / LOG_FILE}'")
+    program = _program(folder, log, store)
+    check_trusted(program.config.named_functions, trust, f"'{folder / LOG_FILE}'")
     recorded = msgspec.json.decode((folder / LOG_FILE).read_bytes())
     if store.fingerprint != log.fingerprint:
         return {WHOLE_FOLDER: [f"provenance.store: it was not run on '{store.path}', {store.fingerprint}"]}
-    check_labels([spec for _, spec, _ in settings.rows])
+    check_labels([spec for _, spec, _ in program.rows])
     mismatches: dict[str, list[str]] = {WHOLE_FOLDER: []}
     try:
         store.check_content()
     except BadSession as error:
         mismatches[WHOLE_FOLDER].append(f"provenance.store: {error}")
     entries, records = [], {}
-    for name, spec, context in settings.rows:
+    for name, spec, context in program.rows:
         agent_mismatches = mismatches[spec.label] = []
         entry = next((entry for entry in log.entries if entry.spec == spec), None)
         if entry is None:
             agent_mismatches.append("entries: the agent of the config is not among them")
             continue
         try:
-            computed, records[spec.label] = _compute_entry(entry, name, context, settings, folder, store)
+            computed, records[spec.label] = _compute_entry(entry, name, context, program.config, folder, store)
         except (BadConfig, BadSession) as error:
             agent_mismatches.append(f"steps: {error}")
             continue
@@ -103,10 +117,13 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
         agent_mismatches += find_differences(recorded["entries"][log.entries.index(entry)], computed, "entries")
         if rerun:
             agent_mismatches += check_rerun(folder, entry, log.config, store, count=rerun, trust=trust)
-    if [entry.spec for entry in log.entries] != [spec for _, spec, _ in settings.rows]:
+    if [entry.spec for entry in log.entries] != [spec for _, spec, _ in program.rows]:
         mismatches[WHOLE_FOLDER].append("entries: they are not the agents of the config")
-    if len(entries) == len(settings.rows):
-        mismatches[WHOLE_FOLDER] += _check_log(folder, log, recorded, settings, entries, records, store)
+    if len(entries) == len(program.rows):
+        described = {"config": msgspec.to_builtins(program.run), "seed": program.run.seed, "store": store.describe()}
+        unproven = {name: value for name, value in log.provenance.items() if f"provenance.{name}" in UNPROVEN}
+        expected = program.build_log(entries, records, unproven | described)
+        mismatches[WHOLE_FOLDER] += _check_log(folder / TABLE_FILES[log.kind], recorded, expected, program.markdown)
     return mismatches
 
 
@@ -143,18 +160,22 @@ def submit(
     return mismatches
 
 
-def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Settings:
-    """Returns the settings of an evaluation, from the configuration under provenance.
+def _program(folder: Path, log: EvaluationLog, store: SessionStore) -> _Program:
+    """Returns the program of an evaluation, with the configuration under provenance.
 
     Raises:
         BadConfig: The provenance is not that of a run.
     """
     try:
         described = log.provenance["config"]
-        if log.training is None:
+        if (training := read_training(log)) is None:
             board = msgspec.convert(described, LeaderboardConfig)
             rows = [(spec.label, spec, board.context) for spec in agent_specs(board.agents)]
-            return _Settings(board, board.evaluation, rows, 0.6)
+
+            def build_board(entries: Sequence[Entry], _: Records, provenance: dict[str, Any]) -> EvaluationLog:
+                return build_log(board.evaluation, store, entries, provenance=provenance)
+
+            return _Program(board, board.evaluation, rows, build_board, ranking.markdown)
         with requires_extra("train"):
             from agents.llm_grpo.evaluation import table_rows  # noqa: PLC0415 - loads torch, which only training needs
         run = msgspec.convert(described, TrainConfig)
@@ -162,28 +183,20 @@ def _settings(folder: Path, log: EvaluationLog, store: SessionStore) -> _Setting
         raise BadConfig(f"the provenance in '{folder / LOG_FILE}' is not that of a run: {error!r}") from error
     specs = [parse_spec(text) for text in run.evaluation.agents]
     rows = table_rows(run, specs, oracle=shoppers_context(store, run.context))
-    return _Settings(run, run.evaluation_config, rows, run.evaluation.temperature)
+    build_run = partial(training_log.build_log, run, store, training.phases)
+    return _Program(run, run.evaluation_config, rows, build_run, training_log.markdown)
 
 
 def _compute_entry(
-    entry: Entry, name: str, context: ContextConfig, settings: _Settings, folder: Path, store: SessionStore
+    entry: Entry, name: str, context: ContextConfig, config: EvaluationConfig, folder: Path, store: SessionStore
 ) -> tuple[Entry, list[StepRecord]]:
     """Recomputes an entry from configuration, steps and store; `UNPROVEN` fields are copied from the log."""
-    spec, config = entry.spec, settings.config
-    unproven = {key: value for key, value in entry.identity.items() if f"entries.identity.{key}" in UNPROVEN}
+    spec = entry.spec
     agent = AgentToEvaluate(
         spec=spec,
         name=name,
         context=context,
-        identity={
-            "target": spec.target,
-            "arguments": {} if "resolved" in unproven else spec.arguments,
-            "store": store.fingerprint,
-            "context": msgspec.to_builtins(context),
-            "seed": config.seed,
-            "scoring": SCORING_VERSION,
-            **unproven,
-        },
+        identity=reply_identity(spec, context, store, config.seed, code=recorded_code(entry.identity)),
         build=lambda: make_agent(spec, store=store, context=context),
         config=config,
         store=store,
@@ -194,48 +207,18 @@ def _compute_entry(
 
 
 def _check_log(
-    folder: Path,
-    log: EvaluationLog,
-    recorded: dict[str, Any],
-    settings: _Settings,
-    entries: list[Entry],
-    records: Mapping[str, Sequence[StepRecord]],
-    store: SessionStore,
+    table_file: Path, recorded: dict[str, Any], expected: EvaluationLog, markdown: Callable[[EvaluationLog], str]
 ) -> Iterator[str]:
-    """Recomputes the log (except its entries) and the table, and yields each mismatch."""
-    unproven = {name: value for name, value in log.provenance.items() if f"provenance.{name}" in UNPROVEN}
-    described = {"config": msgspec.to_builtins(settings.run), "seed": settings.run.seed, "store": store.describe()}
-    expected = EvaluationLog(
-        provenance=unproven | described,
-        config=settings.config,
-        sample=describe_sample(store, settings.config, [entry.context for entry in entries]),
-        entries=entries,
-        ceilings=ceiling_rows(store, settings.config, temperature=settings.temperature),
-    )
-    write_table: Callable[[EvaluationLog], str] = markdown
-    if log.training is not None:
-        from agents.llm_grpo import evaluation as final_table  # noqa: PLC0415 - as above
-
-        assert isinstance(settings.run, TrainConfig)
-        write_table = final_table.markdown
-        compared = final_table.compare_rows(records, entries, settings.run)
-        training = TrainingPart(
-            phases=log.training.phases,
-            comparisons=compared[0],
-            over_best_agent=compared[1],
-            users_held_out=final_table.users_are_held_out(store),
-        )
-        expected = msgspec.structs.replace(expected, training=training)
+    """Compares the log (except its entries) and the table with the recomputed ones, and yields each mismatch."""
     for name in recorded.keys() - {"entries"}:
         yield from find_differences(recorded[name], getattr(expected, name, "nothing"), name)
-    path = folder / TABLE_FILES[log.kind]
     try:
-        table = write_table(expected)
+        table = markdown(expected)
     except (KeyError, TypeError, ValueError) as error:
-        yield f"{path.name}: results.json has no value for it: {error!r}"
+        yield f"{table_file.name}: results.json has no value for it: {error!r}"
         return
-    if not path.is_file() or path.read_bytes() != table.encode():
-        yield f"{path.name}: it is not the table of results.json"
+    if not table_file.is_file() or table_file.read_bytes() != table.encode():
+        yield f"{table_file.name}: it is not the table of results.json"
 
 
 def find_differences(recorded: Any, computed: Any, name: str) -> Iterator[str]:

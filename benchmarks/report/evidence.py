@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from agents.llm_grpo.training_log import read_training
 from agents.registry import GROUPS, format_spec
 from benchmarks.leaderboard.verify import find_differences
 from replay_sessions.foundation.errors import BadConfig
@@ -97,7 +98,7 @@ class Evidence:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the evaluation in words, for the page's last section."""
-        config, training = self.config, self.log.training
+        config, training = self.config, read_training(self.log)
         settings = {
             "Sessions": self.log.sample.text,
             "Agents": "; ".join(f"{entry.label}: {format_spec(entry.spec)}" for entry in self.log.entries),

@@ -21,6 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from agents.llm_grpo.training_log import COMPARED, training_sentences
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
@@ -37,7 +38,6 @@ from benchmarks.report.step_figures import (
 from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
-from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, intervals_text, results_table
 from train.curves import draw_curves
 

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
 
+from agents.llm_grpo.training_log import COMPARED, read_training, training_sentences
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, JudgedStep, terms_of
 from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
-from shop_env.evaluation.reading import COMPARED, training_sentences
 from shop_env.evaluation.results import ResultRow, errors_as_misses
 from shop_env.metrics import ActionTrace, population_fidelity
 from shop_env.metrics.click_types import agreement_note
@@ -155,7 +155,7 @@ def leader(evidence: Evidence) -> ResultRow | None:
 
 def differences(evidence: Evidence) -> list[Comparison]:
     """Compares each row with the best row, then adds the run's own comparisons; steps without a reply are misses."""
-    best, config, training = leader(evidence), evidence.config, evidence.log.training
+    best, config, training = leader(evidence), evidence.config, read_training(evidence.log)
     recorded = training.comparisons if training else []
     if best is None:
         return recorded

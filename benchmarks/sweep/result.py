@@ -148,7 +148,7 @@ def sweep_result(sweep: Sweep, planned: Mapping[str, Sequence[PlannedRun]], opti
         views=[
             _view(sweep, decoding, of_decoding, _calibration(by_seed)) for decoding, of_decoding in measured.items()
         ],
-        phases={run.run.name: run.log.training and run.log.training.phases for run in all_runs},
+        phases={run.run.name: run.log.training and run.log.training["phases"] for run in all_runs},
         versions=VERSIONS,
         runs={run.run.name: run.log.provenance for run in all_runs},
         provenance=provenance(sweep),

@@ -1,12 +1,12 @@
 """Runs an agent of an evaluation on its missing steps, and computes its row from its file of steps and the store.
 
-AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry (results_file.py)
+AgentToEvaluate ─► run_agent ─► steps.jsonl ─► build_entry ─► Entry ─► build_log ─► EvaluationLog (results_file.py)
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,11 +14,13 @@ import numpy as np
 from replay_sessions.foundation.provenance import provenance
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.ceiling import ceiling_rows
 from shop_env.evaluation.evaluate import LazyAgent, build_records, run_missing
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.results import ResultRow, dominant_type, summarise
 from shop_env.evaluation.results_file import Entry, EvaluationLog, digest_file, steps_file
+from shop_env.evaluation.sample import describe_sample
 from shop_env.evaluation.scored_steps import EvaluationConfig, StepKey, steps_at
 from shop_env.evaluation.steps_file import Identity, StepLine, StepsFile, prepare, read_lines
 from shop_env.metrics import metric_preset
@@ -139,6 +141,31 @@ def _calibration_figures(records: Sequence[StepRecord], lines: Mapping[StepKey, 
             shares.append(np.array(list(({tuple(record.logged.values()): 0.0} | named).values())))
     figures = calibration_figures(shares, [0] * len(shares)) if shares else {}
     return {name: Estimate(value) for name, value in figures.items()}
+
+
+def build_log(
+    config: EvaluationConfig,
+    store: SessionStore,
+    entries: Sequence[Entry],
+    *,
+    provenance: dict[str, Any],
+    temperature: float = 0.6,
+    training: dict[str, Any] | None = None,
+) -> EvaluationLog:
+    """Builds the log of a leaderboard, or that of a training run with its part `training`.
+
+    Args:
+        provenance: The provenance of the command, with its complete configuration.
+        temperature: The temperature of the ceiling of sampled actions.
+    """
+    return EvaluationLog(
+        provenance=provenance,
+        config=config,
+        sample=describe_sample(store, config, [entry.context for entry in entries]),
+        entries=list(entries),
+        ceilings=ceiling_rows(store, config, temperature=temperature),
+        training=training,
+    )
 
 
 def remarks_of(log: EvaluationLog) -> list[str]:

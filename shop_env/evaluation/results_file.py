@@ -24,7 +24,6 @@ from replay_sessions.foundation.plugins import check_trusted
 from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Table
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.evaluate import build_records
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import ResultRow, results_table, sorted_rows
@@ -71,24 +70,6 @@ class Entry(Config):
         return self.spec.label
 
 
-class TrainingPart(Config):
-    """The part of a log that only a training run has.
-
-    Attributes:
-        phases: For each phase by name, `steps` and `seconds` of training, `best_step` (the step with the chosen
-            weights), `best_exact` (their exact match on the validation sessions), and `is_converged` (False if NLL
-            was lowest at the last validation).
-        comparisons: Comparisons of phases with the phases that they name.
-        over_best_agent: Comparisons of every policy with the best agent that is not a policy of the run.
-        users_held_out: Whether no user of the test split was trained on.
-    """
-
-    phases: dict[str, Any]
-    comparisons: list[Comparison]
-    over_best_agent: list[Comparison]
-    users_held_out: bool
-
-
 class EvaluationLog(Config):
     """The content of results.json.
 
@@ -99,7 +80,7 @@ class EvaluationLog(Config):
         sample: The sessions of these steps.
         entries: An entry for each agent.
         ceilings: Rows that were computed, not measured (ceiling.py).
-        training: The part of a training run; None for a leaderboard.
+        training: The part of a training run (agents/llm_grpo/training_log.py); None for a leaderboard.
     """
 
     versions: dict[str, int] = msgspec.field(default_factory=VERSIONS.copy)
@@ -108,7 +89,7 @@ class EvaluationLog(Config):
     sample: Sample
     entries: list[Entry]
     ceilings: list[ResultRow] = []
-    training: TrainingPart | None = None
+    training: dict[str, Any] | None = None
 
     @property
     def kind(self) -> Literal["leaderboard", "training run"]:

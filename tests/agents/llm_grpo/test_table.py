@@ -6,15 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents.llm_grpo.evaluation import check_rows, markdown, over_best_agent, table_rows
+from agents.llm_grpo.evaluation import check_rows, table_rows
 from agents.llm_grpo.presets import load_preset
+from agents.llm_grpo.training_log import markdown, over_best_agent, read_training
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import ResultRow, summarise
-from shop_env.evaluation.results_file import Entry, EvaluationLog, TrainingPart
+from shop_env.evaluation.results_file import Entry, EvaluationLog
 from shop_env.evaluation.sample import Sample
 from tests.demo_stores import demo_store_at
 
@@ -115,15 +116,15 @@ def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_
         config=config.evaluation_config,
         sample=Sample(sessions=3, longest=0.4, inferred=0.0),
         entries=entries,
-        training=TrainingPart(
-            phases={
+        training={
+            "phases": {
                 name: {"steps": 5, "seconds": 1.0, "best_step": 5, "best_exact": 0.1, "is_converged": is_converged}
                 for name, is_converged in (("sft", False), ("shop_r1", None), ("sft_longer", True))
             },
-            comparisons=[],
-            over_best_agent=[],
-            users_held_out=True,
-        ),
+            "comparisons": [],
+            "over_best_agent": [],
+            "users_held_out": True,
+        },
     )
     label = config.phases["sft"].label
     unconverged = [line for line in markdown(log).splitlines() if "not converged" in line]
@@ -134,3 +135,15 @@ def test_a_policy_whose_rationales_are_all_empty_is_named_where_its_prompt_asks_
         if "are empty" in line
     }
     assert named == {entry.label for entry in entries if entry.spec.target != "sft"}
+
+
+def test_a_log_whose_training_part_lacks_a_field_is_refused() -> None:
+    log = EvaluationLog(
+        provenance={},
+        config=CONFIG.evaluation_config,
+        sample=Sample(sessions=3, longest=0.4),
+        entries=[],
+        training={"phases": {}, "comparisons": [], "users_held_out": True},
+    )
+    with pytest.raises(BadConfig, match=r"`training` .* over_best_agent"):
+        read_training(log)
