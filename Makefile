@@ -14,7 +14,7 @@ help:
 	@echo "make docs         the site, in site/, without warnings"
 	@echo "make test         the quick tests, in two processes (WORKERS=N)"
 	@echo "make test-long    the tests that start our programs again and again, train, or kill"
-	@echo "make check        format, lint, types, direction of imports, words"
+	@echo "make check        format, lint, types, direction of imports, docstrings"
 	@echo "make test-slow    the slow tests (fuzzing, real command line at length)"
 	@echo "make test-browser the tests that look at pages in Chromium, those of the site too; test-gpu likewise"
 	@echo "make test-vllm    GRPO and agents with vLLM, on this machine's CPU"

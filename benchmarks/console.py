@@ -20,7 +20,6 @@ PROGRAMS = {
     "compare": ("benchmarks.leaderboard compare", "Compare two agents, step by step."),
     "submit": ("benchmarks.leaderboard submit", "Verify a leaderboard and record its metrics."),
     "report": ("benchmarks.report", "Write a run or a leaderboard as one HTML page."),
-    "curves": ("train.curves", "Draw the curves of training runs."),
     "sweep": ("benchmarks.sweep", "Make a file's runs, or a paper's table, over seeds; one table of all."),
     "generate": ("replay_sessions generate", "Make sessions of the embedded demo shop."),
     "import": ("replay_sessions import", "Read logs into a store."),

@@ -33,7 +33,6 @@ from replay_sessions.importers import IMPORTERS
 from shop_env.serving.__main__ import main as serving
 from tests.processes import run_python
 from train.adapters.trl_train import main as trl_train
-from train.curves import main as curves
 from train.merge import main as merge
 
 pytestmark = pytest.mark.long
@@ -51,7 +50,7 @@ COMMANDS: list[tuple[Main, list[str]]] = [
     *((agents, [name]) for name in ("list", "new", "check")),
     *((serving, [name]) for name in ("openenv", "tasks")),
     *((leaderboard, words) for words in ([], ["verify"], ["compare"], ["submit"])),
-    *((main, []) for main in (sweep, docs_site, ab, ab_pages, report, curves, policies)),
+    *((main, []) for main in (sweep, docs_site, ab, ab_pages, report, policies)),
     *((main, []) for main in (llm_grpo_train, rationales, sb3_train, speed, trl_train, merge)),
 ]
 

@@ -1,6 +1,6 @@
 """Logs the metrics of a run: to metrics.jsonl, to trackers, and with a progress bar on the terminal.
 
-step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn by `shop-r1 curves`
+step ─► metrics.jsonl                     permanent (train/metrics_file.py), drawn in the report
      ├► tensorboard, wandb, trackio       as configured
      └► progress bar, lines, warnings     for the person at the terminal
 

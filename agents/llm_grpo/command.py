@@ -32,7 +32,7 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
     Args:
         parse: A function that returns the options, the run's folder and its configuration.
     """
-    with process_group() as (ranks, advise), ExitStack() as open_while_training:
+    with process_group() as ranks, ExitStack() as open_while_training:
         options, folder, config = parse()
         check_rows(config)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
@@ -55,7 +55,6 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
                 print_results(*lines)
             return 0
         trackers = load_trackers(config.watch)
-        advise(f"To go on from the last saved state, launch any number of processes with --resume {folder}")
         ranks.barrier()  # after this no process checks whether the folder holds a run
         log: RunLog = NoLog()
         begun: str | None = None

@@ -9,9 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
@@ -27,8 +25,6 @@ from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results import intervals_text, results_table
 from shop_env.evaluation.results_file import EvaluationLog, folder_name, write_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
-from shop_env.metrics import metric_preset
-from shop_env.metrics.choices import Invalid, Mean, TextMatch
 from train.model_paths import check_model
 
 WHOLE_FOLDER = "results.json and its table"  # a key, beside the labels of agents, in the mismatches of `verify`
@@ -43,12 +39,6 @@ class LeaderboardConfig(EvaluationConfig):
             folder, each with optional ?key=value arguments and a LABEL= before it. `baselines` stands for all fitted
             baselines.
         out: The folder for results.json, leaderboard.md and each agent's steps.
-        metrics_text: How typed text is compared. If None, as the metrics preset says.
-        metrics_mean: Whether every step or every session has the same weight. If None, as the metrics preset says.
-        metrics_invalid: Whether a malformed reply is a miss or also a class in macro-F1. If None, as the metrics preset
-            says.
-        metrics_mix: The weights of the types of action, such as 690:677:512 (Shop-R1's test set: clicks, typed texts,
-            ends). If None, as the metrics preset says.
         no_page: Replace page_counts and ngram by history_counts and history_ngram, which learn without pages.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
         fresh: Run all agents again, also at steps with a saved reply.
@@ -58,17 +48,12 @@ class LeaderboardConfig(EvaluationConfig):
     agents: tuple[str, ...]
     out: str
     reward: str = "shop_r1"
-    metrics_text: Annotated[TextMatch | None, tyro.conf.arg(name="metrics.text")] = None
-    metrics_mean: Annotated[Mean | None, tyro.conf.arg(name="metrics.mean")] = None
-    metrics_invalid: Annotated[Invalid | None, tyro.conf.arg(name="metrics.invalid")] = None
-    metrics_mix: Annotated[str | None, tyro.conf.arg(name="metrics.mix")] = None
     no_page: bool = False
     fresh: bool = False
     step_time_limit_s: float = STEP_LIMIT_S
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        metric_preset(self.evaluation.metrics)
         if not self.step_time_limit_s > 0:
             raise BadConfig(f"--step-time-limit-s is {self.step_time_limit_s:g}; it must be more than 0")
 
@@ -79,11 +64,7 @@ class LeaderboardConfig(EvaluationConfig):
     @property
     def evaluation(self) -> EvaluationConfig:
         """The settings that affect the metrics."""
-        fields = {name: getattr(self, name) for name in EvaluationConfig.__struct_fields__}
-        for choice in ("text", "mean", "invalid", "mix"):
-            if value := getattr(self, f"metrics_{choice}"):
-                fields["metrics"] += f",{choice}={value}"
-        return EvaluationConfig(**fields)
+        return EvaluationConfig(**{name: getattr(self, name) for name in EvaluationConfig.__struct_fields__})
 
 
 def rank(**options: Any) -> EvaluationLog:

@@ -2,7 +2,7 @@
 
     RUN | BOARD ─► evidence.py ─► step_figures.py ──────────────┐
     store ─► session_data.py (deduplicated, deflated) ──────────┤
-    metrics.jsonl ─► train/curves.py ───────────────────────────┤
+    metrics.jsonl ─► curves.py ─────────────────────────────────┤
               page.py, templates/ (the file; plots, --tables) ◄─┘
 
 No agent is run. The metrics are those of results.json, after a comparison with those computed from the saved replies.

@@ -18,6 +18,7 @@ import numpy as np
 from agents.llm_grpo.training_log import read_training
 from agents.registry import GROUPS, format_spec
 from benchmarks.leaderboard.verify import find_differences
+from benchmarks.report.curves import read_runs
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
@@ -31,7 +32,6 @@ from shop_env.metrics.exact_match import exact_steps
 from shop_env.metrics.step_table import StepTable
 from shop_env.replies import extraction_of, parse_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
-from train.curves import read_runs
 from train.metrics_file import Row
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)

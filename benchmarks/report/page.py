@@ -22,6 +22,7 @@ import jinja2
 from markupsafe import Markup
 
 from agents.llm_grpo.training_log import COMPARED, training_sentences
+from benchmarks.report.curves import draw_curves
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged
 from benchmarks.report.paper_table import paper_latex
 from benchmarks.report.session_data import SessionData
@@ -39,7 +40,6 @@ from replay_sessions.foundation.durable_files import replace_file
 from replay_sessions.foundation.table import Column, Estimate, Table, format_cell
 from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, intervals_text, results_table
-from train.curves import draw_curves
 
 
 def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:

@@ -98,22 +98,21 @@ def test_the_oracle_stands_above_the_rest_and_near_its_ceiling(finished: Path) -
     assert exact["oracle"]["low"] <= best["figures"]["exact_accuracy"]["value"] <= exact["oracle"]["high"]
 
 
-def test_single_choices_of_the_metrics_are_options(copied: Path, store_path: Path) -> None:
+def test_metrics_take_single_choices_behind_the_preset(copied: Path, store_path: Path) -> None:
     call = ["--agents", "majority,copy_match", "--store", store_path, "--split", "all", "--out", copied]
-    choices = ["--metrics", "customer_r1", "--metrics.text", "similar", "--metrics.mean", "sessions"]
-    choices += ["--metrics.invalid", "class", "--metrics.mix", "690:677:512"]
+    choices = "customer_r1,text=similar,mean=sessions,invalid=class,mix=690:677:512"
     before = by_label(copied)
-    assert run_main(*call, *choices) == 0
+    assert run_main(*call, "--metrics", choices) == 0
     log = read_log(copied)
-    assert log.config.metrics == "customer_r1,text=similar,mean=sessions,invalid=class,mix=690:677:512"
+    assert log.config.metrics == choices
     for entry in log.entries:
         expected = step_metrics(read_records(copied, log, entry, SessionStore.open(store_path)), log.config.metrics)
         assert entry.new_steps == 0
         assert entry.row.figures["exact_accuracy"].value == pytest.approx(expected["exact_accuracy"])
         assert expected["exact_accuracy"] != before[entry.label]["row"]["figures"]["exact_accuracy"]["value"]
     assert not any(verify(copied, SessionStore.open(store_path)).values())
-    assert run_main(*call, "--metrics.text", "same") == 2
-    assert run_main(*call, "--metrics.mix", "1:2") == 2
+    assert run_main(*call, "--metrics", "text=same") == 2
+    assert run_main(*call, "--metrics", "mix=1:2") == 2
 
 
 def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) -> None:
@@ -237,9 +236,9 @@ def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: P
         ((), ["ceiling", "ceiling at T = 0.6"], True),
         (("--context.persona", "shuffled"), [], True),
         (("--context.budget", "400"), [], True),
-        (("--metrics.mix", "10:10:80"), [], False),
+        (("--metrics", "mix=10:10:80"), [], False),
         (("--metrics", "lu_2025"), [], False),
-        (("--metrics.text", "similar"), [], True),
+        (("--metrics", "text=similar"), [], True),
     ):
         out = tmp_path / "_".join(("run", *flags)).replace(":", "_")
         assert run_main("--agents", "page_counts", "--likelihood", "--store", store_path, "--out", out, *flags) == 0

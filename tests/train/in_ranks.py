@@ -231,7 +231,7 @@ def main() -> None:
 def train_as_rank(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     tiny = make_tiny()
-    with process_group() as (ranks, _):
+    with process_group() as ranks:
         for name in names:
             train(name, tiny, folder / "two", ranks)
             train(name, tiny, folder / "two_then_one", ranks, stop_after=2)

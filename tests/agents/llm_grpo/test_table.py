@@ -145,5 +145,5 @@ def test_a_log_whose_training_part_lacks_a_field_is_refused() -> None:
         entries=[],
         training={"phases": {}, "comparisons": [], "users_held_out": True},
     )
-    with pytest.raises(BadConfig, match=r"`training` .* over_best_agent"):
+    with pytest.raises(BadConfig, match=r"`training` .*`over_best_agent`"):
         read_training(log)

@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib.image
-import numpy as np
 import pytest
 
-from train.curves import draw_curves, main, read_runs
+from benchmarks.report.curves import draw_curves, read_runs
+from replay_sessions.foundation.errors import BadConfig
 
 
 def run_of(folder: Path, phases: Mapping[str, Sequence[Mapping[str, float]]]) -> Path:
@@ -39,16 +38,8 @@ def test_a_figure_has_a_row_for_each_phase_and_a_column_for_each_metric(tmp_path
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
-def test_the_command_writes_a_png_in_the_first_run_s_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = run_of(tmp_path / "run", {"sft": SFT})
-    assert main([str(run)]) == 0
-    assert capsys.readouterr().out == f"{run / 'curves.png'}\n"
-    assert np.ptp(matplotlib.image.imread(run / "curves.png")[..., :3]) > 0.5
-
-
-def test_what_has_no_step_is_refused_with_what_to_give(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_step_is_refused_with_what_to_give(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("")
     for folder in (tmp_path, tmp_path / "none"):
-        assert main([str(folder)]) == 2
-        told = capsys.readouterr().err
-        assert f"'{folder}'" in told and "shop-r1 train" in told and told.count("\n") == 1
+        with pytest.raises(BadConfig, match=rf"'{folder}'.* `shop-r1 train`"):
+            read_runs([folder])

@@ -1,23 +1,17 @@
-"""Draws the curves of training runs as one figure, phase by phase: shop-r1 curves RUN [RUN ...]
+"""Draws the curves of training runs as one figure, phase by phase.
 
-A running training can be drawn too. All other metrics are in metrics.jsonl; TensorBoard, wandb and trackio overlay
-runs interactively (`watch`).
+All other metrics are in metrics.jsonl; TensorBoard, wandb and trackio show runs that still train (`watch`).
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 
-from replay_sessions.foundation.command_line import command
-from replay_sessions.foundation.durable_files import replacing
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import requires_extra
-from replay_sessions.foundation.records import Record
 from train.metrics_file import METRICS_FILE, Row, read_metrics
 
 DRAWN = {  # metric: label
@@ -29,22 +23,6 @@ DRAWN = {  # metric: label
     "entropy": "entropy, nats",
 }
 WIDTH, HEIGHT = 2.6, 1.9  # inches of a panel
-
-
-class CurvesOptions(Record):
-    """The runs to draw.
-
-    Attributes:
-        runs: Folders of runs, each with a metrics.jsonl.
-        out: The PNG file to write. If None, curves.png in the first run's folder.
-    """
-
-    runs: tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
-    out: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not self.runs:
-            raise BadConfig("missing: RUN, the folder of a run")
 
 
 def read_runs(folders: Sequence[Path]) -> dict[str, list[Row]]:
@@ -120,17 +98,3 @@ def compute_running_mean(values: NDArray[np.float64], window: int) -> NDArray[np
     kernel = np.ones(window)
     sums, counts = (np.convolve(each, kernel)[window // 2 :][: len(values)] for each in (values, np.ones(len(values))))
     return np.asarray(sums / counts)
-
-
-def _curves(options: CurvesOptions) -> None:
-    out = options.out or options.runs[0] / "curves.png"
-    figure = draw_curves(read_runs(options.runs))
-    with replacing(out) as partial:
-        figure.savefig(partial, format="png", dpi=160)
-    sys.stdout.write(f"{out}\n")
-
-
-main = command(CurvesOptions, _curves, program="shop-r1 curves")
-
-if __name__ == "__main__":
-    sys.exit(main())
