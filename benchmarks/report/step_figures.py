@@ -8,7 +8,7 @@ reference. A reference, such as the demo shop's own policy, knows what no agent 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, product
+from itertools import chain, compress, product
 
 from agents.llm_grpo.training_log import COMPARED, read_training, training_sentences
 from benchmarks.report.evidence import OUTCOMES, RIGHT, Evidence, Judged, JudgedStep, terms_of
@@ -16,20 +16,21 @@ from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.table import Cell, Column, Estimate, Table, columns, format_cell
 from shop_env.evaluation.comparing import Comparison, adjusted, compare_records
 from shop_env.evaluation.results import ResultRow, errors_as_misses
-from shop_env.metrics import ActionTrace, population_fidelity
 from shop_env.metrics.click_types import agreement_note
-from shop_env.metrics.people import KIND_NAMES, people_figures, session_traces
+from shop_env.metrics.people import KIND_NAMES, kind_counts, people_figures
 from shop_env.metrics.step_table import types_in
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
 THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
-OF_PEOPLE = {
-    "entropy_ratio": "variety in a person",
-    "user_icc_ratio": "persons differ",
-    "user_agreement": "as theirs do",
-    "coverage": "sessions covered",
-}
+FIDELITY = (
+    Column("kinds of action, JSD", "bits", "action_mix_divergence"),
+    Column("pairs in a row, JSD", "bits", "transition_divergence"),
+    Column("variety in a person", "ratio", "entropy_ratio"),
+    Column("persons differ", "ratio", "user_icc_ratio"),
+    Column("as theirs do", "ratio", "user_agreement"),
+    Column("sessions covered", "ratio", "coverage"),
+)
 EXAMPLES = 12
 
 
@@ -82,41 +83,31 @@ def reward_terms(evidence: Evidence, judged: Judged) -> Table:
 
 def action_mix(evidence: Evidence) -> Table:
     """Builds the table of the shares of kinds of action, for the shoppers and for each agent."""
-    traces = {THE_LOG: _logged_traces(evidence)} | {label: _traces(evidence, label) for label in evidence.labels}
-    counts = {label: Counter(kind for trace in sessions for kind in trace.kinds) for label, sessions in traces.items()}
+    every_step = errors_as_misses(evidence.records[evidence.labels[0]])
+    counts = {THE_LOG: kind_counts(every_step)["logged"]}
+    counts |= {label: kind_counts(evidence.records[label])["answered"] for label in evidence.labels}
     kinds = [kind for kind in KIND_NAMES if any(count[kind] for count in counts.values())]
     return _agent_table(
         "action_mix",
         "Kinds of action, percent of steps; clicks by what is clicked",
         [Column(kind.replace("_", " "), "percent", kind) for kind in kinds],
-        {label: [count[kind] / max(count.total(), 1) for kind in kinds] for label, count in counts.items()},
+        {label: [count[kind] / max(sum(count.values()), 1) for kind in kinds] for label, count in counts.items()},
         agreement_note(evidence.records[evidence.labels[0]]),
     )
 
 
 def fidelity(evidence: Evidence) -> Table:
     """Builds the table of the distances between each agent's mix of actions and the shoppers', on the logged pages."""
-    people = {label: people_figures(evidence.records[label]) for label in evidence.labels}
-    names = [name for name in OF_PEOPLE if any(getattr(values, name) is not None for values in people.values())]
-    logged = _logged_traces(evidence)
+    figures = {label: people_figures(evidence.records[label]) for label in evidence.labels}
+    cells = {label: [getattr(of_agent, column.name) for column in FIDELITY] for label, of_agent in figures.items()}
+    informative = [any(values[index] is not None for values in cells.values()) for index in range(len(FIDELITY))]
     return _agent_table(
         "fidelity",
         "Jensen-Shannon divergence (base 2) from the shoppers' own actions, 0 if alike; then, 1 if as people: how "
         "varied one person is, how much persons differ, whether in the same way, sessions covered; pages are the "
         "logged ones",
-        [
-            Column("kinds of action, JSD", "bits", "action_mix_divergence"),
-            Column("pairs in a row, JSD", "bits", "transition_divergence"),
-            *(Column(OF_PEOPLE[name], "ratio", name) for name in names),
-        ],
-        {
-            label: [
-                *(distances.action_mix_divergence, distances.transition_divergence),
-                *(getattr(people[label], name) for name in names),
-            ]
-            for label in evidence.labels
-            if (distances := population_fidelity(logged, _traces(evidence, label))) is not None
-        },
+        [*compress(FIDELITY, informative)],
+        {label: [*compress(values, informative)] for label, values in cells.items() if values[0] is not None},
         agreement_note(evidence.records[evidence.labels[0]]),
     )
 
@@ -126,15 +117,6 @@ def _agent_table(
 ) -> Table:
     rows, notes = [[label, *row] for label, row in cells.items()], [note] if note else []
     return Table(name=name, title=title, columns=[Column("agent"), *numbers], rows=rows, notes=notes)
-
-
-def _logged_traces(evidence: Evidence) -> list[ActionTrace]:
-    return session_traces(errors_as_misses(evidence.records[evidence.labels[0]]))[0]
-
-
-def _traces(evidence: Evidence, label: str) -> list[ActionTrace]:
-    """Returns the sessions that an agent answered, as kinds of action."""
-    return session_traces(evidence.records[label])[1]
 
 
 def sample_rationales(judged: Judged) -> list[list[JudgedStep]]:

@@ -4,21 +4,17 @@
 
 metric.py defines a metric, and choices.py the settings that the papers leave open. Statistics: clustered_errors.py
 (intervals, the test), between_users.py (the similarity of a user's steps), over_seeds.py. Beyond single steps:
-populations.py (distances of sessions and visits), people.py (does an agent differ between users as people do?),
-calibration.py.
+people.py (does an agent act, and differ between users, as people do?), calibration.py.
 """
 
 from shop_env.metrics.all_metrics import step_metrics
 from shop_env.metrics.choices import METRIC_PRESETS, MetricChoices, metric_preset
 from shop_env.metrics.intervals import PairedTest, estimate_metric, paired_test
 from shop_env.metrics.likelihood import Likelihood, checked_distribution, likelihood_of
-from shop_env.metrics.populations import ActionTrace, Fidelity, population_fidelity, trace_of
 from shop_env.metrics.step_record import StepRecord, record_step
 
 __all__ = [
     "METRIC_PRESETS",
-    "ActionTrace",
-    "Fidelity",
     "Likelihood",
     "MetricChoices",
     "PairedTest",
@@ -28,8 +24,6 @@ __all__ = [
     "likelihood_of",
     "metric_preset",
     "paired_test",
-    "population_fidelity",
     "record_step",
     "step_metrics",
-    "trace_of",
 ]

@@ -26,11 +26,11 @@ from replay_sessions.foundation.config_errors import what_is_wrong
 from replay_sessions.foundation.errors import BadConfig, check_choice, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import ACTION_TYPES
+from shop_env.reward.matching import TextMatch
 
 Mean = Literal["steps", "sessions"]
 Average = Literal["macro", "weighted"]
 Invalid = Literal["miss", "class"]
-TextMatch = Literal["exact", "normalised", "similar"]
 PresetName = Literal["shop_r1", "customer_r1", "opera", "lu_2025"]
 MIX_TYPES = ACTION_TYPES[: ACTION_TYPES.index("scroll")]  # the types of all stores
 SHOP_R1_MIX = "690:677:512"  # the paper's test set, by table 3: click, type_and_submit, terminate
@@ -43,9 +43,7 @@ class MetricChoices(Config):
         mean: `steps` gives every step the same weight, `sessions` every session (a step weighs 1/steps of its session).
         f1: The average over types that is reported as `type_f1`; both averages also have names of their own.
         invalid: A malformed reply is a miss of the logged type; with `class` it is also another class in macro-F1.
-        text: Typed text is right if it is equal (`exact`), equal after normalisation of Unicode (NFKC), case and white
-            space (`normalised`), or if its ROUGE-L is at least `threshold` (`similar`).
-        threshold: The smallest ROUGE-L that counts as similar.
+        text: How typed text is compared (shop_env.reward.matching.exact_match).
         mix: Shares of the types of action, in the order of MIX_TYPES, such as "690:677:512": steps are weighted so that
             the logged types have these shares. "" means no such weights. Scrolls do not count in a mix.
         own: The user's metrics, as "module:function" or "file.py:function". The function takes a StepRecord and returns
@@ -56,7 +54,6 @@ class MetricChoices(Config):
     f1: Average = "macro"
     invalid: Invalid = "miss"
     text: TextMatch = "exact"
-    threshold: float = 0.75
     mix: str = ""
     own: tuple[str, ...] = ()
 
@@ -65,8 +62,6 @@ class MetricChoices(Config):
         check_choice("metrics.f1", self.f1, Average)
         check_choice("metrics.invalid", self.invalid, Invalid)
         check_choice("metrics.text", self.text, TextMatch)
-        if not 0 <= self.threshold <= 1:
-            raise BadConfig(f"metrics.threshold is {self.threshold}; it must lie between 0 and 1.")
         if self.mix:
             parse_mix(self.mix)
 

@@ -5,6 +5,8 @@ action of each step of a run:
 
 | figure | formula | range | source |
 |---|---|---|---|
+| `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 | Lin 1991 |
+| `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 | Lin 1991 |
 | `user_icc`, `logged_user_icc` | share of the variance of kinds of action between users, answered and logged | below 0 by chance–1 | Donner 1986 |
 | `user_icc_ratio` | the first / the second: 0 for one average shopper for all | ≥ 0 but for chance | ours |
 | `user_agreement` | correlation over users of what they do: 0 for a copy of another person | about -1–1 | ours |
@@ -23,6 +25,8 @@ With `between` of two sides, simulated and human,
 is the correlation of the two over users. An agent that acts as one average shopper for all users has an ICC of 0. An
 agent that plays each user as another one has the ICC of people and an agreement of 0. The agreement is None if the agent
 hardly distinguishes users (its between is less than a tenth of people's) or people hardly differ (an ICC below 0.02).
+
+A pair is two successive actions of a session without a step between them that was not answered or is not scored.
 
 The variety of a user's actions is the entropy of kinds of action within a user, in bits,
 
@@ -45,13 +49,12 @@ that is never simulated lowers it, however well the rest is covered; a copy of a
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, jensenshannon
 
 from replay_sessions.foundation.records import Record
 from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.choices import MetricChoices
 from shop_env.metrics.clustered_errors import Codes, Floats
-from shop_env.metrics.populations import ActionTrace, trace_of
 from shop_env.metrics.step_record import StepRecord
 from shop_env.metrics.step_table import FINE_TYPES, StepTable
 
@@ -99,13 +102,14 @@ def entropy_within(kinds: Codes, users: Codes) -> float:
 NEIGHBOURS = 5
 
 
-def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
+def session_vectors(kinds: Codes, sessions: Codes, count: int, steps: Codes | None = None) -> Floats:
     """Counts the kinds and pairs of kinds of each session.
 
     Args:
         kinds: The kind of each step, from 0 to `count` - 1; the steps of a session are in order.
         sessions: The session of each step.
         count: The number of kinds.
+        steps: The index of each step in its session; no pair spans a gap. If None, gaps do not matter.
 
     Returns:
         A row for each session in the order of first appearance, shape (sessions, count + count²): kinds, then pairs.
@@ -116,12 +120,12 @@ def session_vectors(kinds: Codes, sessions: Codes, count: int) -> Floats:
     numbers = {session: number for number, session in enumerate(dict.fromkeys(sessions.tolist()))}
     rows = np.zeros((len(numbers), count + count**2))
     last: dict[int, int] = {}
-    for kind, session in zip(kinds.tolist(), sessions.tolist(), strict=True):
-        row = rows[numbers[session]]
+    for index, (kind, session) in enumerate(zip(kinds.tolist(), sessions.tolist(), strict=True)):
+        row, before = rows[numbers[session]], last.get(session)
         row[kind] += 1
-        if session in last:
-            row[count + last[session] * count + kind] += 1
-        last[session] = kind
+        if before is not None and (steps is None or steps[index] == steps[before] + 1):
+            row[count + kinds[before] * count + kind] += 1
+        last[session] = index
     return rows
 
 
@@ -151,6 +155,8 @@ KINDS = len(KIND_NAMES)
 class PeopleFigures(Record):
     """The metrics at the head of this module; None if one cannot be computed."""
 
+    action_mix_divergence: float | None
+    transition_divergence: float | None
     user_icc: float | None
     logged_user_icc: float | None
     user_icc_ratio: float | None
@@ -169,7 +175,11 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     icc, logged_icc = (None if parts is None else _nan_to_none(parts.correlation) for parts in (agent, people))
     entropy, logged_entropy = (entropy_within(kinds, users) for kinds in (answered, logged))
     vectors = [session_vectors(kinds, sessions, KINDS) for kinds in (logged, answered)]
+    steps = np.array([record.step_index for record in table.records])
+    counts = [session_vectors(kinds, sessions, KINDS, steps).sum(axis=0) for kinds in (logged, answered)]
     return PeopleFigures(
+        action_mix_divergence=js_divergence(*(of_side[:KINDS] for of_side in counts)) if len(table) else None,
+        transition_divergence=js_divergence(*(of_side[KINDS:] for of_side in counts)) if len(table) else None,
         user_icc=icc,
         logged_user_icc=logged_icc,
         user_icc_ratio=None if icc is None or logged_icc is None or logged_icc < PEOPLE_DIFFER else icc / logged_icc,
@@ -179,20 +189,28 @@ def people_figures(records: Sequence[StepRecord]) -> PeopleFigures:
     )
 
 
-def session_traces(records: Sequence[StepRecord]) -> tuple[list[ActionTrace], list[ActionTrace]]:
-    """Returns the logged and the answered sessions as kinds of action; no pair spans a step without a record."""
+def kind_counts(records: Sequence[StepRecord]) -> dict[str, dict[str, int]]:
+    """Counts the kinds of action of the answered steps, `logged` and `answered`, by the names in KIND_NAMES."""
     table = StepTable(records, MetricChoices())
-    sessions: dict[str, list[int]] = {}
-    for index, record in enumerate(table.records):
-        sessions.setdefault(record.session_id, []).append(index)
-    logged: list[ActionTrace] = []
-    answered: list[ActionTrace] = []
-    for indices in sessions.values():
-        steps = [table.records[index].step_index for index in indices]
-        breaks = [position for position in range(1, len(steps)) if steps[position] != steps[position - 1] + 1]
-        for traces, codes in ((logged, table.logged_fine), (answered, table.predicted_fine)):
-            traces.append(trace_of([KIND_NAMES[codes[index]] for index in indices], breaks=breaks))
-    return logged, answered
+    sides = {"logged": table.logged_fine, "answered": table.predicted_fine}
+    return {
+        side: dict(zip(KIND_NAMES, np.bincount(codes, minlength=KINDS).tolist(), strict=True))
+        for side, codes in sides.items()
+    }
+
+
+def js_divergence(left: Floats, right: Floats) -> float:
+    """Computes the Jensen-Shannon divergence, base 2, of two distributions given as counts of the same things.
+
+    An empty and a non-empty distribution have the largest value, 1, because an agent that does nothing is not similar
+    to people.
+
+    >>> js_divergence(np.array([1, 0]), np.array([0, 5])), js_divergence(np.array([1, 1]), np.array([2, 2]))
+    (1.0, 0.0)
+    """
+    if not (left.any() and right.any()):
+        return float(left.any() or right.any())
+    return float(jensenshannon(left, right, base=2) ** 2)
 
 
 def _one_hot(kinds: Codes) -> Floats:

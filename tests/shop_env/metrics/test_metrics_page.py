@@ -21,19 +21,17 @@ from shop_env.metrics import (
     likelihood,
     long_pages,
     people,
-    populations,
     step_metrics,
     stopping,
 )
 from shop_env.metrics import all_metrics as all_metrics_module
 from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.people import PeopleFigures
-from shop_env.metrics.populations import Fidelity
 from shop_env.metrics.step_table import ACTION_TYPES
 from tests.shop_env.planted import answer, random_action, random_sessions
 
 OF_STEPS = (exact_match, f1, click_types, likelihood, stopping, long_pages, all_metrics_module)
-OTHERS = (populations, people, calibration, clustered_errors)
+OTHERS = (people, calibration, clustered_errors)
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
@@ -63,14 +61,12 @@ def test_each_table_of_the_page_is_the_module_s_own(module: ModuleType) -> None:
 def test_every_metric_has_one_row_and_every_row_a_metric() -> None:
     listed = [name for module in OF_STEPS for row in rows(module) for name in names(row[0])]
     assert sorted(listed) == sorted(all_metrics(MetricChoices()))
-    of_populations = [name for row in rows(populations) for name in names(row[0])]
-    assert sorted([*of_populations, "visits"]) == sorted(Fidelity.__struct_fields__)
     of_people = [name for row in rows(people) for name in names(row[0])]
     assert sorted(of_people) == sorted(PeopleFigures.__struct_fields__)
 
 
 def test_every_row_has_a_formula_a_range_and_a_source() -> None:
-    assert all(len(row) == 4 and all(row) for module in (*OF_STEPS, populations) for row in rows(module))
+    assert all(len(row) == 4 and all(row) for module in OF_STEPS for row in rows(module))
 
 
 def test_every_count_is_on_the_page() -> None:
@@ -80,9 +76,9 @@ def test_every_count_is_on_the_page() -> None:
 
 def test_the_page_s_presets_are_the_code_s() -> None:
     for name, choices in METRIC_PRESETS.items():
-        values = (choices.mean, choices.f1, choices.invalid, choices.text, choices.threshold)
+        values = (choices.mean, choices.f1, choices.invalid, choices.text)
         assert f"| `{name}` | {' | '.join(map(str, values))} |" in PAGE
-    assert PAGE.count("| miss | exact | 0.75 |") == len(METRIC_PRESETS)
+    assert PAGE.count("| miss | exact |") == len(METRIC_PRESETS)
 
 
 def random_records(seed: int) -> list[StepRecord]:

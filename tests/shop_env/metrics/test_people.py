@@ -8,16 +8,20 @@ import pytest
 from scipy import stats
 from sklearn.metrics import mutual_info_score
 
+from replay_sessions.schema import Terminate
 from shop_env.metrics import StepRecord, step_metrics
 from shop_env.metrics.between_users import variance_components
 from shop_env.metrics.people import (
     PeopleFigures,
     coverage,
     entropy_within,
+    js_divergence,
+    kind_counts,
     people_figures,
     session_vectors,
     user_agreement,
 )
+from tests.shop_env.planted import answer, ten_steps
 from tests.shop_env.planted_people import AGENTS, People
 
 SEEDS = range(4)
@@ -134,6 +138,29 @@ def test_session_vectors_count_kinds_and_pairs_within_a_session_only() -> None:
     assert session_vectors(kinds, sessions, 2).tolist() == [[2, 1, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]]
 
 
+def test_no_pair_spans_a_step_that_is_missing() -> None:
+    kinds, sessions, steps = np.array([0, 1, 1]), np.array([3, 3, 3]), np.array([1, 2, 4])
+    assert session_vectors(kinds, sessions, 2, steps).tolist() == [[1, 2, 0, 1, 0, 0]]
+
+
+def test_an_agent_that_always_terminates_has_the_divergences_counted_by_hand() -> None:
+    answers = answer(ten_steps(), lambda session, index: Terminate())
+    found = people_figures(answers)
+    # logged shares: review .5, purchase .1, typed .2, terminate .2; answered: terminate 1; middle: .25 .05 .1 .6
+    expected = 0.5 * (0.5 + 0.1 + 0.2 + 0.2 * np.log2(0.2 / 0.6)) + 0.5 * np.log2(1 / 0.6)
+    assert found.action_mix_divergence == pytest.approx(expected)
+    assert found.transition_divergence == 1
+    counts = kind_counts(answers)
+    assert {kind: count for kind, count in counts["answered"].items() if count} == {"terminate": 10}
+    assert (counts["logged"]["review"], counts["logged"]["purchase"], counts["logged"]["terminate"]) == (5, 1, 2)
+
+
+def test_an_empty_population_differs_from_another_as_much_as_can_be() -> None:
+    some, none = np.array([3.0, 0.0]), np.zeros(2)
+    assert js_divergence(some, none) == js_divergence(none, some) == 1.0
+    assert js_divergence(none, none) == 0.0
+
+
 def test_sessions_never_simulated_are_not_covered() -> None:
     human = np.concatenate([np.zeros((20, 2)), np.full((20, 2), 9.0)])
     assert coverage(human, human) == 1
@@ -153,11 +180,4 @@ def test_a_run_of_one_user_has_no_figures_of_users() -> None:
     found = people_figures(records)
     assert (found.user_icc, found.user_icc_ratio, found.user_agreement) == (None, None, None)
     assert found.entropy_ratio is not None
-    assert people_figures([]) == PeopleFigures(
-        user_icc=None,
-        logged_user_icc=None,
-        user_icc_ratio=None,
-        user_agreement=None,
-        entropy_ratio=None,
-        coverage=None,
-    )
+    assert people_figures([]) == PeopleFigures(**dict.fromkeys(PeopleFigures.__struct_fields__))
