@@ -28,7 +28,7 @@ from shop_env.evaluation.scored_steps import EvaluationConfig
 from train.model_paths import check_model
 
 WHOLE_FOLDER = "results.json and its table"  # a key, beside the labels of agents, in the mismatches of `verify`
-INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its figures are of the steps with a reply."
+INCOMPLETE = "A row with errors (steps without a reply) is not ranked; its metrics are of the steps with a reply."
 
 
 class LeaderboardConfig(EvaluationConfig):

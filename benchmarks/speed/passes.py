@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.speed.measurement import Figure, Options
@@ -100,23 +99,14 @@ def take_peak_memory() -> list[Figure]:
 
 
 def build_ways(shape: str) -> dict[str, Way]:
-    """Returns the ways to learn from a session; each builds its own model on first use."""
-
-    def over_packs(split: Callable[[SessionTree], Sequence[PackedTrees]], **options: Any) -> Way:
-        get_policy = cache(lambda: Policy(build_model(shape, with_trees=True), **options))
-        return lambda tree: run_packs(get_policy(), split(tree))
-
+    """Returns the ways to learn from a session; models are built on first use."""
+    get_policy = cache(lambda: Policy(build_model(shape, with_trees=True)))
     get_model = cache(lambda: build_model(shape))
     return {
-        "ours": over_packs(_pack_session),
-        "prefix": over_packs(pack_prompts),
-        "trie": over_packs(_pack_session, attention=Dense),
+        "ours": lambda tree: run_packs(get_policy(), [pack([tree])]),
+        "prefix": lambda tree: run_packs(get_policy(), pack_prompts(tree)),
         "rows": lambda tree: run_rows(get_model(), tree),
     }
-
-
-def _pack_session(tree: SessionTree) -> list[PackedTrees]:
-    return [pack([tree])]
 
 
 def pack_prompts(tree: SessionTree, *, rows: bool = False) -> list[PackedTrees]:
@@ -157,27 +147,3 @@ def _row_log_probs(model: Any, rows: Tensor, fork: int) -> Tensor:
     replies = rows[:, fork:, None]
     logits = model(rows, logits_to_keep=replies.shape[1] + 1, use_cache=False).logits[:, :-1]
     return torch.log_softmax(logits, dim=-1).gather(2, replies)
-
-
-class Dense:
-    """Attention over a whole pack with one dense mask, (L, L)."""
-
-    def __init__(self, packed: PackedTrees) -> None:
-        self._mask = build_dense_mask(packed)
-
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        grouped = query.shape[1] != key.shape[1]
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=self._mask, scale=scale, enable_gqa=grouped)
-
-
-def build_dense_mask(packed: PackedTrees) -> Tensor:
-    """Returns a mask, (L, L), True where a token attends to another, as train/session_tree.py defines it."""
-    length, device = packed.input_ids.shape[1], packed.input_ids.device
-    mask = torch.zeros(length, length, dtype=torch.bool, device=device)
-    for span in packed.spans:
-        mask[span.start : span.end, span.start : span.end] = True
-    for span, group, reply, replaced in packed.branches():
-        mask[reply.start : reply.stop, span.start : span.start + group.visible] = True
-        mask[reply.start : reply.stop, reply.start : reply.stop] = True
-        mask[replaced.stop : reply.stop, replaced.start : replaced.stop] = False
-    return mask.tril()

@@ -10,7 +10,6 @@ torch's threads, beside the peer's:
 
     rows      each prompt and reply as a separate row, the 8 rows of a step as a batch, transformers' sdpa
     prefix    each prompt once with its 8 replies, as in trainers that share a prompt among its replies
-    trie      the whole session packed as in `ours`, with one dense mask
 """
 
 import time
@@ -35,5 +34,5 @@ def measure(options: Options) -> Iterator[Measurement]:
         if any(abs(value - sums["rows"]) > 1e-4 * abs(sums["rows"]) for value in sums.values()):
             raise RuntimeError(f"the ways differ at {shape}, so their times say nothing: {sums}")
         seconds = median_times(ways, options.runs, clock=time.perf_counter)
-        for peer in ("rows", "prefix", "trie"):
+        for peer in ("rows", "prefix"):
             yield compare(f"training.pass.{shape}.{peer}", seconds, peer, options.runs)

@@ -57,7 +57,7 @@ class Comparison(PairedTest):
     @property
     def verdict(self) -> str:
         if not self.steps:
-            return "one of them has no such figure"
+            return "one of them has no such metric"
         if self.p_value is None:
             return f"not tested: fewer than {MIN_CLUSTERS} {self.cluster}s"
         return {1: "significantly better", 0: "not significant", -1: "significantly worse"}[self.sign]

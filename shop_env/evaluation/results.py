@@ -238,7 +238,7 @@ def _long_page_notes(rows: Sequence[ResultRow]) -> list[str]:
         return []
     return [
         "page cut: steps whose page is too long for the model, which read a part of it; target shown: steps whose "
-        "logged element was in what it read. Agents without these figures, such as baselines, read every page whole."
+        "logged element was in what it read. Agents without these metrics, such as baselines, read every page whole."
     ]
 
 

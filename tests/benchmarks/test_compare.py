@@ -77,7 +77,7 @@ def test_a_figure_that_an_agent_lacks_is_no_number_and_not_tested(
 ) -> None:
     assert compare(folders, "again", "--metrics", "nll", "exact_accuracy") == 0
     shown = capsys.readouterr().out
-    assert "nan" not in shown and shown.count("no such figure") == 1
+    assert "nan" not in shown and shown.count("no such metric") == 1
 
 
 def test_another_seed_is_no_other_question(folders: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.speed.passes import Dense, build_dense_mask
+from tests.oracles.dense_attention import Dense, build_dense_mask
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, learnt, own_model
 from tests.train.test_session_tree import random_tree
