@@ -24,7 +24,7 @@ from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.table import plain_text
 from replay_sessions.private_data.own_values import account_lines
 from replay_sessions.store import SessionStore
-from replay_sessions.store.audit.findings import AuditReport, StepNumbers, pluralize
+from replay_sessions.store.audit.findings import AuditReport, pluralize
 from replay_sessions.store.audit.judge import audit_store
 from replay_sessions.store.audit.repair import open_alone, repair_store
 from replay_sessions.store.audit.typed_texts import describe_rare
@@ -98,14 +98,6 @@ def print_report(report: AuditReport, console: Console) -> None:
     )
 
 
-def _step_number_facts(numbers: StepNumbers) -> Iterator[tuple[str, str]]:
-    if numbers.stop_auc is not None:
-        yield "step number", f"tells where shoppers leave with AUC {numbers.stop_auc:.2f} (0.5: not at all)"
-    if numbers.exact_match is not None:
-        of_all = f"that of all numbers: {numbers.majority:.1%}"
-        yield "", f"its most frequent action in train is right at {numbers.exact_match:.1%} of held-out steps; {of_all}"
-
-
 def _facts(report: AuditReport) -> Iterator[tuple[str, str]]:
     yield "sessions", f"{report.sessions:,} of {report.users:,} users: {format_counts(report.split_sessions)}"
     yield "actions", format_counts(report.action_counts)
@@ -122,7 +114,8 @@ def _facts(report: AuditReport) -> Iterator[tuple[str, str]]:
         if spread:
             low = f"shortest {spread.least:,}, 10% at most {spread.p10:,}, median {spread.median:,}"
             yield name, f"{low}, 90% at most {spread.p90:,}, longest {spread.most:,} {unit}"
-    yield from _step_number_facts(report.step_numbers)
+    if report.stop_auc is not None:
+        yield "step number", f"tells where shoppers leave with AUC {report.stop_auc:.2f} (0.5: not at all)"
     yield "typed texts", describe_rare(report.rare_texts, report.typed_texts)
     yield "left out", format_counts(report.left_out_steps) or "nothing"
     yield "rejected", f"{report.rejected:,} records"

@@ -52,23 +52,6 @@ class Spread(msgspec.Struct, frozen=True):
     most: int
 
 
-class StepNumbers(Record):
-    """The accuracy of predictions from the number of a step alone (step_numbers.py).
-
-    Attributes:
-        stop_auc: AUC of predicting where shoppers leave: over pairs of a held-out step where the shopper leaves and one
-            where not, the probability that more shoppers of train leave at the first step's number; 0.5 is chance.
-            None if no such pair exists.
-        exact_match: Share of held-out steps with the action that is most frequent in train at the same number.
-        majority: Share of held-out steps with the action that is most frequent in train at any number. Both are None
-            if train or the held-out splits have no steps.
-    """
-
-    stop_auc: float | None
-    exact_match: float | None
-    majority: float | None
-
-
 class AuditReport(Record):
     """The results of an audit; any `faults` set exit code 1.
 
@@ -89,7 +72,7 @@ class AuditReport(Record):
     action_counts: dict[str, int]
     split_sessions: dict[Split, int]
     session_steps: Spread | None
-    step_numbers: StepNumbers
+    stop_auc: float | None  # step_numbers.py
     page_characters: Spread | None
     session_characters: Spread | None
     left_out_steps: dict[str, int]

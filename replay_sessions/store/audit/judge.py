@@ -27,7 +27,6 @@ from replay_sessions.store.audit.findings import (
     Finding,
     Grounding,
     Spread,
-    StepNumbers,
     pluralize,
 )
 from replay_sessions.store.audit.scan import (
@@ -37,7 +36,7 @@ from replay_sessions.store.audit.scan import (
     find_leaks,
     scan_store,
 )
-from replay_sessions.store.audit.step_numbers import predict_by_number
+from replay_sessions.store.audit.step_numbers import compute_stop_auc
 from replay_sessions.store.audit.typed_texts import find_rare
 from replay_sessions.store.manifest import describe_late_rationales, format_counts
 from replay_sessions.store.splits import SPLITS
@@ -59,7 +58,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
     leaks = find_leaks(store, [fact for fact in readable if fact.session_id not in copies])
     grounding, shares = _grounding(readable), _offset_shares(readable)
     held_out = len(store) - len(store.session_ids("train"))
-    numbers = predict_by_number(readable)
+    stop_auc = compute_stop_auc(readable)
     typed = find_rare((store.user_id(fact.session_id), fact.typed_texts) for fact in readable)
     faults = [*_unreadable(facts), *_ungrounded(readable, grounding)]
     if shift := describe_shift(shares):
@@ -81,7 +80,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
         warnings=(
             *warnings,
             *_doubtful_steps(readable),
-            *_stops_by_number(numbers, sum(len(fact.stops) for fact in readable if fact.split != "train")),
+            *_stops_by_number(stop_auc, sum(len(fact.stops) for fact in readable if fact.split != "train")),
             *_late_rationales(store, readable),
             *_endless(store),
             *_over_context(readable),
@@ -93,7 +92,7 @@ def audit_store(store: SessionStore, *, private_pages: int = PRIVATE_PAGES) -> A
         action_counts=dict(sorted(sum((Counter(fact.action_counts) for fact in readable), Counter[str]()).items())),
         split_sessions=manifest.split_sessions,
         session_steps=_spread([len(fact.page_characters) for fact in readable]),
-        step_numbers=numbers,
+        stop_auc=stop_auc,
         page_characters=_spread([length for fact in readable for length in fact.page_characters]),
         session_characters=_spread([sum(fact.page_characters) for fact in readable]),
         left_out_steps=manifest.left_out_steps,
@@ -200,10 +199,10 @@ def _doubtful_steps(facts: Sequence[SessionFacts]) -> Iterator[Finding]:
         yield Finding("doubtful_steps", f"{pluralize(len(sessions), 'session')} with {reason}", tuple(sessions))
 
 
-def _stops_by_number(numbers: StepNumbers, stops: int) -> Iterator[Finding]:
-    if numbers.stop_auc is not None and numbers.stop_auc >= MOST_STOP_AUC and stops >= LEAST_STOPS:
+def _stops_by_number(stop_auc: float | None, stops: int) -> Iterator[Finding]:
+    if stop_auc is not None and stop_auc >= MOST_STOP_AUC and stops >= LEAST_STOPS:
         message = (
-            f"the number of the step alone tells where shoppers leave (AUC {numbers.stop_auc:.2f}): were visits picked "
+            f"the number of the step alone tells where shoppers leave (AUC {stop_auc:.2f}): were visits picked "
             "by length, or is all else that is done at such steps inferred, and so not scored without --inferred?"
         )
         yield Finding("stops_by_number", message)

@@ -21,7 +21,7 @@ from replay_sessions.foundation.progress import track
 from replay_sessions.foundation.records import Record
 from replay_sessions.foundation.times import seconds
 from replay_sessions.private_data import kinds_in_page, kinds_in_text, kinds_in_url
-from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type, reply_action
+from replay_sessions.schema import Session, Split, Terminate, TypeAndSubmit, action_type
 from replay_sessions.store import SessionStore
 from replay_sessions.store.audit.typed_texts import normal_texts
 
@@ -42,7 +42,7 @@ class SessionFacts(Record):
         may_coincide: Whether two shoppers may well do the same by chance: few distinct actions, and no text of the
             shopper.
         action_keys: Digests of the distinct actions.
-        logged: Numbers and digests of the logged (not inferred) actions, without the first step.
+        logged: Numbers of the logged (not inferred) actions, without the first step.
         stops: Numbers of those of them that are a terminate.
         rationale_sources: The names of the models that wrote rationales of the session.
         typed_texts: Its typed texts (typed_texts.py).
@@ -63,7 +63,7 @@ class SessionFacts(Record):
     content: bytes = b""
     may_coincide: bool = False
     action_keys: frozenset[bytes] = frozenset()
-    logged: tuple[tuple[int, bytes], ...] = ()
+    logged: tuple[int, ...] = ()
     stops: tuple[int, ...] = ()
     rationale_sources: frozenset[str] = frozenset()
     typed_texts: frozenset[str] = frozenset()
@@ -90,7 +90,7 @@ def scan_store(store: SessionStore, *, private_pages: int) -> Iterator[SessionFa
 
 
 def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
-    logged = [(number, step.action) for number, step in enumerate(session.steps) if number and not step.is_inferred]
+    logged = [number for number, step in enumerate(session.steps) if number and not step.is_inferred]
     return SessionFacts(
         session_id=session.session_id,
         split=split,
@@ -102,8 +102,8 @@ def _facts(session: Session, split: Split, *, search: bool) -> SessionFacts:
         content=_digest((session.goal, [(step.page, step.action, step.rationale) for step in session.steps])),
         may_coincide=_may_coincide(session),
         action_keys=frozenset(_digest(step.action) for step in session.steps),
-        logged=tuple((number, _digest(reply_action(action))) for number, action in logged),
-        stops=tuple(number for number, action in logged if isinstance(action, Terminate)),
+        logged=tuple(logged),
+        stops=tuple(number for number in logged if isinstance(session.steps[number].action, Terminate)),
         rationale_sources=session.rationale_sources,
         typed_texts=normal_texts(session),
         doubts=tuple(_doubts(session)),

@@ -1,46 +1,27 @@
-"""Predicts actions from the number of a step alone: a lower bound for agents, and a sign of visits picked by length.
+"""Predicts where shoppers leave from the number of a step alone: a sign of visits that were picked by length.
 
-The steps are those of each session after the first, without the inferred ones.
+The steps are those of each session after the first, without the inferred ones. What a step's number tells of actions,
+the agent `step_number` shows.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from replay_sessions.store.audit.findings import StepNumbers
 from replay_sessions.store.audit.scan import SessionFacts
 
-_LEAST = 5  # numbers with fewer train steps predict the most frequent action of all steps
 
+def compute_stop_auc(facts: Sequence[SessionFacts]) -> float | None:
+    """Computes how well the share of stops among the train steps of the same number ranks held-out stops.
 
-def predict_by_number(facts: Sequence[SessionFacts]) -> StepNumbers:
-    """Computes how well step numbers predict held-out actions."""
-    train = [fact for fact in facts if fact.split == "train"]
-    others = [fact for fact in facts if fact.split != "train"]
-    by_number: defaultdict[int, Counter[bytes]] = defaultdict(Counter)
-    for number, action in (step for fact in train for step in fact.logged):
-        by_number[number][action] += 1
-    overall = sum(by_number.values(), Counter[bytes]())
-    held_out = [step for fact in others for step in fact.logged]
-    exact = majority = None
-    if held_out and overall:
-        most = {number: _most_frequent(counts) for number, counts in by_number.items() if counts.total() >= _LEAST}
-        fallback = _most_frequent(overall)
-        exact = sum(most.get(number, fallback) == action for number, action in held_out) / len(held_out)
-        majority = sum(fallback == action for _, action in held_out) / len(held_out)
-    return StepNumbers(stop_auc=_stop_auc(train, others), exact_match=exact, majority=majority)
-
-
-def _most_frequent(counts: Counter[bytes]) -> bytes:
-    return min(counts, key=lambda action: (-counts[action], action))
-
-
-def _stop_auc(train: Sequence[SessionFacts], held_out: Sequence[SessionFacts]) -> float | None:
-    """Computes how well the share of stops among the train steps of the same number ranks held-out stops."""
-    stops, reached = _counts(train)
+    Returns:
+        The AUC: over pairs of a held-out step where the shopper leaves and one where not, the probability that more
+        shoppers of train leave at the first step's number; 0.5 is chance. None if no such pair exists.
+    """
+    stops, reached = _counts(fact for fact in facts if fact.split == "train")
     share = stops.total() / max(1, reached.total())
     # The share is smoothed, so that a number that train hardly reaches has the share of all steps.
     hazards: defaultdict[float, list[int]] = defaultdict(lambda: [0, 0])
-    held_out_stops, held_out_reached = _counts(held_out)
+    held_out_stops, held_out_reached = _counts(fact for fact in facts if fact.split != "train")
     for number, count in held_out_reached.items():
         at = hazards[(stops[number] + share) / (reached[number] + 1)]
         at[0] += held_out_stops[number]
@@ -59,5 +40,5 @@ def _counts(facts: Iterable[SessionFacts]) -> tuple[Counter[int], Counter[int]]:
     reached: Counter[int] = Counter()
     for fact in facts:
         stops.update(fact.stops)
-        reached.update(number for number, _ in fact.logged)
+        reached.update(fact.logged)
     return stops, reached
