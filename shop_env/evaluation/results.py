@@ -33,59 +33,49 @@ EMPTY_RATIONALES = "empty_rationale_rate"
 SMALL_REWARD = 10  # rewards up to here are shown with three digits
 
 
-def _by_name(*columns: Column) -> dict[str, Column]:
-    return {column.name: column for column in columns}
+def _columns(unit: Unit, **headings: str) -> dict[str, Column]:
+    return {name: Column(heading, unit, name) for name, heading in headings.items()}
 
 
-COLUMNS = _by_name(
-    Column("exact", "percent", "exact_accuracy"),
-    Column("type", "percent", "type_accuracy"),
-    Column("macro-F1", "percent", "type_f1_macro"),
-    Column("click", "percent", "exact_accuracy_click"),
-    Column("type_and_submit", "percent", "exact_accuracy_type_and_submit"),
-    Column("terminate", "percent", "exact_accuracy_terminate"),
-    Column("reward", "points", "mean_reward"),
-    Column("invalid", "percent", "invalid_rate"),
-)
-# Only for agents that give probabilities (shop_env/metrics/likelihood.py).
-LIKELIHOOD_COLUMNS = _by_name(
-    Column("NLL", "nats", "nll"),
-    Column("top-1", "percent", "top1_accuracy"),
-    Column("top-3", "percent", "top3_accuracy"),
+COLUMNS = (
+    _columns(
+        "percent",
+        exact_accuracy="exact",
+        type_accuracy="type",
+        type_f1_macro="macro-F1",
+        exact_accuracy_click="click",
+        exact_accuracy_type_and_submit="type_and_submit",
+        exact_accuracy_terminate="terminate",
+    )
+    | _columns("points", mean_reward="reward")
+    | _columns("percent", invalid_rate="invalid")
 )
 # Computed from complete distributions, which records do not hold, when an entry is built (entries.py).
-CALIBRATION_COLUMNS = _by_name(
-    Column("ECE", "ratio", "calibration_error"),
-    Column("top-1 ECE", "ratio", "top1_calibration_error"),
-    Column("Brier", "ratio", "brier"),
-)
-SCROLL_COLUMNS = _by_name(Column("scroll", "percent", "exact_accuracy_scroll"))  # only where scrolls are logged
-# Only if pages were too long for a model (shop_env/metrics/long_pages.py).
-LENGTH_COLUMNS = _by_name(
-    Column("page cut", "percent", "page_cut_rate"),
-    Column("target shown", "percent", "target_shown"),
-    Column("earlier pages lost", "percent", "pages_lost_rate"),
-    Column("too long", "percent", "too_long_rate"),
-)
+CALIBRATION_COLUMNS = _columns("ratio", calibration_error="ECE", top1_calibration_error="top-1 ECE", brier="Brier")
 # Only with the metrics of a paper whose tables have them (shop_env/metrics/click_types.py).
-KIND_COLUMNS = _by_name(
-    Column("fine type", "percent", "fine_type_accuracy"),
-    Column("click type F1", "percent", "click_type_f1_weighted"),
-    Column("outcome F1", "percent", "outcome_f1_weighted"),
+KIND_COLUMNS = _columns(
+    "percent",
+    fine_type_accuracy="fine type",
+    click_type_f1_weighted="click type F1",
+    outcome_f1_weighted="outcome F1",
 )
 KINDS_OF_PRESET = {"customer_r1": [*KIND_COLUMNS], "opera": ["click_type_f1_weighted", "outcome_f1_weighted"]}
 METRIC_COLUMNS = (
     COLUMNS
     | KIND_COLUMNS
-    | SCROLL_COLUMNS
-    | LIKELIHOOD_COLUMNS
+    | _columns("percent", exact_accuracy_scroll="scroll")  # only where scrolls are logged
+    | _columns("nats", nll="NLL")  # only for agents that give probabilities (shop_env/metrics/likelihood.py)
+    | _columns("percent", top1_accuracy="top-1", top3_accuracy="top-3")  # the same
     | CALIBRATION_COLUMNS
-    | LENGTH_COLUMNS
-    | _by_name(
-        Column("empty rationale", "percent", EMPTY_RATIONALES),
-        Column("coverage", "percent", "coverage"),
-        Column("exact, errors as misses", "percent", ERRORS_AS_MISSES),
+    | _columns(  # only if pages were too long for a model (shop_env/metrics/long_pages.py)
+        "percent",
+        page_cut_rate="page cut",
+        target_shown="target shown",
+        pages_lost_rate="earlier pages lost",
+        too_long_rate="too long",
     )
+    | _columns("percent", empty_rationale_rate="empty rationale", coverage="coverage")
+    | _columns("percent", exact_accuracy_errors_as_misses="exact, errors as misses")
 )
 MOSTLY_ONE = "mostly one answer: "  # the beginning of DominantType's remark
 DOMINANT_SHARE = 0.75  # the least share of the replies
