@@ -72,7 +72,7 @@ def sections(result: SweepResult, sweep: Sweep, *, full: bool) -> Iterator[Secti
         if full and view.orders:
             yield "### The order of rows"
             yield Table(
-                columns=columns("figure", "rows", "here, points", *models),
+                columns=columns("metric", "rows", "here, points", *models),
                 rows=[
                     [order.heading, order.rows, order.measured, *(_judged(order, model) for model in models)]
                     for order in view.orders

@@ -3,7 +3,7 @@
 Each action of each page is a forecast p that comes true (y = 1) or not. Forecasts are binned by p. With N forecasts,
 n_b of them in bin b, their mean p_b and the share y_b that came true,
 
-| figure | formula | range | source |
+| metric | formula | range | source |
 |---|---|---|---|
 | `calibration_error` | Σ over bins of n_b/N · abs(share that came true - mean p), over all actions of a page, a step | ≥ 0 | Naeini et al. 2015 |
 | `top1_calibration_error` | the same of each step's likeliest action; ties: mean | 0–1 | Guo et al. 2017 |

@@ -21,7 +21,7 @@ Of twenty tests of equal agents one is "significant" by chance on average. Holm'
 for that, however the tests depend on each other: p values in ascending order are multiplied by m, m - 1, …, 1; each is
 at least the previous one, at most 1. Rejecting those at or below α makes any error with probability α at most.
 
-| figure | formula | range | source |
+| metric | formula | range | source |
 |---|---|---|---|
 | smallest difference | SE · δ, δ the shift at which the two-sided t test at 5% finds it with 80% (noncentral t) | ≥ 0 | Bloom 1995 |
 """  # noqa: E501 - a table row is a line

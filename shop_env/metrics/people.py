@@ -3,7 +3,7 @@
 Accuracy does not show them: the same best guess for everyone may be right most often. From the answered and the logged
 action of each step of a run:
 
-| figure | formula | range | source |
+| metric | formula | range | source |
 |---|---|---|---|
 | `action_mix_divergence` | Jensen-Shannon divergence, base 2, of the shares of each kind of action | 0–1 | Lin 1991 |
 | `transition_divergence` | the same of the shares of each pair (kind, next kind) | 0–1 | Lin 1991 |
