@@ -6,7 +6,7 @@
 
 The pages are the logged ones whatever the reply says (teacher forcing, as in Shop-R1 and Customer-R1): a reply decides
 only the reward of its step. Sessions begin on the home page, so the first action is not scored by default
-(`skip_first_action`): an episode begins at the second page, and the first is in its history. Steps that an import
+(`first_action`): an episode begins at the second page, and the first is in its history. Steps that an import
 inferred are skipped too, unless `inferred` is True: they appear only in the history. Sessions without a step to score
 are left out (`left_out_sessions` counts them).
 
@@ -121,7 +121,7 @@ class ReplayEnv(TextEnv):
         split: train, validation, test or all.
         context: A ContextConfig or fields of one: how much of a session is shown, and which persona.
         reward: Name of a preset, a RewardConfig, or fields of one; its key `preset` names the preset to start from.
-        skip_first_action: Whether episodes begin at the second page, as in the papers.
+        first_action: Whether episodes begin at the first page; in the papers they begin at the second.
         inferred: Whether inferred actions, which the import added to the log, are scored too.
         extraction: `strict` accepts only the format; `lenient` finds the one JSON object in a reply (replies.py).
         order: `shuffled` draws a new order of sessions at each seed and in each pass; `storage` keeps the store's.
@@ -137,7 +137,7 @@ class ReplayEnv(TextEnv):
         context: Mapping[str, Any] | ContextConfig | None = None,
         reward: str | Mapping[str, Any] | RewardConfig = "shop_r1",
         extraction: Extraction = "strict",
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         order: SessionOrder = "shuffled",
         with_info: bool = True,
@@ -148,7 +148,7 @@ class ReplayEnv(TextEnv):
             extraction,
             render_mode,
             order=(order, get_args(SessionOrder)),
-            skip_first_action=(skip_first_action, (True, False)),
+            first_action=(first_action, (True, False)),
             inferred=(inferred, (True, False)),
             with_info=(with_info, (True, False)),
         )
@@ -162,13 +162,13 @@ class ReplayEnv(TextEnv):
         self._with_info = with_info
         self._split = split
         in_split = self.store.session_ids(split)
-        self._choice = {"first_action": not skip_first_action, "inferred": inferred}
+        self._choice = {"first_action": first_action, "inferred": inferred}
         scored = {name: scored_indices(self.store, name, **self._choice) for name in in_split}
         self._scored = {name: indices for name, indices in scored.items() if indices}
         self.session_ids = list(self._scored)
         self.left_out_sessions = len(in_split) - len(self.session_ids)
         if not self.session_ids:
-            after = " after its first" if skip_first_action else ""
+            after = "" if first_action else " after its first"
             logged = "" if inferred else " that was not inferred"
             raise BadConfig(
                 f"split {split!r} of store '{store}' has {len(in_split)} sessions, and none of them has a step to score"
@@ -245,7 +245,7 @@ class ReplayEnv(TextEnv):
             return session_id
         reason = f"is not in split {self._split!r}: make an env with the session's split, or with 'all'."
         if not scored_indices(self.store, session_id, **self._choice):
-            reason = "has no step to score: replay it with skip_first_action=False, or inferred=True."
+            reason = "has no step to score: replay it with first_action=True, or inferred=True."
         raise BadConfig(f"Session {session_id!r} {reason}")
 
     def _next_session(self) -> str:

@@ -66,14 +66,14 @@ class TrainView:
         return self._store.sessions("train")
 
     def learnt(
-        self, *, skip_first_action: bool = True, inferred: bool = False, max_steps: int | None = None
+        self, *, first_action: bool = False, inferred: bool = False, max_steps: int | None = None
     ) -> Iterator[tuple[Session, list[int]]]:
         """Yields sessions in storage order, each with the indices of the steps to learn from.
 
         These are the steps that an evaluation with the same options scores.
 
         Args:
-            skip_first_action: Leave out the first step of each session.
+            first_action: Include the first step of each session.
             inferred: Include inferred actions.
             max_steps: The maximum number of steps; None means all. If the split has more, a random sample of whole
                 sessions is read, which is always the same for a store. At least one session is read.
@@ -84,7 +84,7 @@ class TrainView:
         if max_steps is not None and max_steps < 1:
             raise BadConfig(f"max_steps is {max_steps}; it must be 1 or more")
         steps = {
-            session_id: scored_indices(self._store, session_id, first_action=not skip_first_action, inferred=inferred)
+            session_id: scored_indices(self._store, session_id, first_action=first_action, inferred=inferred)
             for session_id in self._ids
         }
         if not any(steps.values()):

@@ -17,10 +17,10 @@ def first_seen(page: str, goal: str = "") -> Observation:
 
 
 def scored_steps(
-    store: SessionStore, split: AnySplit, *, context: ContextConfig | None = None, max_sessions: int | None = None
+    store: SessionStore, split: AnySplit, *, context: ContextConfig | None = None, sessions: int | None = None
 ) -> Iterator[ScoredStep]:
     """The scored steps with what an agent sees there."""
-    return steps_at(store, split, EvaluationConfig(split=split, sessions=max_sessions).keys(store), context)
+    return steps_at(store, split, EvaluationConfig(split=split, sessions=sessions).keys(store), context)
 
 
 def generate_replies(

@@ -104,7 +104,7 @@ class ChoiceModel(FittedBaseline):
         store: TrainView | str,
         *,
         temperature: float = 0.0,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         max_steps: int | None = MAX_STEPS,
         refits: int = 0,
@@ -113,7 +113,7 @@ class ChoiceModel(FittedBaseline):
         super().__init__(
             store,
             temperature=temperature,
-            skip_first_action=skip_first_action,
+            first_action=first_action,
             inferred=inferred,
             max_steps=max_steps,
         )

@@ -53,8 +53,8 @@ def coefficient_table(store: TrainView | str, *, max_steps: int | None = None) -
     """
     if isinstance(store, str):
         store = TrainView(SessionStore.open(store), ContextConfig(goal="shown"))
-    model = ChoiceModel(store, skip_first_action=False, max_steps=max_steps)
-    _, examples = train_steps(store, False, False, max_steps, OfferReader)
+    model = ChoiceModel(store, first_action=True, max_steps=max_steps)
+    _, examples = train_steps(store, True, False, max_steps, OfferReader)
     labelled = [((page, chosen), user) for page, _, chosen, user in examples if chosen is not None]
     effects = estimate_changes(model, [step for step, _ in labelled], [user for _, user in labelled])
     goals = (session.goal or "" for session in store.sessions() if store.context.goal == "shown")

@@ -39,7 +39,7 @@ class FittedBaseline(DistributionAgent):
     Args:
         store: The store to learn from: its train split.
         temperature: See DistributionAgent; simulated visits need 1.
-        skip_first_action: Learn from the steps that are scored, without the first step of each session.
+        first_action: Learn from the first step of each session too.
         inferred: Learn from inferred actions too.
         max_steps: The maximum number of steps to learn from; None means all. If the split has more, a random sample of
             whole sessions is read. 100,000 steps of pages with 20 elements take two minutes to read and 2 GB of memory;
@@ -55,12 +55,12 @@ class FittedBaseline(DistributionAgent):
         store: TrainView | str,
         *,
         temperature: float = 0.0,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         max_steps: int | None = MAX_STEPS,
     ) -> None:
         super().__init__(temperature)
-        self._reader, examples = train_steps(TrainView.of(store), skip_first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
+        self._reader, examples = train_steps(TrainView.of(store), first_action, inferred, max_steps, self.reader)  # type: ignore[arg-type]  # a class is hashable
         self.learn(examples)
 
     @abstractmethod
@@ -94,10 +94,10 @@ class FittedBaseline(DistributionAgent):
 
 @lru_cache(maxsize=1)  # baselines are ranked together, and reading takes longer than fitting most of them
 def train_steps(
-    store: TrainView, skip_first_action: bool, inferred: bool, max_steps: int | None, reader_class: type[Reader]
+    store: TrainView, first_action: bool, inferred: bool, max_steps: int | None, reader_class: type[Reader]
 ) -> tuple[Reader, list[Example]]:
     """Reads the examples of a store's train split, and caches them for the next baseline of the same store."""
-    reader = reader_class(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps)
+    reader = reader_class(store, first_action=first_action, inferred=inferred, max_steps=max_steps)
     return reader, list(reader.examples(store))
 
 

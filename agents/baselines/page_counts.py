@@ -42,7 +42,7 @@ class CountingAgent(DistributionAgent):
     Args:
         store: The store to learn from: all steps of its train split.
         temperature: See DistributionAgent.
-        skip_first_action: Learn from the steps that are scored, without the first step of each session.
+        first_action: Learn from the first step of each session too.
         inferred: Learn from inferred actions too.
     """
 
@@ -51,13 +51,13 @@ class CountingAgent(DistributionAgent):
         store: TrainView | str,
         *,
         temperature: float = 0.0,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
     ) -> None:
         super().__init__(temperature)
         view = TrainView.of(store)
         self._scrolls = view.scrolls
-        self.learn(view.learnt(skip_first_action=skip_first_action, inferred=inferred))
+        self.learn(view.learnt(first_action=first_action, inferred=inferred))
 
     @abstractmethod
     def learn(self, sessions: Iterable[tuple[Session, list[int]]]) -> None:

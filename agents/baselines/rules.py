@@ -76,14 +76,14 @@ class MajorityAgent(SeededAgent):
 
     Args:
         store: The store to learn from: the actions of its train split.
-        skip_first_action: Count the steps that are scored, without the first step of each session.
+        first_action: Count the first step of each session too.
         inferred: Count inferred actions too.
     """
 
-    def __init__(self, store: TrainView | str, skip_first_action: bool = True, inferred: bool = False) -> None:
+    def __init__(self, store: TrainView | str, first_action: bool = False, inferred: bool = False) -> None:
         counts = Counter(
             msgspec.json.encode(written_action(session.steps[index].action))
-            for session, learnt in TrainView.of(store).learnt(skip_first_action=skip_first_action, inferred=inferred)
+            for session, learnt in TrainView.of(store).learnt(first_action=first_action, inferred=inferred)
             for index in learnt
         )
         text = min(counts, key=lambda text: (-counts[text], text))

@@ -49,7 +49,7 @@ def evaluate_shared(
     store: SessionStore,
     split: Split,
     *,
-    max_sessions: int | None,
+    sessions: int | None,
     seed: int,
     inferred: bool,
     **options: Any,
@@ -58,7 +58,7 @@ def evaluate_shared(
 
     All processes must call it, and each gets all records.
     """
-    keys = EvaluationConfig(split=split, sessions=max_sessions, seed=seed, inferred=inferred).keys(store)
+    keys = EvaluationConfig(split=split, sessions=sessions, seed=seed, inferred=inferred).keys(store)
     shard = ranks.shard(list(dict.fromkeys(session_id for session_id, _ in keys)))
     records = evaluate(agent, store, split, session_ids=shard, seed=seed, inferred=inferred, **options) if shard else []
     ranks.barrier()  # a barrier has no time limit, but the exchange of records has

@@ -133,7 +133,7 @@ class TrainingRun:
                     context=info.context,
                     reward=self.config.reward_config,
                     seed=self.config.seed,
-                    max_sessions=rule.sessions,
+                    sessions=rule.sessions,
                     inferred=self.config.inferred,
                 )
             return step_metrics(records)["exact_accuracy"]

@@ -39,7 +39,7 @@ class PointerAgent(DistributionAgent):
     Args:
         store: The store to learn from: its train split.
         temperature: See DistributionAgent.
-        skip_first_action: Learn from the steps that are scored, without the first step of each session.
+        first_action: Learn from the first step of each session too.
         inferred: Learn from inferred actions too.
         max_steps: The maximum number of steps to learn from; None means all. If the split has more, a random sample of
             whole sessions is read.
@@ -51,14 +51,14 @@ class PointerAgent(DistributionAgent):
         store: TrainView | str,
         *,
         temperature: float = 0.0,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         max_steps: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(temperature)
         self._pointer: Pointer = fit_pointer(
-            TrainView.of(store), seed=seed, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps
+            TrainView.of(store), seed=seed, first_action=first_action, inferred=inferred, max_steps=max_steps
         )
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:

@@ -1,9 +1,9 @@
 """Predicts with simulated shoppers what a change of the demo shop does, beside the true effect.
 
   shop-r1 ab --agents "oracle?temperature=1" \\
-    "ngram?temperature=1&skip_first_action=false" --out runs/ab
+    "ngram?temperature=1&first_action=true" --out runs/ab
   shop-r1 ab --agents \\
-    "choice?temperature=1&skip_first_action=false&refits=20" --out runs/ab
+    "choice?temperature=1&first_action=true&refits=20" --out runs/ab
 
 Agents learn from logs of the shop as it is (A). They then visit A and each change,
 in the place of the same shoppers with the same needs. The true effect is known,

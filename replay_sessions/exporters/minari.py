@@ -57,7 +57,7 @@ def export_for_minari(
         import PIL  # noqa: F401, PLC0415 - Minari's parquet files need it, and its own extras do not bring it
     dataset_id = f"shopr1/{re.sub(r'[^a-zA-Z0-9]+', '_', Path(store_name).name)}/human-v0"
     # Named, not imported, because shop_env depends on this package. Gymnasium imports it.
-    options: dict[str, Any] = {"store": store_name, "split": split, "skip_first_action": False, "inferred": True}
+    options: dict[str, Any] = {"store": store_name, "split": split, "first_action": True, "inferred": True}
     env: Any = gymnasium.make("shop_env:ShopR1-v0", **options)
     session_ids = env.unwrapped.session_ids
     episodes = (_replay(env, store.session(session_id)) for session_id in track(session_ids, "exporting"))

@@ -49,14 +49,14 @@ class OfferReader(Reader):
         self,
         store: TrainView,
         *,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         max_steps: int | None = None,
     ) -> None:
-        super().__init__(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps)
+        super().__init__(store, first_action=first_action, inferred=inferred, max_steps=max_steps)
         offers = [
             item
-            for session, _ in store.learnt(skip_first_action=False, max_steps=NAMED_STEPS)
+            for session, _ in store.learnt(first_action=True, max_steps=NAMED_STEPS)
             for step in session.steps
             for item in read_offers(step.page).by_name.items()
         ]

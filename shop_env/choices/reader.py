@@ -135,18 +135,18 @@ class Reader:
 
     Args:
         store: The store to learn from.
-        skip_first_action, inferred, max_steps: The steps to learn from, as in `TrainView.learnt`.
+        first_action, inferred, max_steps: The steps to learn from, as in `TrainView.learnt`.
     """
 
     def __init__(
         self,
         store: TrainView,
         *,
-        skip_first_action: bool = True,
+        first_action: bool = False,
         inferred: bool = False,
         max_steps: int | None = None,
     ) -> None:
-        self._steps = {"skip_first_action": skip_first_action, "inferred": inferred, "max_steps": max_steps}
+        self._steps = {"first_action": first_action, "inferred": inferred, "max_steps": max_steps}
         self._scrolls = store.scrolls
         parts, words, sessions = Counter[str](), Counter[str](), len(store)
         for session in store.sessions():

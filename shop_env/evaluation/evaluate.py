@@ -60,9 +60,9 @@ def evaluate(
     reward: RewardConfig | None = None,
     extraction: Extraction = "strict",
     seed: int | None = 0,
-    skip_first_action: bool = True,
+    first_action: bool = False,
     inferred: bool = False,
-    max_sessions: int | None = None,
+    sessions: int | None = None,
     session_ids: Collection[str] | None = None,
     batch_size: int = 64,
     likelihood: bool = False,
@@ -80,9 +80,9 @@ def evaluate(
         reward: How replies are scored; None means the preset `shop_r1`.
         extraction: How an action is read from a reply (shop_env.replies.parse_reply).
         seed: The seed of the run, from which each step's seed is derived (shop_env.evaluation.generate.step_seed).
-        skip_first_action: Whether the first action of each session is left out, as in the papers.
+        first_action: Whether the first action of each session is scored too; in the papers it is not.
         inferred: Whether inferred actions, which the import added to the log, are scored too.
-        max_sessions: Number of sessions of the split to draw with the seed; None means all.
+        sessions: Number of sessions of the split to draw with the seed; None means all.
         session_ids: Evaluates only these sessions; None means all that are drawn.
         batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
         likelihood: Whether to get the agent's probabilities too, if it gives them.
@@ -93,11 +93,11 @@ def evaluate(
     config = EvaluationConfig(
         split=split,
         seed=seed or 0,
-        sessions=max_sessions,
+        sessions=sessions,
         context=context or ContextConfig(),
         reward=reward or "shop_r1",
         extraction=extraction,
-        first_action=not skip_first_action,
+        first_action=first_action,
         inferred=inferred,
         batch_size=batch_size,
         likelihood=likelihood,

@@ -134,7 +134,7 @@ def test_records_are_those_of_the_same_agent_in_this_process(
         spec = parse_spec(f"agents.baselines.{module}:{name}")
         there = build_agent(spec, demo_store, ContextConfig())
         assert isinstance(there, ForeignAgent)
-        options: dict[str, Any] = {"likelihood": likelihood, "max_sessions": 4}
+        options: dict[str, Any] = {"likelihood": likelihood, "sessions": 4}
         here = evaluate(make_agent(spec, store=demo_store), demo_store, "test", **options)
         assert evaluate(there, demo_store, "test", **options) == here
         assert {record.logged_probability is None for record in here} == {not (likelihood and name == "Ngram")}
@@ -207,7 +207,7 @@ def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: 
 
 def test_what_an_agent_started_ends_with_it(agents: Path, planted_store: SessionStore) -> None:
     agent = build(agents, "StartsAnother")
-    evaluate(agent, planted_store, "test", max_sessions=1)
+    evaluate(agent, planted_store, "test", sessions=1)
     started = int(agents.with_name("pid").read_text(encoding="utf-8"))
     agent.close()
     deadline = time.monotonic() + 10
@@ -225,7 +225,7 @@ def test_calls_at_once_are_in_the_order_of_the_steps(agents: Path, planted_store
 
 def test_it_gets_the_train_split_and_observations(agents: Path, demo_store: SessionStore) -> None:
     agent = build_agent(parse_spec(f"{agents}:CountsSplits"), demo_store, ContextConfig())
-    record = evaluate(agent, demo_store, "test", max_sessions=1)[0]
+    record = evaluate(agent, demo_store, "test", sessions=1)[0]
     assert isinstance(agent, ForeignAgent)
     agent.close()
     train = len(demo_store.session_ids("train"))

@@ -10,7 +10,7 @@ __all__ = ["assert_the_log_earns_the_maximum"]
 
 def assert_the_log_earns_the_maximum(store: SessionStore) -> None:
     """Replays all sessions from their first step to the end."""
-    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", skip_first_action=False)
+    env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all", order="storage", first_action=True)
     for session in store.sessions():
         env.reset(options={"session_id": session.session_id})
         for step in session.steps:

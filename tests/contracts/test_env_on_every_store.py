@@ -88,7 +88,7 @@ def test_replaying_the_log_earns_the_maximum_at_every_step(store: SessionStore) 
 
 
 def test_the_env_pays_what_an_evaluation_records(store: SessionStore) -> None:
-    records = evaluate(RandomAgent(), store, "all", seed=3, max_sessions=20)
+    records = evaluate(RandomAgent(), store, "all", seed=3, sessions=20)
     env = gymnasium.make("ShopR1-v0", store=str(store.path), split="all")
     for record in records:
         if record.step_index == 1:

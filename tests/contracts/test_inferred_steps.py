@@ -47,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
 
 
 def asked_by_env(store: SessionStore, *, first_action: bool, inferred: bool) -> Keys:
-    env = ReplayEnv(store, "train", order="storage", skip_first_action=not first_action, inferred=inferred)
+    env = ReplayEnv(store, "train", order="storage", first_action=first_action, inferred=inferred)
     keys = []
     for _ in env.session_ids:
         observation, info = env.reset()
@@ -79,7 +79,7 @@ def test_all_ask_about_the_same_steps(store: SessionStore, first_action: bool, i
     tasks = StepTasks(store, first_action=first_action, inferred=inferred)
     assert [(task.session_id, task.step_index) for task in tasks.tasks("train")] == expected
     view = TrainView(store)
-    reader = Reader(view, skip_first_action=not first_action, max_steps=1000, inferred=inferred)
+    reader = Reader(view, first_action=first_action, max_steps=1000, inferred=inferred)
     examples = list(reader.examples(view))
     assert len(examples) == len(expected)
     assert [example.user_id[1:] for example in examples] == [session_id[1:] for session_id, _ in expected]

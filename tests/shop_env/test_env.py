@@ -53,7 +53,7 @@ def test_check_env_passes_on_any_unicode() -> None:
 
 @pytest.mark.parametrize("preset", sorted(REWARD_PRESETS))
 def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store: Path, preset: str) -> None:
-    env = make(store=str(demo_store), split="all", reward=preset, order="storage", skip_first_action=False)
+    env = make(store=str(demo_store), split="all", reward=preset, order="storage", first_action=True)
     for session in SessionStore.open(demo_store).sessions():
         _, info = env.reset()
         assert info["session_id"] == session.session_id
@@ -149,9 +149,9 @@ def test_the_first_action_is_given_and_sessions_without_another_are_left_out(ket
     env = ReplayEnv(store, "all")
     assert (env.session_ids, env.left_out_sessions) == (["kettle-1"], 1)
     assert env.reset()[0]["step"] == 1
-    with pytest.raises(BadConfig, match=r"'short' has no step to score.*skip_first_action=False"):
+    with pytest.raises(BadConfig, match=r"'short' has no step to score.*first_action=True"):
         env.reset(options={"session_id": "short"})
-    whole = ReplayEnv(store, "all", skip_first_action=False)
+    whole = ReplayEnv(store, "all", first_action=True)
     assert (whole.session_ids, whole.left_out_sessions) == (["kettle-1", "short"], 0)
     observation, _ = whole.reset(options={"session_id": "short"})
     assert (observation["step"], observation["history"]) == (0, ())
@@ -229,7 +229,7 @@ def test_the_goal_is_hidden_unless_asked_for_and_a_spec_of_classes_saves_as_json
         ({"context": "whole_session"}, "context is 'whole_session'; it must be a dict of some of scope, marks"),
         ({"context": {"persona": "mine"}}, r"context\.persona is 'mine'; it must be one of matched, none, shuffled"),
         ({"reward": 3}, "reward is 3; it must be the name of a preset or a dict of some of kind, format"),
-        ({"skip_first_action": "no"}, "skip_first_action is 'no'; it must be one of True, False"),
+        ({"first_action": "no"}, "first_action is 'no'; it must be one of True, False"),
         ({"store": 3}, "store is 3; it must be the path of a session store, 'demo', or an opened SessionStore"),
         ({"extraction": "loose"}, "extraction is 'loose'; it must be one of strict, strict_input, strict_scroll"),
         ({"reward": "shop_r"}, "Unknown reward preset 'shop_r'"),

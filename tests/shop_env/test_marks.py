@@ -123,7 +123,7 @@ def test_readers_of_choices_read_the_same_from_marked_pages(store: SessionStore)
 
 
 def test_both_envs_show_marks_on_request_alone() -> None:
-    for options in ({"id": "ShopR1-v0", "store": "demo", "skip_first_action": False}, {"id": "ShopLive-v0"}):
+    for options in ({"id": "ShopR1-v0", "store": "demo", "first_action": True}, {"id": "ShopLive-v0"}):
         for marks in (False, True):
             env = gym.make(**options, context={"marks": marks} if marks else None)
             observation, _ = env.reset(seed=0)

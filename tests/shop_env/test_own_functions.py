@@ -52,7 +52,7 @@ def test_env_trainer_adapters_and_evaluation_pay_the_same(own: Path, kettle_sess
     steps = pytest.importorskip("train.adapters.steps", reason="needs the extra train")
     reward = reward_preset(f"{own}:right")
     store: Any = MemoryStore([kettle_session], "kettle")
-    env = ReplayEnv(store, "all", reward=f"{own}:right", skip_first_action=False)
+    env = ReplayEnv(store, "all", reward=f"{own}:right", first_action=True)
     env.reset(seed=0)
     replies = [format_reply("Why not.", step.action) for step in kettle_session.steps]
     replies[1], replies[2] = format_reply("Out.", {"type": "terminate"}), "no reply"

@@ -71,7 +71,7 @@ def fit_pointer(
     store: TrainView,
     *,
     seed: int,
-    skip_first_action: bool = True,
+    first_action: bool = False,
     inferred: bool = False,
     max_steps: int | None = None,
     report: Report = lambda epoch, epochs, metrics: None,
@@ -81,7 +81,7 @@ def fit_pointer(
     Args:
         report: Called after each epoch with its number, from 1, the number of epochs, and its metrics.
     """
-    encoder, complete = _encode(store, skip_first_action, inferred, max_steps)
+    encoder, complete = _encode(store, first_action, inferred, max_steps)
     is_held_out = np.isin(complete.users, _held_out_users(complete.users))
     by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
     fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
@@ -99,13 +99,13 @@ def fit_pointer(
 
 def encode_split(
     store: TrainView,
-    skip_first_action: bool,
+    first_action: bool,
     inferred: bool,
     max_steps: int | None = None,
     reward: RewardConfig | None = None,
 ) -> tuple[Encoder, Encoded]:
     """Reads and encodes the steps of a store's train split, with the rewards of choices if there is one."""
-    encoder = Encoder(OfferReader(store, skip_first_action=skip_first_action, inferred=inferred, max_steps=max_steps))
+    encoder = Encoder(OfferReader(store, first_action=first_action, inferred=inferred, max_steps=max_steps))
     return encoder, encoder.encode_train(store, reward)
 
 

@@ -55,7 +55,7 @@ def planted_session(number: int, steps: tuple[Step, ...], goal: str | None = GOA
 
 def fit_to(path: Path, sessions: Iterable[Session]) -> ChoiceModel:
     store = store_at(path, sessions, splits=SplitPlan(by="official"))
-    return ChoiceModel(TrainView(store, GOAL_SHOWN), skip_first_action=False)
+    return ChoiceModel(TrainView(store, GOAL_SHOWN), first_action=True)
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def test_refits_differ_as_much_as_the_planted_weights_are_uncertain(model: Choic
     spreads = []
     for users in (150, 600):
         refitted = ChoiceModel(
-            TrainView(SessionStore.open(planted), GOAL_SHOWN), skip_first_action=False, max_steps=users, refits=12
+            TrainView(SessionStore.open(planted), GOAL_SHOWN), first_action=True, max_steps=users, refits=12
         )
         pages = [next(iter(observe_session(session, GOAL_SHOWN))) for session in planted_sessions(40)]
         replies = refitted.act_batch(pages, seeds=range(40))
@@ -232,7 +232,7 @@ def test_refits_reach_their_optimum(planted: Path, model: ChoiceModel, monkeypat
     few, many = [], []
     for iterations, distances in ((choice_model.REFIT_ITERATIONS, few), (1000, many)):
         monkeypatch.setattr(choice_model, "REFIT_ITERATIONS", iterations)
-        fitted = ChoiceModel(TrainView(SessionStore.open(planted), GOAL_SHOWN), skip_first_action=False, refits=2)
+        fitted = ChoiceModel(TrainView(SessionStore.open(planted), GOAL_SHOWN), first_action=True, refits=2)
         distances += [np.linalg.norm(weights - fitted.weights) for weights in fitted.refitted]
     assert few == pytest.approx(many, rel=0.1)
 

@@ -22,7 +22,7 @@ def session_of(letters: str, number: int = 0) -> Session:
 
 def agent_of(path: Path, clicks: list[str]) -> SessionKnn:
     sessions = [session_of(letters, number) for number, letters in enumerate(clicks)]
-    return SessionKnn(str(store_at(path, sessions, splits=SplitPlan(by="official")).path), skip_first_action=False)
+    return SessionKnn(str(store_at(path, sessions, splits=SplitPlan(by="official")).path), first_action=True)
 
 
 def shares_after(agent: SessionKnn, letters: str) -> dict[str, float]:

@@ -50,7 +50,7 @@ def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
     checkpoint, as_trained = tmp_path / "checkpoint", "temperature=0.7&max_new_tokens=6"
     specs = (str(checkpoint), f"local?path={folder}&temperature=0.7&{ASKED}", f"local?path={checkpoint}&{as_trained}")
     expected, *others = [
-        [record.reply for record in evaluate(make_agent(spec), demo_store, "test", max_sessions=2)] for spec in specs
+        [record.reply for record in evaluate(make_agent(spec), demo_store, "test", sessions=2)] for spec in specs
     ]
     assert others == [expected, expected]
     assert len(set(expected)) > 1

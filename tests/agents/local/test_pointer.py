@@ -71,7 +71,7 @@ def test_the_next_item_of_a_list_is_learnt_where_counts_of_names_cannot(
 
 
 def test_every_choice_has_a_probability_and_they_sum_to_1(store: SessionStore, agent: PointerAgent) -> None:
-    observations = [step.observation for step in scored_steps(store, "test", max_sessions=5)]
+    observations = [step.observation for step in scored_steps(store, "test", sessions=5)]
     strange = {**observations[-1], "page": '<a name="new.thing">New</a><textarea name="note"></textarea>'}
     for probabilities in agent.probabilities([*observations, strange]) or []:  # type: ignore[list-item]
         assert sum(probabilities.values()) == pytest.approx(1)
@@ -84,7 +84,7 @@ def test_every_choice_has_a_probability_and_they_sum_to_1(store: SessionStore, a
 def test_probabilities_of_a_step_do_not_depend_on_the_other_steps_of_a_call(
     store: SessionStore, agent: PointerAgent
 ) -> None:
-    observations = [step.observation for step in scored_steps(store, "test", max_sessions=3)]
+    observations = [step.observation for step in scored_steps(store, "test", sessions=3)]
     for together, observation in zip(agent.distributions(observations), observations, strict=True):
         ((_, alone),) = agent.distributions([observation])
         assert together[1] == pytest.approx(alone, rel=1e-4)
@@ -95,7 +95,7 @@ def test_the_same_seed_gives_the_same_fit_and_another_seed_another(
 ) -> None:
     monkeypatch.setattr(fit, "MIN_EPOCHS", 2)
     monkeypatch.setattr(fit, "UPDATES", 10)
-    observations = [step.observation for step in scored_steps(store, "test", max_sessions=2)]
+    observations = [step.observation for step in scored_steps(store, "test", sessions=2)]
     first, same, other = (
         [shares for _, shares in PointerAgent(str(store.path), seed=seed).distributions(observations)]
         for seed in (0, 0, 1)

@@ -23,7 +23,7 @@ def policy_agent(tiny: Tiny, max_tokens: int = 4096, **fields: Any) -> PolicyAge
 
 
 def test_sampled_replies_are_the_same_in_any_batch_order_and_resume(tiny: Tiny, demo_store: SessionStore) -> None:
-    steps = list(scored_steps(demo_store, "test", max_sessions=3))
+    steps = list(scored_steps(demo_store, "test", sessions=3))
     agent = policy_agent(tiny)
     together = {step.key: reply for step, reply in generate_replies(agent, steps, seed=3, batch_size=1000)}
     assert len(set(together.values())) > 1
@@ -45,7 +45,7 @@ def test_past_rationales_are_in_the_prompt_only_of_a_policy_trained_with_them(
     tiny: Tiny, demo_store: SessionStore, *, rationales: bool
 ) -> None:
     agent = policy_agent(tiny, context=ContextConfig(rationales=rationales))
-    observation = [step.observation for step in scored_steps(demo_store, "test", max_sessions=1)][-1]
+    observation = [step.observation for step in scored_steps(demo_store, "test", sessions=1)][-1]
     text = tiny.tokenizer.decode(agent._prompt(observation))
     shown = [past["rationale"] in text for past in observation["history"]]
     assert shown == [rationales] * len(observation["history"])
@@ -55,7 +55,7 @@ def test_a_policy_is_shown_the_marks_that_it_was_trained_with(tiny: Tiny, demo_s
     marked, plain, tables = ContextConfig(marks=True), ContextConfig(), []
     for trained, asked in ((marked, plain), (marked, marked), (plain, marked), (plain, plain)):
         agent = policy_agent(tiny, max_tokens=150, context=trained)  # so that windows of pages are shown
-        records = evaluate(agent, demo_store, "test", context=asked, max_sessions=3)
+        records = evaluate(agent, demo_store, "test", context=asked, sessions=3)
         tables.append([(record.reply, record.page_cut, record.target_shown) for record in records])
     assert tables[0] == tables[1] and tables[2] == tables[3]
     assert any(cut and shown for _, cut, shown in tables[0]) and not all(shown for *_, shown in tables[0])
@@ -97,9 +97,9 @@ def with_memory_for(monkeypatch: pytest.MonkeyPatch, steps: int, error: Exceptio
 def test_a_batch_that_does_not_fit_the_device_is_read_in_parts(
     tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4)
+    whole = evaluate(policy_agent(tiny), demo_store, "test", sessions=4)
     with_memory_for(monkeypatch, 3, torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"))
-    assert evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4) == whole
+    assert evaluate(policy_agent(tiny), demo_store, "test", sessions=4) == whole
     assert not any(record.error for record in whole)
 
 
@@ -112,12 +112,12 @@ def test_a_device_that_fails_ends_the_evaluation_and_is_no_error_of_a_step(
 ) -> None:
     with_memory_for(monkeypatch, steps, error)
     with pytest.raises(DeviceFailed, match="CUDA"):
-        evaluate(policy_agent(tiny), demo_store, "test", max_sessions=4)
+        evaluate(policy_agent(tiny), demo_store, "test", sessions=4)
 
 
 def test_an_error_that_is_not_the_device_s_is_one_of_its_steps(
     tiny: Tiny, demo_store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_memory_for(monkeypatch, 0, RuntimeError("shapes do not match"))
-    records = evaluate(policy_agent(tiny), demo_store, "test", max_sessions=2)
+    records = evaluate(policy_agent(tiny), demo_store, "test", sessions=2)
     assert {record.error for record in records} == {"RuntimeError: shapes do not match"}

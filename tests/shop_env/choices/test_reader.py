@@ -31,7 +31,7 @@ def test_a_name_s_own_part_is_no_role_and_a_recurring_one_is(ruled_store: Sessio
 
 def test_a_store_that_is_too_large_is_learnt_from_by_whole_sessions_of_all_of_it(tmp_path: Path) -> None:
     store = TrainView(store_of(tmp_path / "store", list(sessions_of("train", 60))))
-    reader = Reader(store, skip_first_action=False, max_steps=50)
+    reader = Reader(store, first_action=True, max_steps=50)
     learnt = [example.user_id for example in reader.examples(store)]
     assert Counter(Counter(learnt).values()) == {3: 16}  # sixteen sessions of three steps
     numbers = [int(user.split()[1]) for user in dict.fromkeys(learnt)]

@@ -97,7 +97,7 @@ def test_a_planted_agent_has_the_figures_counted_by_hand(planted_store: SessionS
 
 def test_the_first_action_is_scored_only_when_asked_for(planted_store: SessionStore) -> None:
     assert [r.step_index for r in evaluate(Scripted(RED), planted_store, "test")] == [1, 2, 3, 1, 2]
-    every = evaluate(Scripted(RED), planted_store, "test", skip_first_action=False)
+    every = evaluate(Scripted(RED), planted_store, "test", first_action=True)
     assert [r.step_index for r in every] == [0, 1, 2, 3, 0, 1, 2]
 
 
@@ -193,7 +193,7 @@ def test_the_observation_never_holds_the_action_to_be_predicted(planted_store: S
 
 def test_sessions_can_be_limited(planted_store: SessionStore) -> None:
     drawn = [
-        {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", seed=seed, max_sessions=1)}
+        {record.session_id for record in evaluate(Scripted(RED), planted_store, "test", seed=seed, sessions=1)}
         for seed in range(20)
     ]
     assert all(len(sessions) == 1 for sessions in drawn) and len(set().union(*drawn)) > 1

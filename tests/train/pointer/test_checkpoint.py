@@ -40,7 +40,7 @@ def test_a_restored_pointer_has_the_same_probabilities(store: SessionStore, tmp_
     view = TrainView(store, GOAL_SHOWN)
     pointer = fit_pointer(view, seed=0)
     save_pointer(tmp_path / "p", pointer, made_by="p", store_fingerprint="f", context=view.context)
-    observations = [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN, max_sessions=4)]
+    observations = [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN, sessions=4)]
     restored, info = load_pointer(tmp_path / "p")
     assert info.context == view.context
     for (actions, shares), (expected_actions, expected) in zip(
@@ -62,7 +62,7 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
     row = next(entry for entry in log.entries if entry.label == "pointer, greedy")
     assert row.row.figures["exact_accuracy"].value >= 0
     assert all("held_out_nll" in line or "loss" in line for line in read_json_lines(folder / "metrics.jsonl"))
-    observations = [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN, max_sessions=2)]
+    observations = [step.observation for step in scored_steps(store, "test", context=GOAL_SHOWN, sessions=2)]
     direct = fit_pointer(TrainView(store, ContextConfig(goal="hidden", persona="none")), seed=0)
     hidden = [adapt(observation, ContextConfig(persona="none")) for observation in observations]
     expected = [shares for _, shares in direct.weigh(hidden)]
