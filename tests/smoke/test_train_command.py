@@ -24,6 +24,7 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.baselines.rules import RepeatLastAgent
 from agents.llm_grpo.presets import load_preset, preset_names, rows_names
 from agents.llm_grpo.train import main
+from agents.llm_grpo.training_log import read_training
 from agents.registry import make_agent
 from benchmarks.docs_site.hook import on_page_markdown
 from benchmarks.report.__main__ import main as report
@@ -69,7 +70,7 @@ def straight_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "straight"
     with redirect_stdout(io.StringIO()) as told:
         assert main(small_run(store, out)) == 0
-    training = read_log(out).training
+    training = read_training(read_log(out))
     assert training is not None
     tested = sum(test.holm_p_value is not None for test in training.comparisons)
     assert f"differences between phases {tested} could be tested" in told.getvalue()
