@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from agents.llm_grpo.training_log import read_training
-from agents.registry import GROUPS, format_spec
+from agents.registry import AGENTS, format_spec
 from benchmarks.leaderboard.verify import find_differences
 from benchmarks.report.curves import read_runs
 from replay_sessions.foundation.errors import BadConfig
@@ -35,7 +35,7 @@ from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.metrics_file import Row
 
 ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
-BASELINES = ("random", "majority", "repeat_last", "copy_match", *GROUPS["baselines"], "boosted_choice", ORACLE)
+BASELINES = frozenset(name for name, agent in AGENTS.items() if agent.target.startswith("agents.baselines."))
 
 
 @dataclass(frozen=True, kw_only=True)

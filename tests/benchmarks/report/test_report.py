@@ -124,6 +124,10 @@ def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board: Path
     trained = msgspec.structs.replace(first, spec=AgentSpec(target="runs/mine", label=first.label))
     log = msgspec.structs.replace(evidence.log, entries=[trained, *others])
     assert replace(evidence, log=log).baselines == set(evidence.labels) - {first.label}
+    for target in ("history_counts", "boosted_choice", "session_knn"):
+        spec = AgentSpec(target=target, label=first.label)
+        log = msgspec.structs.replace(evidence.log, entries=[msgspec.structs.replace(first, spec=spec), *others])
+        assert first.label in replace(evidence, log=log).baselines
 
 
 def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Path) -> None:
