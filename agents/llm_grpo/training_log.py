@@ -137,10 +137,7 @@ def printed_lines(log: EvaluationLog) -> Iterator[Table | str]:
 
 
 def training_sentences(log: EvaluationLog) -> Iterator[str]:
-    """Yields what of each policy is better and worse, the training times, and the limits of one training seed.
-
-    None for a leaderboard.
-    """
+    """Yields how each policy compares, the training times, and the limits of one seed; nothing for a leaderboard."""
     training = read_training(log)
     if training is None:
         return
