@@ -78,8 +78,8 @@ class ContextConfig(Config):
 
 
 def drop_former_keys(record: bytes) -> bytes:
-    """Removes from the JSON of a record what contexts no longer have: the key `pages`, if it is `full`."""
-    return re.sub(rb'"pages":\s*"full",\s*', b"", record)
+    """Removes from the JSON of a record the keys that configurations no longer have, where they had their defaults."""
+    return re.sub(rb'"(?:pages":\s*"full"|metrics_(?:text|mean|invalid|mix)":\s*null),\s*', b"", record)
 
 
 class _Users(Protocol):

@@ -41,7 +41,7 @@ from shop_env.evaluation.results import MOSTLY_ONE
 from shop_env.evaluation.results_file import LOG_FILE, TABLE_FILES, Entry, EvaluationLog, read_log
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.metrics.step_record import StepRecord
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, drop_former_keys
 
 NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 # Matches an absolute path without its last part, but no part of an address or of HTML.
@@ -92,7 +92,7 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
     log = read_log(folder, trust=trust)
     program = _program(folder, log, store)
     check_trusted(program.config.named_functions, trust, f"'{folder / LOG_FILE}'")
-    recorded = msgspec.json.decode((folder / LOG_FILE).read_bytes())
+    recorded = msgspec.json.decode(drop_former_keys((folder / LOG_FILE).read_bytes()))
     if store.fingerprint != log.fingerprint:
         return {WHOLE_FOLDER: [f"provenance.store: it was not run on '{store.path}', {store.fingerprint}"]}
     check_labels([spec for _, spec, _ in program.rows])

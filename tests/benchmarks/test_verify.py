@@ -143,6 +143,16 @@ def test_edited_results_are_found(edit: Callable[[Record], None], said: str, cop
     assert said in "\n".join(line for lines in found.values() for line in lines)
 
 
+def test_a_log_with_keys_that_configurations_no_longer_have_is_verified(copied: Path, store: SessionStore) -> None:
+    with edited_json(copied / "results.json") as results:
+        for parent in (results, results["entries"][0], results["entries"][0]["identity"]):
+            parent = parent.get("config", parent)
+            parent["context"] = {"pages": "full", **parent["context"]}
+        config = results["provenance"]["config"]
+        results["provenance"]["config"] = {"metrics_text": None, "metrics_mix": None, **config}
+    assert not any(verify(copied, store).values())
+
+
 def test_an_edited_table_is_found(copied: Path, store: SessionStore) -> None:
     table = copied / "leaderboard.md"
     table.write_text(table.read_text(encoding="utf-8").replace("| majority |", "| majority of all |"), encoding="utf-8")
