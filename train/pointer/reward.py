@@ -52,7 +52,7 @@ def train_on_reward(
     """
     if config.steps_per_batch is not None or config.num_iterations > 1:
         raise BadConfig("a pointer takes whole sessions, once each: leave grpo.steps_per_batch and num_iterations out.")
-    encoder, complete = encode_split(store, True, inferred, None, reward)
+    encoder, complete = encode_split(store, False, inferred, None, reward)
     if (encoder.names, encoder.words) != (pointer.encoder.names, pointer.encoder.words):
         raise CheckpointMismatch("the pointer was fitted to another train split than the one to train it on.")
     encoded = complete.with_choices(~is_idle(complete, pointer.idle_roles))
