@@ -81,6 +81,7 @@ _BEFORE = rf"(?<!{_SPACED_LETTER})"
 _AFTER = rf"(?![^\W{_UNSPACED}])"
 _JOINER = "\u200c"  # between parts of a Persian name, which an element's name separates
 _SYLLABIC_NAME = re.compile("[\u4e00-\u9fff\uac00-\ud7af]{3}")  # mostly of a family name of one syllable
+_WHOLE_NAME = re.compile("[\u3005\u3040-\u30ff\u4e00-\u9fff]{4,}")  # in Japanese, of a family name of any length
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u06ff]")
 _PREFIXES = "\u0648\u0641\u0628\u0643\u0644\u05d5\u05d4\u05d1\u05db\u05dc\u05de\u05e9"  # `and`, `to` and the like
 
@@ -150,9 +151,8 @@ class Customer(msgspec.Struct):
                 pairs = list(itertools.permutations(words, 2))
                 self.add_forms(kind, [*pairs, *(("".join(pair),) for pair in pairs)])
                 self.add_forms(kind, [(part[1:],) for part in parts if _SYLLABIC_NAME.fullmatch(part)])
-                splits = (
-                    (part[:at], part[at:]) for part in parts if is_unspaced(part) for at in range(2, len(part) - 1)
-                )
+                whole = [part for part in parts if _WHOLE_NAME.fullmatch(part)]
+                splits = ((part[:at], part[at:]) for part in whole for at in range(2, len(part) - 1))
                 halves = {(half,) for split in splits for half in split} - self.forms.keys()
                 self.add_forms(kind, halves)
                 self.doubtful |= halves
@@ -252,6 +252,7 @@ def _kind_of_column(column: str) -> str:
 def pattern_of(forms: Iterable[Words]) -> re.Pattern[str]:
     """Returns a pattern that finds any of the forms in a folded text; longer forms match first."""
     patterns = sorted({r"\W{1,6}".join(map(re.escape, words)) for words in forms}, key=len, reverse=True)
+    patterns = [rf"(?<!\w){pattern}(?!\w)" if len(pattern) == 1 else pattern for pattern in patterns]
     before = _BEFORE
     if any(map(_RIGHT_TO_LEFT.match, patterns)):
         before = rf"(?:{before}|(?<=[{_PREFIXES}])(?<!{_SPACED_LETTER}.))"

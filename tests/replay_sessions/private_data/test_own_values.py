@@ -167,6 +167,13 @@ def test_words_of_every_script_are_whole_and_so_is_what_goes(name: str, form: Li
     assert unicodedata.normalize("NFC", removed) == unicodedata.normalize("NFC", left)
 
 
+def test_a_name_of_one_syllable_is_no_part_of_other_words_even_in_an_account_area() -> None:
+    customers = Customers([{"user_id": "u", "first_name": "지영", "last_name": "이"}])
+    remover = OwnValues(customers.by_user["u"], SharedWords(customers))
+    page, _ = remover.remove_from_page("<p>상품이 좋아요, 이지영님 (이)</p>", "https://shop.example/account")
+    assert page == "<p>상품이 좋아요, [name]님 ([name])</p>"
+
+
 def test_a_text_without_values_stays_as_it_was_written() -> None:
     text = "Cafe\u0301 &eacute; <b>T&amp;C</b>"
     assert values().remove_from_page(text)[0] == text
