@@ -182,12 +182,15 @@ def _scaffolds(
     # Finds the longest of thousands of texts at each place, where alternatives of `re` would take hours.
     splitter = Tokenizer(models.WordLevel({BETWEEN: 0}, unk_token=BETWEEN))
     splitter.add_tokens([*_added(["\n", *SPECIAL, *REPLY_PARTS, *MARKS, *words]), *_added(names, single_word=True)])
+
+    @lru_cache(maxsize=4096)
+    def segments_of(text: str) -> list[str]:
+        split = splitter.encode(text)
+        return [text[slice(*span)] for id, span in zip(split.ids, split.offsets, strict=True) if id == 0]
+
     counts: Counter[str] = Counter()
     for of_session in texts:
-        segments = set()
-        for text, split in zip(of_session, splitter.encode_batch(of_session), strict=True):
-            segments |= {text[slice(*span)] for id, span in zip(split.ids, split.offsets, strict=True) if id == 0}
-        counts.update(segments)
+        counts.update({segment for text in of_session for segment in segments_of(text)})
     frequent = [
         segment
         for segment, count in counts.items()
