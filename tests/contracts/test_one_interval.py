@@ -15,7 +15,7 @@ from benchmarks.report.evidence import read_evidence
 from benchmarks.report.step_figures import differences
 from benchmarks.sweep.__main__ import main as sweep
 from benchmarks.sweep.pooling import Measured
-from replay_sessions.foundation.table import Estimate, format_cell
+from replay_sessions.foundation.table import format_cell
 from shop_env.evaluation.results import WITH_INTERVAL, results_table, summarise
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import StepRecord, estimate_metric, paired_test
@@ -65,39 +65,31 @@ def sweep_view(folders: Folders) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("metric", ALWAYS)
-def test_a_metric_has_one_interval_in_every_table(agent: str, metric: str, folders: Folders) -> None:
-    records = records_of(folders)
-    expected = estimate_metric(records[agent], metric)
-    assert expected.low is not None and expected.high is not None
-    row = summarise(records[agent], label=agent)  # the training table's and the leaderboard's
-    of_log = next(entry.row for entry in read_log(folders["board"]).entries if entry.label == agent)
-    assert row.figures[metric] == of_log.figures[metric] == expected
-    pooled = Measured([{agent: records[agent]}], same_users=True, preset="shop_r1").figure(agent, metric)  # the papers'
-    assert pooled is not None and Estimate(pooled.value, pooled.low, pooled.high) == expected
-    (figures,) = [row["figures"] for row in sweep_view(folders)["rows"] if row["label"] == agent]
-    of_sweep = figures[METRICS.index(metric)]
-    assert [of_sweep[name] for name in ("value", "low", "high")] == [expected.value, expected.low, expected.high]
+def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent: str, folders: Folders) -> None:
+    board, records = folders["board"], records_of(folders)[agent]
+    row = summarise(records, label=agent)  # the training table's and the leaderboard's
+    of_log = next(entry.row for entry in read_log(board).entries if entry.label == agent)
+    (of_sweep,) = [row["figures"] for row in sweep_view(folders)["rows"] if row["label"] == agent]
     with (folders["tables"] / "ranking.csv").open(newline="") as file:
         (line,) = [line for line in csv.DictReader(file) if line["agent"] == agent]
-    ends = [line[metric], line[f"{metric}_low"], line[f"{metric}_high"]]
-    assert list(map(float, ends)) == [expected.value, expected.low, expected.high]
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("metric", ALWAYS)
-def test_a_metric_has_one_notation_in_every_table(agent: str, metric: str, folders: Folders) -> None:
-    expected = estimate_metric(records_of(folders)[agent], metric)
-    text = format_cell(expected, "points" if metric == "mean_reward" else "percent")
-    board, html = folders["board"], LexborHTMLParser((folders["board"] / "report.html").read_text(encoding="utf-8"))
-    training = results_table([summarise(records_of(folders)[agent], label=agent)]).markdown()
+    report_page = LexborHTMLParser((board / "report.html").read_text(encoding="utf-8"))
     texts = {
         "leaderboard": (board / "leaderboard.md").read_text(encoding="utf-8"),
-        "training": training,
+        "training": results_table([row]).markdown(),
         "sweep": (folders["sweep"] / "sweep.md").read_text(encoding="utf-8"),
-        "report": html.css_first("#table-ranking").text(),
+        "report": report_page.css_first("#table-ranking").text(),
     }
-    assert [name for name, written in texts.items() if text not in written] == []
+    for metric in ALWAYS:
+        expected = estimate_metric(records, metric)
+        ends = [expected.value, expected.low, expected.high]
+        assert None not in ends
+        assert row.figures[metric] == of_log.figures[metric] == expected
+        pooled = Measured([{agent: records}], same_users=True, preset="shop_r1").figure(agent, metric)  # the papers'
+        assert pooled is not None and [pooled.value, pooled.low, pooled.high] == ends
+        assert [of_sweep[METRICS.index(metric)][name] for name in ("value", "low", "high")] == ends
+        assert [float(line[name]) for name in (metric, f"{metric}_low", f"{metric}_high")] == ends
+        text = format_cell(expected, "points" if metric == "mean_reward" else "percent")
+        assert [name for name, written in texts.items() if text not in written] == [], metric
 
 
 @pytest.mark.parametrize("metric", ["exact_accuracy", "type_f1_macro"])

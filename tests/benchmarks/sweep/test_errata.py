@@ -56,10 +56,3 @@ def test_the_least_f1_that_table_3_allows() -> None:
         other = (steps - right) * shares
         f1 = 200 * right / (steps + right + np.roll(other, 1, 0) + np.roll(steps - right - other, 2, 0))
         assert (average * f1).sum(0).min() == pytest.approx(least, abs=0.02)
-
-
-def test_figure_2_begins_with_table_2_and_peaks_where_the_text_says() -> None:
-    figure = published("shop_r1_figure2")
-    assert figure["T 0.6", "3B"] == published("shop_r1_table2")["Shop-R1", "3B"]
-    assert max(figure, key=lambda key: figure[key][0]) == ("T 0.7", "3B")
-    assert figure["T 1.2", "3B"][2] == 28.36

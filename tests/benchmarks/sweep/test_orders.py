@@ -11,7 +11,6 @@ from benchmarks.sweep.orders import Order, compare_rows, find_orders, sentences
 from benchmarks.sweep.pooling import Measured
 from benchmarks.sweep.type_shares import TYPE_SHARES
 from replay_sessions.foundation.errors import BadConfig
-from shop_env.evaluation.comparing import is_significant
 from shop_env.metrics import StepRecord
 from shop_env.metrics.over_seeds import Pooled
 
@@ -62,27 +61,6 @@ def interval(pooled: Pooled) -> tuple[float | None, float | None]:
 
 def around(value: float, reach: float) -> Any:
     return pytest.approx((value - reach, value + reach), rel=1e-4)
-
-
-def test_of_one_seed_the_interval_is_over_users() -> None:
-    found = difference(records(*["++--"] * 3, *["+---"] * 6))
-    # Users differ by 1/2 (3 times) and 1/4 (6 times), on average 1/3: SE² = (3/36 + 6/144) / (9 · 8) = 1/576.
-    assert found.value == pytest.approx(1 / 3)
-    assert interval(found) == around(1 / 3, T_8 / 24)
-    assert found.p_value is not None and found.p_value < 0.001
-
-
-def test_fewer_than_eight_users_have_no_interval_and_are_not_tested() -> None:
-    found = difference(records("++--", "+---", "+---"))
-    assert found == Pooled(pytest.approx(1 / 3), by_seed=[pytest.approx(1 / 3)])
-
-
-def test_over_seeds_with_people_of_their_own_it_is_between_the_seeds() -> None:
-    found = difference(records(*["++--"] * 9), records(*["++--"] * 9), records(*["+---"] * 9))
-    # 1/2, 1/2 and 1/4, on average 5/12: their variance is 1/48, that of their mean 1/144.
-    assert found.by_seed == [0.5, 0.5, 0.25]
-    assert interval(found) == around(5 / 12, T_2 / 12)
-    assert is_significant(found.p_value)
 
 
 def test_over_seeds_with_the_same_people_the_people_come_on_top() -> None:
@@ -138,7 +116,7 @@ def test_rows_of_other_steps_are_refused() -> None:
         measured({"one": records("+!"), "other": records("!+")})
 
 
-def test_how_often_a_type_is_predicted_less_logged() -> None:
+def test_share_predicted_minus_share_logged_of_a_type() -> None:
     left = records("++", "++", predicted=LEAVE, logged=LEAVE)
     clicked = [msgspec.structs.replace(record, session_id=f"c{record.session_id}") for record in records("+-", "++")]
     malformed = msgspec.structs.replace(left[0], predicted=None)

@@ -148,7 +148,7 @@ def test_the_counts_of_customer_r1_s_table_7_are_its_percentages() -> None:
         assert rows[kind][3] == (None if right is None else pytest.approx(right / logged, abs=0.0005)), kind
 
 
-def test_what_is_printed_as_percent_is_read_as_shares() -> None:
+def test_published_percentages_are_read_as_shares() -> None:
     row = next(row for row in load_sweep("shop_r1_figure2").row if row.label == "T 0.7")
     assert [row.share("3B", index) for index in range(3)] == pytest.approx([0.2863, 0.3630, 0.3025])
 

@@ -20,7 +20,6 @@ from benchmarks.sweep.runs import SweepOptions, plan
 from replay_sessions.foundation.config_errors import toml_names
 from replay_sessions.foundation.locks import working_alone_in
 from shop_env.evaluation.steps_file import read_lines
-from tests.demo_stores import demo_store_at
 from tests.json_files import read_json
 from tests.processes import run_python
 from tests.train.small_run import SMALL_FLAGS
@@ -89,7 +88,7 @@ def test_a_table_stands_beside_the_paper_s_with_all_that_it_was_made_with(figure
     assert [float(row["figure_1"]) for row in rows] == [row["figures"][0]["value"] for row in view["rows"]]
 
 
-def test_what_is_there_is_neither_trained_nor_asked_again(
+def test_finished_phases_and_rows_are_not_run_again(
     figure_2: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {file: file.stat().st_mtime_ns for file in (figure_2 / "shop_r1").rglob("*")}
@@ -132,29 +131,6 @@ def test_a_run_at_which_another_call_is_at_work_is_left_alone(
         assert main(words("shop_r1_figure2", store_path, tmp_path)) == 2
     assert "another process is at work in" in capsys.readouterr().err
     assert not (tmp_path / run / "phases.json").exists()
-
-
-def test_a_run_on_another_store_is_refused(figure_2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from_elsewhere = demo_store_at(tmp_path / "other", 8, seed=0)
-    assert main(words("shop_r1_figure2", from_elsewhere.path, figure_2)) == 2
-    assert "began with store" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_rows_whose_steps_are_gone_or_damaged_are_evaluated_again(
-    figure_2: Path, store_path: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(figure_2, out)
-    (file,) = out.glob("shop_r1/seed3/agents/shop_r1-T0.9/steps.jsonl")
-    kept, whole = answers(file), file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    made(words("shop_r1_figure2", store_path, out))
-    assert answers(file) == kept
-    file.unlink()
-    made(words("shop_r1_figure2", store_path, out))
-    assert answers(file) == kept
-    assert result(out / "shop_r1_figure2.json")["views"] == result(figure_2 / "shop_r1_figure2.json")["views"]
 
 
 def test_a_preset_s_own_store_is_used_and_a_demo_shop_for_each_seed_else(store_path: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who says one type of action far more often than people do is told of, and nobody else."""
+"""Agents that give one type of action far more often than people do are remarked, and no others."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import agents
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
-from replay_sessions.foundation.table import Estimate, format_cell
+from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
@@ -27,7 +27,7 @@ from shop_env.evaluation.results import (
 )
 from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.evaluation.steps_file import StepsFile, prepare
-from shop_env.metrics import StepRecord, estimate_metric, record_step
+from shop_env.metrics import StepRecord, record_step
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from shop_env.reward import RewardConfig
@@ -74,25 +74,6 @@ RED = format_reply("red", Click(name="results.red"))
 BLUE = format_reply("blue", Click(name="results.blue"))
 TYPED = format_reply("search", TypeAndSubmit(name="search", text="red kettle"))
 LEAVE = format_reply("done", Terminate())
-
-
-def test_a_planted_agent_has_the_figures_counted_by_hand(planted_store: SessionStore) -> None:
-    # Logged in the test split, first actions left out: red, type "red kettle", terminate | red, blue.
-    records = evaluate(Scripted(RED, TYPED, BLUE, "no json", RED), planted_store, "test")
-    row = summarise(records, label="planted")
-    value = {name: figure.value for name, figure in row.figures.items()}
-    assert (row.steps, row.sessions, row.errors) == (5, 2, 0)
-    assert value["exact_accuracy"] == pytest.approx(2 / 5)  # red and the typing
-    assert value["type_accuracy"] == pytest.approx(3 / 5)  # and the last click, on another element
-    assert value["exact_accuracy_click"] == pytest.approx(1 / 3)
-    assert value["exact_accuracy_type_and_submit"] == 1.0
-    assert value["exact_accuracy_terminate"] == 0.0
-    assert value["invalid_rate"] == pytest.approx(1 / 5)
-    # click: TP 2, FP 1 (on terminate), FN 1 (the unreadable reply): 4/6; type_and_submit 1; terminate 0.
-    assert value["type_f1_macro"] == pytest.approx((4 / 6 + 1 + 0) / 3)
-    # red .5+.3+.2+1000; typing .5+.3+.1+.1+.1+1000; a click for terminate .5; unreadable 0; red for
-    # blue .5+.3+.2 (ROUGE-L .5 is below .75)
-    assert value["mean_reward"] == pytest.approx((1001 + 1001.1 + 0.5 + 0 + 1.0) / 5)
 
 
 def test_the_first_action_is_scored_only_when_asked_for(planted_store: SessionStore) -> None:
@@ -260,18 +241,6 @@ def test_small_rewards_have_three_digits(reward: RewardConfig, digits: int) -> N
     table = results_table([summarise(records, label="policy")])
     cells = dict(zip((column.name for column in table.columns), table.texts()[0], strict=True))
     assert len(cells["mean_reward"].partition(".")[2]) == digits
-
-
-def test_rows_of_enough_users_have_intervals_in_every_output() -> None:
-    sessions = random_sessions(60, 1, users=12)
-    records = answer(sessions, lambda s, i: s.steps[i].action if i % 2 else "?")
-    row = summarise(records, label="half")
-    exact = estimate_metric(records, "exact_accuracy")
-    assert row.figures["exact_accuracy"] == exact and exact.low is not None
-    table = results_table([row])
-    assert format_cell(exact, "percent") in table.markdown()
-    assert f",{exact.value},{exact.low},{exact.high}," in table.csv()
-    assert not table.notes
 
 
 def test_another_package_called_agents_is_found_out(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class FailsAtTwo(Draws):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 1000])
-def test_what_is_drawn_does_not_depend_on_order_batch_or_resume(demo_store: SessionStore, batch_size: int) -> None:
+def test_draws_do_not_depend_on_order_batch_size_or_resuming(demo_store: SessionStore, batch_size: int) -> None:
     steps = list(scored_steps(demo_store, "test"))
     alone = {step.key: answer for step, answer in generate_replies(Draws(), steps, seed=4)}
     backwards = generate_replies(DrawsInBatches(), steps[::-1], seed=4, batch_size=batch_size)
@@ -94,7 +94,7 @@ def test_a_batch_that_raises_is_asked_once(planted_store: SessionStore) -> None:
     assert agent.asked == 5
 
 
-def test_what_is_no_answer_is_an_error_of_its_own_step(planted_store: SessionStore) -> None:
+def test_an_answer_that_is_no_text_is_an_error_of_its_step(planted_store: SessionStore) -> None:
     class Odd(Draws):
         def act_batch(self, observations: Sequence[Observation]) -> list[object]:
             return [RED, None, 3, RED][: len(observations)]
@@ -142,7 +142,9 @@ def test_no_call_waits_for_the_slowest_of_a_batch(demo_store: SessionStore) -> N
     assert [(record.session_id, record.step_index) for record in records] == [step.key for step in steps]
 
 
-def test_who_keeps_silent_when_unsure_is_not_ranked_above_who_answers(planted_store: SessionStore) -> None:
+def test_an_agent_that_answers_only_where_it_is_right_ranks_below_one_that_always_answers(
+    planted_store: SessionStore,
+) -> None:
     class OnlyIfRed(Draws):
         """Knows the answers, and answers only where it is right."""
 
@@ -179,7 +181,7 @@ class _Unprintable(Exception):
     ],
 )
 @pytest.mark.parametrize("in_batches", [False, True])
-def test_whatever_an_agent_raises_is_the_error_of_its_steps(
+def test_any_exception_of_an_agent_is_an_error_of_its_step(
     planted_store: SessionStore, tmp_path: Path, error: BaseException, text: str, in_batches: bool
 ) -> None:
 
@@ -240,7 +242,7 @@ class _CoClick(Draws):
         return [reply] * len(observations)
 
 
-def test_what_is_in_a_batch_does_not_follow_from_its_size(demo_store: SessionStore) -> None:
+def test_batch_size_does_not_change_which_steps_share_a_batch(demo_store: SessionStore) -> None:
     """Once 39.6% of an agent's clicks were right at batch size 64, and 10.1% at 1."""
     records = [evaluate(_CoClick(), demo_store, "test", batch_size=size) for size in (1, 3, 64)]
     assert records[0] == records[1] == records[2]
@@ -296,11 +298,3 @@ def test_no_agent_sees_the_history_of_a_later_step_before_it_answered(
 ) -> None:
     evaluate(agent, demo_store, "test", likelihood=True)
     assert agent.copied == 0 < len(agent.seen)
-
-
-def test_an_agent_that_is_shown_all_steps_at_once_does_copy_the_answers(demo_store: SessionStore) -> None:
-    """The test above can fail: its agent copies where a session's steps come together."""
-    agent = _LooksAheadInBatches()
-    steps = [step.observation for step in scored_steps(demo_store, "test")]
-    agent.act_batch(steps)
-    assert agent.copied > len(steps) / 2

@@ -48,20 +48,6 @@ class Planted:
 RED, BLUE = Click(name="results.red"), Click(name="results.blue")
 
 
-def test_a_planted_agent_has_the_likelihoods_counted_by_hand(planted_store: SessionStore) -> None:
-    agent = Planted({RED: 0.5, BLUE: 0.25, Terminate(): 0.25})
-    records = evaluate(agent, planted_store, "test", likelihood=True)
-    assert [record.logged_probability for record in records] == [0.5, 0.0, 0.25, 0.5, 0.25]
-    assert [record.logged_rank for record in records] == [1, 4, 3, 1, 3]
-    metrics = step_metrics(records)
-    assert metrics["nll"] == pytest.approx(-(2 * math.log(0.5) + 2 * math.log(0.25) + math.log(1e-6)) / 5)
-    assert metrics["top1_accuracy"] == pytest.approx(2 / 5)
-    assert metrics["top3_accuracy"] == pytest.approx(4 / 5)
-    assert metrics["stop_brier"] == pytest.approx((4 * 0.25**2 + 0.75**2) / 5)
-    table = results_table([summarise(records, label="planted")]).markdown()
-    assert "| NLL | top-1 | top-3 |" in table
-
-
 def entry_of(agent: Planted, store: SessionStore, folder: Path, *, probabilities: bool) -> Entry:
     planted = AgentToEvaluate(
         spec=AgentSpec(target="planted", label="planted"),
@@ -112,7 +98,7 @@ def test_a_failure_costs_its_own_step_and_is_no_score(planted_store: SessionStor
     assert all(record.reply is record.predicted is record.reward is None for record in records if record.error)
 
 
-def test_who_gives_probabilities_only_where_sure_has_errors_elsewhere(planted_store: SessionStore) -> None:
+def test_steps_without_probabilities_are_errors_if_other_steps_have_some(planted_store: SessionStore) -> None:
     class WhereSure(Planted):
         def probabilities(
             self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
@@ -143,21 +129,6 @@ def test_the_oracle_has_the_likelihood_of_the_shoppers_themselves(demo_store: Se
     ]
     assert [record.logged_probability for record in records] == own
     assert step_metrics(records)["nll"] == pytest.approx(-sum(map(math.log, own)) / len(own))
-
-
-def test_certainty_of_everything_is_an_error_and_no_likelihood(planted_store: SessionStore) -> None:
-    agent = Planted({RED: 1.0, BLUE: 1.0, Terminate(): 1.0})
-    records = evaluate(agent, planted_store, "test", likelihood=True)
-    assert all("sum to 3" in (record.error or "") for record in records)
-    assert "nll" not in step_metrics(records)
-
-
-def test_naming_one_action_gains_no_rank(planted_store: SessionStore) -> None:
-    """Four actions on each page: certain of leaving is first where the shopper left, and last where not."""
-    agent = Planted({Terminate(): 1.0})
-    records = evaluate(agent, planted_store, "test", likelihood=True)
-    assert [record.logged_rank for record in records] == [4, 4, 1, 4, 4]
-    assert step_metrics(records)["top3_accuracy"] == pytest.approx(1 / 5)
 
 
 def test_an_agent_gains_nothing_by_failing_where_it_is_wrong(planted_store: SessionStore) -> None:

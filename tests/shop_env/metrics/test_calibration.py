@@ -33,11 +33,3 @@ def test_calibration_by_hand() -> None:
     assert found == {"calibration_error": 0.5, "top1_calibration_error": 0.25, "brier": 0.625}
     too_long, tied = np.array([0.0]), np.array([0.5, 0.5])  # the first is a step that was too long to read
     assert calibration_figures([too_long, tied], [0, 1])["top1_calibration_error"] == 0
-
-
-def test_an_over_sharp_and_an_over_flat_agent_are_told_from_a_calibrated_one() -> None:
-    found = {power: (*forecasts(2, power=power),) for power in (0.5, 1.0, 3.0)}
-    errors = {power: calibration_figures(*given) for power, given in found.items()}
-    assert errors[1.0]["calibration_error"] < 0.08
-    assert errors[3.0]["calibration_error"] > 0.3
-    assert errors[0.5]["calibration_error"] > 0.2

@@ -4,7 +4,6 @@ import math
 
 import msgspec
 import pytest
-from sklearn.metrics import brier_score_loss
 
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.table import Estimate
@@ -62,7 +61,7 @@ def test_kinds_of_one_click_are_one_action() -> None:
         ([math.inf, 1.0, 0.0, 0.0], "is inf"),
     ],
 )
-def test_what_is_no_distribution_is_a_failure_of_the_agent(shares: list[float], message: str) -> None:
+def test_probabilities_that_are_no_distribution_are_a_failure_of_the_agent(shares: list[float], message: str) -> None:
     with pytest.raises(AgentFailed, match=message):
         likelihood_of(LEAVE, dict(zip(PAGE, shares, strict=True)), PAGE)
 
@@ -103,14 +102,6 @@ def test_stopping_by_hand() -> None:
     assert figures["stop_too_early"] == pytest.approx(2 / 8)
     assert figures["stop_too_late"] == pytest.approx(1 / 2)
     assert figures["stop_brier"] == pytest.approx(3 / 10)
-
-
-def test_brier_score_equals_scikit_learn_s() -> None:
-    records = answer(ten_steps(), lambda s, i: Click(name="x"))
-    chances = [number / 10 for number in range(10)]
-    records = [msgspec.structs.replace(r, terminate_probability=p) for r, p in zip(records, chances, strict=True)]
-    left = [record.logged["type"] == "terminate" for record in records]
-    assert step_metrics(records)["stop_brier"] == pytest.approx(brier_score_loss(left, chances))
 
 
 def test_rationales_are_compared_where_there_is_a_human_one() -> None:

@@ -5,12 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.metrics import mutual_info_score
 
 from replay_sessions.schema import Terminate
-from shop_env.metrics import StepRecord, step_metrics
-from shop_env.metrics.between_users import variance_components
+from shop_env.metrics import StepRecord
 from shop_env.metrics.people import (
     PeopleFigures,
     coverage,
@@ -69,32 +67,6 @@ def test_people_drawn_anew_are_as_people(seed: int) -> None:
     assert found.coverage is not None and found.coverage > 0.95
 
 
-def test_exact_accuracy_ranks_one_average_shopper_above_a_right_one() -> None:
-    """Always the likeliest of all habits for everybody: no person in it, and most often right."""
-    people = People(0)
-    people.habits[:] = np.eye(people.habits.shape[1])[people.habits.mean(axis=0).argmax()]
-    average = people.answers("anew")
-    assert {r.logged["type"] for r in average} == {"click", "type_and_submit", "terminate"}
-    right = records_of("anew", 0)
-    assert step_metrics(average)["exact_accuracy"] > step_metrics(right)["exact_accuracy"]
-    found = people_figures(average)
-    assert is_collapsed(found)
-    assert not is_somebody_else(found)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_correlation_is_the_one_way_analysis_of_variance_s_of_each_column(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    users = rng.integers(8, size=60)
-    values = rng.normal(size=60) + users / 4
-    found = variance_components(values[:, None], values[:, None], users)
-    assert found is not None
-    ratio = stats.f_oneway(*(values[users == user] for user in np.unique(users))).statistic
-    sizes = np.bincount(users)
-    size = (60 - np.sum(sizes**2) / 60) / 7
-    assert found.between / found.within == pytest.approx((ratio - 1) / size)
-
-
 def test_agreement_counted_by_hand() -> None:
     # Users' means are (1, 3) and (0, 4), the same deviations within: all of what is common lies between, or cancels.
     users = np.array([0, 0, 1, 1])
@@ -105,8 +77,6 @@ def test_agreement_counted_by_hand() -> None:
     assert user_agreement(other, one, users) == pytest.approx(expected)
     assert user_agreement(np.ones((4, 1)), other, users) is None
     assert user_agreement(one, np.ones((4, 1)), users) is None
-    assert variance_components(one, one, np.zeros(4, dtype=np.int64)) is None
-    assert variance_components(one, one, np.arange(4)) is None
 
 
 def test_where_people_hardly_differ_there_is_nothing_to_compare_with() -> None:
@@ -166,13 +136,6 @@ def test_sessions_never_simulated_are_not_covered() -> None:
     assert coverage(human, human) == 1
     assert coverage(human, human[:20]) == 0.5
     assert math.isnan(coverage(human[:5], human))
-
-
-def test_coverage_of_as_many_sessions_drawn_anew_is_what_its_authors_give() -> None:
-    rng = np.random.default_rng(3)
-    found = [coverage(rng.normal(size=(200, 3)), rng.normal(size=(200, 3))) for _ in range(10)]
-    expected = 1 - math.prod((200 - k) / (400 - k) for k in range(1, 6))
-    assert np.mean(found) == pytest.approx(expected, abs=0.02)
 
 
 def test_a_run_of_one_user_has_no_figures_of_users() -> None:

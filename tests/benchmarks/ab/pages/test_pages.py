@@ -202,7 +202,7 @@ def test_probabilities_are_asked_for_once_and_shift_without_chance(shop: Shop) -
     assert shop.asked == 3 * 10
 
 
-def test_who_draws_by_the_same_seeds_answers_the_same_where_the_change_is_not_seen(shop: Shop) -> None:
+def test_an_agent_that_ignores_the_change_draws_the_same_by_the_same_seeds(shop: Shop) -> None:
     shop.ask("draws", more=("--draws", "20"))
     shifts = shop.shifts("draws").values()
     for one in [shift.difference for shift in shifts] + [shift.placebo for shift in shifts]:
@@ -224,7 +224,7 @@ def test_a_placebo_of_ones_own_takes_the_place_of_blank_lines(shop: Shop) -> Non
     assert "changes none of the pages that the change does" in text
 
 
-def test_who_clicks_what_b_has_taken_away_does_not_buy_on_b(shop: Shop) -> None:
+def test_a_click_on_an_element_that_b_removed_is_impossible(shop: Shop) -> None:
     shop.change = shop.rules('[[rule]]\nselect = "[name$=buy_now]"\nhide = true')
     shop.ask("always_buys")
     purchase, impossible = (shop.shifts("always_buys")[kind] for kind in ("purchase", "impossible"))

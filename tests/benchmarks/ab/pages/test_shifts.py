@@ -27,7 +27,7 @@ def test_the_same_answers_differ_by_exactly_nothing(seed: int, users: int, steps
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 999))
-def test_what_one_kind_gains_the_others_lose(seed: int) -> None:
+def test_shifts_of_all_kinds_sum_to_zero(seed: int) -> None:
     draw = np.random.default_rng(seed)
     found = differences(shares(draw, 12, 3), shares(draw, 12, 3), np.arange(12).repeat(3))
     assert abs(sum(one.effect.difference for one in found)) < 1e-12
