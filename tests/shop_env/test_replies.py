@@ -1,16 +1,19 @@
 """Replies: one JSON object, read strictly, never with an exception."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay_sessions.schema import Click, Scroll, Terminate, TypeAndSubmit
+from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
 from shop_env import replies
 from shop_env.replies import MalformedReply, Reply, extraction_of, format_reply, parse_reply
+from shop_env.reward import RewardConfig, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
+from tests.damage import damaged
 from tests.shop_env.planted import ACTIONS
 
 
@@ -76,7 +79,7 @@ def test_the_fast_path_reads_what_the_general_one_reads(rationale: str, action: 
         ('{"rationale": "a", "action": {"type": ["click"]}}', "unknown_type"),
     ],
 )
-def test_what_is_wrong_is_named(text: str, problem: str) -> None:
+def test_a_malformed_reply_names_its_problem(text: str, problem: str) -> None:
     reply = parse_reply(text)
     assert isinstance(reply, MalformedReply), reply
     assert reply.problem == problem
@@ -176,7 +179,7 @@ def test_scroll_is_a_type_where_the_store_has_scrolls() -> None:
 
 
 @given(rationale=st.text(), action=ACTIONS)
-def test_what_is_read_strictly_is_read_the_same_leniently(rationale: str, action: Click) -> None:
+def test_strict_and_lenient_reading_agree_on_well_formed_replies(rationale: str, action: Click) -> None:
     text = format_reply(rationale, action)
     assert parse_reply(text, "lenient") == parse_reply(text)
 
@@ -220,15 +223,63 @@ def test_the_span_is_found_behind_escaped_keys_and_nested_look_alikes() -> None:
     assert text[slice(*reply.rationale_span)] == 'h\\"i'
 
 
-PUNCTUATION = ["{", "}", "[", "]", '"', "\\", "\\u", "d800", ":", ",", " ", "\n", "\x00", "\ud800", "é", "-", "0"]
-FRAGMENTS = ['"rationale": "a"', '"action": ', '{"type": "click"', '"name": "x"', '"text"', "terminate", "NaN", "null"]
-PIECES = st.sampled_from([*PUNCTUATION, *FRAGMENTS])
+PUNCTUATION = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "\\",
+    "\\u",
+    "\\ud800",
+    ":",
+    ",",
+    " ",
+    "\n",
+    "\x00",
+    "\ud800",
+    "\ufeff",
+    "-",
+    "0",
+]
+FRAGMENTS = ['"rationale": "a"', '"action": ', '{"type": "click"', '"name": "x"', "terminate", "NaN", "-1e999", "null"]
+MARKS = ["```json", "<think>", "</think>", "</s>", "<|im_end|>", '[{"a":' * 900]
+PIECES = st.sampled_from(PUNCTUATION + FRAGMENTS + MARKS) | st.text(st.characters(), max_size=5)
+LOGGED = [Click(name="a.b", click_type="product_link"), TypeAndSubmit(name="q", text="red 红色水壶"), Terminate()]
+WRITTEN = [format_reply(why, action) for why in ("", 'He said "no".', "x" * 300) for action in LOGGED]
+REWARDS = [reward_preset(name) for name in ("shop_r1", "binary", "customer_r1")]
 
 
-@given(st.lists(PIECES, max_size=40).map("".join) | st.text(st.characters()))
-def test_no_text_raises(text: str) -> None:
-    assert isinstance(parse_reply(text), Reply | MalformedReply)
-    assert isinstance(parse_reply(text, "lenient"), Reply | MalformedReply)
+@settings(max_examples=300)
+@given(
+    damaged(WRITTEN, PIECES) | st.lists(PIECES, max_size=40).map("".join),
+    st.sampled_from(LOGGED),
+    st.sampled_from(REWARDS),
+)
+def test_any_text_is_read_and_earns_a_finite_reward(text: str, logged: Action, reward: RewardConfig) -> None:
+    for extraction in ("strict", "lenient"):
+        assert math.isfinite(score_reply(text, logged, reward, self_certainty=1.0, extraction=extraction).total)  # type: ignore[arg-type]
+        reply = parse_reply(text, extraction)  # type: ignore[arg-type]
+        if isinstance(reply, Reply):
+            assert json.loads(f'"{text[slice(*reply.rationale_span)]}"', strict=False) == reply.rationale
+
+
+TEN_MEGABYTES = {
+    "brackets": "[" * 10_000_000,
+    "quotes": '"' * 10_000_000,
+    "spaces": " " * 10_000_000 + "{",
+    "rationale": format_reply("a" * 10_000_000, Terminate()),
+    "name": format_reply("", Click(name="red kettle " * 900_000)),
+    "escapes": '{"rationale": "", "action": {"type": "click", "name": "' + "\\u0061" * 1_500_000 + '"}}',
+    "list": '{"rationale": "", "action": {"type": "click", "name": [' + "1," * 5_000_000 + "1]}}",
+    "number": '{"rationale": ' + "9" * 10_000_000 + "}",
+}
+
+
+@pytest.mark.parametrize("kind", TEN_MEGABYTES)
+def test_a_reply_of_ten_megabytes_is_scored(kind: str) -> None:
+    for logged, reward in zip(LOGGED, REWARDS, strict=True):
+        assert math.isfinite(score_reply(TEN_MEGABYTES[kind], logged, reward).total)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""What can be acted on, and what it is called where no text says it."""
+"""Elements that can be acted on, and their names where no text gives one."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_roles_in_any_case_and_handlers_of_clicks_make_an_element_one_to_act_on(
         "<div tabindex=0></div>",
     ],
 )
-def test_what_only_looks_like_it_is_none(page: str) -> None:
+def test_look_alikes_of_clickable_elements_are_none(page: str) -> None:
     assert names(page) == []
 
 
@@ -57,7 +57,7 @@ def test_a_group_of_options_says_its_label() -> None:
     assert ">Europe<" in simplify(page).html
 
 
-def test_what_is_in_a_frame_of_its_own_source_can_be_acted_on() -> None:
+def test_elements_of_a_frame_with_srcdoc_can_be_acted_on() -> None:
     assert names('<iframe srcdoc="<button>Pay</button>"></iframe><a href=/b>B</a>') == ["pay", "b"]
 
 

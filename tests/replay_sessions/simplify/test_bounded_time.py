@@ -63,13 +63,13 @@ def test_no_text_of_a_megabyte_takes_ten_seconds(name: str) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        "<div role=button>" * 9_000 + "x " * 100_000,
-        "<span role=checkbox>" * 9_000,
+        "<div role=button>" * 4_000 + "x " * 40_000,
+        "<span role=checkbox>" * 4_000,
         "".join(f"<div id=a{number}>" for number in range(4_000))
         + "x " * 100_000
         + "".join(f"<i aria-labelledby=a{number}></i>" for number in range(4_000)),
-        "<label>" * 5_000 + "<a href=x>a</a>" * 9_000,
-        "<nav><header><footer>" * 2_000 + "<a href=x>a</a>" * 9_000,
+        "<label>" * 2_000 + "<a href=x>a</a>" * 4_000,
+        "<nav><header><footer>" * 700 + "<a href=x>a</a>" * 3_000,
         "<div aria-hidden=true>" * 5_000 + "<p>a</p>" * 9_000 + "<h1>a</h1>",
         "<section><h2>a</h2>" * 2_500 + "<a href=x>a</a>" * 9_000,
         "<button><svg>" * 5_000,
@@ -78,7 +78,7 @@ def test_no_text_of_a_megabyte_takes_ten_seconds(name: str) -> None:
     ids=["targets", "empty targets", "labels by id", "labels", "containers", "dialogs", "cards", "drawings", "options"],
 )
 def test_pages_that_nest_what_is_read_as_a_whole_take_seconds_at_most(page: str) -> None:
-    assert _seconds(lambda: simplify(page)) < 5
+    assert _seconds(lambda: simplify(page)) < 3
 
 
 def test_long_values_and_comparisons_in_scripts_are_no_reason_to_turn_a_page_away() -> None:

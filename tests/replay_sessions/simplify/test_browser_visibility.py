@@ -1,4 +1,4 @@
-"""What the simplifier keeps, against what a real browser shows; `tests.oracles.browser_visibility` made the truth."""
+"""The simplifier against a real browser; `tests.oracles.browser_visibility` made the truth."""
 
 import gzip
 import itertools
@@ -62,20 +62,14 @@ def agree(pages: dict[str, bytes], truth: dict[str, dict[str, str]], window: Vie
     assert counts["hidden_kept"] <= 0.003 * counts["hidden"], counts
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("window", VIEWPORTS)
-def test_what_a_browser_shows_is_kept_and_what_it_hides_is_not(
-    shared_data: Path, truth: dict[str, Any], window: ViewportName
+@pytest.mark.parametrize("every", [pytest.param(12, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.slow)])
+def test_controls_that_a_browser_shows_are_kept_and_those_that_it_hides_are_not(
+    shared_data: Path, truth: dict[str, Any], window: ViewportName, every: int
 ) -> None:
-    agree(dict(list(raw_pages(shared_data).items())[2::12]), truth["pages"], window)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("window", VIEWPORTS)
-def test_the_same_on_all_pages(shared_data: Path, truth: dict[str, Any], window: ViewportName) -> None:
-    pages = raw_pages(shared_data)
+    pages = list(raw_pages(shared_data).items())
     assert len(pages) >= 70
-    agree(pages, truth["pages"], window)
+    agree(dict(pages[every // 6 :: every]), truth["pages"], window)
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""What is remembered of style sheets from page to page changes no page, and stays within bounds."""
+"""The memory of style sheets between pages changes no page, and stays within bounds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a page may do once it is shown: nothing. Judged by html5lib, which reads a document as browsers do."""
+"""A shown page can run, load, submit and navigate nothing. Judged by html5lib, which reads as browsers do."""
 
 from collections.abc import Iterator
 from html import escape
@@ -150,7 +150,7 @@ def test_a_mark_cannot_break_out() -> None:
     check_inert(page_document('<a name="a">a</a>', marks={"a": '"><script>alert(1)</script>'}))
 
 
-def test_what_a_browser_would_hold_back_is_shown() -> None:
+def test_closed_and_hidden_parts_are_shown() -> None:
     page = (
         '<title>Tents</title><details><summary name="more">More</summary>2.1 kg</details><dialog>Sale</dialog>'
         '<select name="size"><option name="size.s" selected>S<option name="size.m">Medium</select>'

@@ -1,4 +1,4 @@
-"""What a shopper sees of a page: its own style rules, what is closed, struck out, in a shadow, or only unread."""
+"""Parts that a shopper sees: style rules, closed and struck out parts, shadow trees, parts for screen readers."""
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ def body(html: str) -> str:
         "<style>/* .x{ */.a{display:none}</style><p class=a>secret</p>",
     ],
 )
-def test_what_is_closed_or_hidden_by_the_pages_own_style_is_left_out(hidden: str) -> None:
+def test_closed_parts_and_parts_hidden_by_style_are_left_out(hidden: str) -> None:
     assert body(f"<p>shown</p>{hidden}") == "<p>shown</p>"
 
 
@@ -56,7 +56,7 @@ def test_what_is_closed_or_hidden_by_the_pages_own_style_is_left_out(hidden: str
         "<style media=print>.a{display:none}</style><p class=a>shown</p>",
     ],
 )
-def test_what_is_open_or_shown_again_stays(shown: str) -> None:
+def test_open_parts_and_parts_shown_again_stay(shown: str) -> None:
     assert "shown" in body(shown)
 
 
@@ -88,7 +88,7 @@ def test_a_page_that_only_speaks_of_shadow_roots_keeps_its_templates_closed() ->
     assert body(page) == "<p>Set shadowrootmode=open.</p>"
 
 
-def test_what_only_screen_readers_do_not_see_can_be_clicked() -> None:
+def test_elements_hidden_from_screen_readers_alone_can_be_clicked() -> None:
     page = """
         <li><h3><a href=1>Red kettle</a></h3><a href=1 aria-hidden=true tabindex=-1><img src=x></a></li>
         <div aria-hidden=true><p>said</p><a href=2><img src=y alt="Blue kettle"></a><button>Buy</button></div>
