@@ -1,4 +1,4 @@
-"""What every store has to give: whoever repeats its log earns the most at every step."""
+"""A contract of every store: a replay of its log earns the most at every step."""
 
 import gymnasium
 

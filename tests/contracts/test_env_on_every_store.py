@@ -1,7 +1,6 @@
 """The env on every kind of store: the demo shop, and real people and models on real pages."""
 
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import pytest
@@ -53,13 +52,6 @@ def test_check_env_passes_on_the_discrete_view(store: SessionStore, view: str) -
 def test_stable_baselines3_s_check_passes_on_the_discrete_view(store: SessionStore, view: str) -> None:
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     checker.check_env(DiscreteActions(gymnasium.make("ShopR1-v0", store=str(store.path), split="all"), view=view))
-
-
-@pytest.mark.parametrize(
-    "options", [{"context": {"persona": "shuffled"}}, {"context": {"budget": 900}}, {"with_info": False}]
-)
-def test_check_env_passes_with_options(store: SessionStore, options: dict[str, Any]) -> None:
-    check_env(gymnasium.make("ShopR1-v0", store=str(store.path), split="all", **options).unwrapped)
 
 
 def test_vector_envs_give_what_single_envs_give(store: SessionStore) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import shutil
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from benchmarks.leaderboard.verify import verify
 from benchmarks.report.__main__ import main as report
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log
-from tests.json_files import edited_json
+from tests.json_files import edited_json, set_at
 from tests.smoke.test_train_command import SFT, SHOP_R1, small_run
 from tests.smoke.test_train_command import store as store
 
@@ -96,46 +95,22 @@ def test_a_run_is_compared_with_a_leaderboard(run: Path, board: Path, capsys: py
     assert f"{SFT}, greedy minus majority" in capsys.readouterr().out
 
 
-def _set_temperature(results: dict[str, Any]) -> None:
-    results["entries"][3]["spec"]["arguments"]["temperature"] = 0.1
-
-
-def _set_difference(results: dict[str, Any]) -> None:
-    results["training"]["comparisons"][0]["difference"] += 0.01
-
-
-def _set_over_best(results: dict[str, Any]) -> None:
-    results["training"]["over_best_agent"][0]["difference"] += 0.01
-
-
-def _set_reward(results: dict[str, Any]) -> None:
-    results["config"]["reward"] = "binary"
-
-
-def _drop_row(results: dict[str, Any]) -> None:
-    del results["entries"][4]
-
-
 @pytest.mark.parametrize(
-    ("edit", "message"),
+    ("path", "value", "message"),
     [
-        (_set_temperature, "entries: they are not the agents of the config"),
-        (_set_difference, "training.comparisons[0].difference: recorded"),
-        (_set_over_best, "training.over_best_agent[0].difference: recorded"),
-        (_set_reward, "config.reward: recorded 'binary', computed 'shop_r1'"),
-        (_drop_row, "entries: they are not the agents of the config"),
+        ("entries.3.spec.arguments.temperature", 0.1, "entries: they are not the agents of the config"),
+        ("training.comparisons.0.difference", 0.5, "training.comparisons[0].difference: recorded"),
+        ("training.over_best_agent.0.difference", 0.5, "training.over_best_agent[0].difference: recorded"),
+        ("config.reward", "binary", "config.reward: recorded 'binary', computed 'shop_r1'"),
+        ("entries.4", None, "entries: they are not the agents of the config"),
     ],
 )
 def test_an_edited_log_of_a_training_run_is_found(
-    edit: Callable[[dict[str, Any]], None],
-    message: str,
-    run: Path,
-    store: Path,
-    tmp_path: Path,
+    path: str, value: Any, message: str, run: Path, store: Path, tmp_path: Path
 ) -> None:
     copied = shutil.copytree(run, tmp_path / "copied")
     with edited_json(copied / "results.json") as results:
-        edit(results)
+        set_at(results, path, value)
     assert message in "\n".join(verify(copied, SessionStore.open(store))[FOLDER])
 
 

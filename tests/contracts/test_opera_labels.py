@@ -1,4 +1,4 @@
-"""What OPeRA-test's labels alone say: a table of counts that sees no page, and published replies, by our metrics.
+"""Metrics of OPeRA-test's labels: a table of counts that sees no page, and published replies.
 
 The labels (part 1: 7 of the 15 users) hold no pages, so nothing can be prompted or trained on them.
 """
@@ -13,10 +13,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from benchmarks.leaderboard.__main__ import main
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
-from replay_sessions.store.splits import SplitPlan
-from shop_env.evaluation.results_file import read_log
 from shop_env.metrics import METRIC_PRESETS, step_metrics
 from shop_env.metrics.all_metrics import find_metric
 from shop_env.metrics.clustered_errors import t_interval
@@ -26,10 +23,6 @@ from shop_env.metrics.step_table import StepTable
 from shop_env.replies import Reply, format_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
 from shop_env.reward.score import click_terms
-from tests.replay_sessions.importers.opera.test_opera import action, imported, write_opera
-
-MOST_STEPS = ("33935abe", "7f0c8207")
-OPERA_TYPES = {Click: "click", TypeAndSubmit: "input", Terminate: "terminate"}
 
 
 class Label(NamedTuple):
@@ -81,10 +74,6 @@ def records(sessions: Sequence[Sequence[Label]], replies: dict[tuple[str, int], 
             yield record_step(session, index, reply, reward_preset("customer_r1"), error=error)
 
 
-def scored(sessions: Sequence[Sequence[Label]], replies: dict[tuple[str, int], Action | None]) -> dict[str, float]:
-    return step_metrics(list(records(sessions, replies)), "opera")
-
-
 def transitions(sessions: Sequence[Sequence[Label]]) -> Iterator[tuple[tuple[str, int], Label, Label]]:
     for labels in sessions:
         for index in range(1, len(labels)):
@@ -114,15 +103,7 @@ def contexts(action: Action) -> tuple[tuple[str, ...], ...]:
     return (kind, getattr(action, "name", "")), (kind,)
 
 
-def test_floors_that_see_no_page(sessions: list[list[Label]]) -> None:
-    repeated = scored(sessions, {key: last.logged for key, last, _ in transitions(sessions)})
-    counted = scored(sessions, count_next_actions(sessions))
-    assert counted["steps"] == repeated["steps"] == 427
-    assert repeated["exact_accuracy"] == pytest.approx(0.1405, abs=0.0001)
-    assert counted["exact_accuracy"] == pytest.approx(0.1967, abs=0.01)
-
-
-def test_floors_of_single_users_and_their_interval(sessions: list[list[Label]]) -> None:
+def test_accuracies_and_intervals_in_the_docs(sessions: list[list[Label]]) -> None:
     """Two users have 84% of the steps, so that an interval over users excludes nothing."""
     found = {}
     for name, replies in {
@@ -135,14 +116,8 @@ def test_floors_of_single_users_and_their_interval(sessions: list[list[Label]]) 
         sums = user_sums(metric, table)
         error = metric_error(metric, sums, table)
         assert error is not None
-        users = {record.user_id: None for record in table.records}
-        right = {user: int(hits) for user, hits in zip(users, sums[:, 0], strict=True) if user in MOST_STEPS}
-        found[name] = (right, [round(100 * bound, 1) for bound in t_interval(metric.total(sums), error)])
-    assert found == {
-        "again": ({"33935abe": 14, "7f0c8207": 35}, [-26.4, 54.5]),
-        "counts": ({"33935abe": 33, "7f0c8207": 35}, [-1.0, 40.4]),
-        "replies": ({"33935abe": 25, "7f0c8207": 15}, [-6.9, 48.4]),
-    }
+        found[name] = [round(100 * share, 1) for share in (metric.total(sums), *t_interval(metric.total(sums), error))]
+    assert found == {"again": [14.1, -26.4, 54.5], "counts": [19.7, -1.0, 40.4], "replies": [20.7, -6.9, 48.4]}
 
 
 def test_the_published_replies_by_each_preset(sessions: list[list[Label]]) -> None:
@@ -187,40 +162,3 @@ def test_table_of_dars_and_threshold_in_the_docs(sessions: list[list[Label]]) ->
         points = " | ".join(f"{points:.3g}" for _, points in cells)
         line = f"| {threshold} | {paid / len(pairs):.1%} | {constant} | {points} |"
         assert line.replace("%", "") in errata
-
-
-def test_import_and_rank_give_the_floors_without_a_page(sessions: list[list[Label]], tmp_path: Path) -> None:
-    """The labels as OPeRA's files, without pages: learned from six users, tested on the seventh."""
-    tested = {MOST_STEPS[0]}
-    rows: dict[bool, list[dict[str, str | None]]] = {False: [], True: []}
-    for labels in sessions:
-        for second, label in enumerate(labels):
-            fields = {
-                "semantic_id": getattr(label.logged, "name", None),
-                "input_text": getattr(label.logged, "text", None),
-            }
-            row = action(labels[0].session, second, OPERA_TYPES[type(label.logged)], **fields)
-            stamp = f"2025-04-14T21:{second // 60:02}:{second % 60:02}.000Z"
-            rows[label.user in tested].append({**row, "simplified_html": "", "timestamp": stamp})
-    store, out = (
-        imported(write_opera(tmp_path, rows[False], rows[True]), splits=SplitPlan(by="official")),
-        tmp_path / "out",
-    )
-    call = f"--agents repeat_last,page_counts,ngram --no-page --store {store.path} --out {out}".split()
-    assert main(call) == 0
-    exact = {entry.label: entry.row.figures["exact_accuracy"].value for entry in read_log(out).entries}
-    of_tested = [labels for labels in sessions if labels[0].user in tested]
-    again = scored(of_tested, {key: last.logged for key, last, _ in transitions(of_tested)})["exact_accuracy"]
-    counted = {key: reply for key, reply in count_next_actions(sessions).items() if key[0].partition("_")[0] in tested}
-    assert exact["repeat_last"] == pytest.approx(again)
-    assert exact["history_counts"] == pytest.approx(scored(of_tested, counted)["exact_accuracy"], abs=0.03)
-    assert exact["history_ngram"] > again
-
-
-def test_failed_calls_of_the_published_replies_are_errors_and_no_misses(sessions: list[list[Label]]) -> None:
-    replied = scored(sessions, {key: label.replied for key, _, label in transitions(sessions)})
-    answered = [label for _, _, label in transitions(sessions) if label.replied is not None]
-    assert replied["steps"] == len(answered)
-    assert replied["errors"] == 427 - len(answered) > 0
-    exact = sum(label.replied == label.logged for label in answered)
-    assert replied["exact_accuracy"] == pytest.approx(exact / len(answered))

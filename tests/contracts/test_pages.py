@@ -103,3 +103,38 @@ def exported(file: Path) -> list[str]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return list(ast.literal_eval(node.value))
     return []
+
+
+ELSEWHERE = {
+    "results.json",
+    "long",
+    "slow",
+    "set",
+    "msgspec.Struct",
+    "rouge_score",
+    "SHOP_R1_TEST_DATA",
+    "utils.py",
+    "assert_never",
+}
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_and_names_cited_on_a_page_exist(page: str) -> None:
+    """Paths and names between backticks, and dotted names in blocks of code."""
+    fenced = r"^```\n(.*?)^```"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    cited = set(re.findall(r"`(\w[\w./]*[A-Za-z/])`", re.sub(fenced, "", text, flags=re.MULTILINE | re.DOTALL)))
+    for block in re.findall(fenced, text, re.MULTILINE | re.DOTALL):
+        cited |= set(re.findall(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", block))
+    assert len(cited) > 20
+    files = [path for package in (*OUR_PACKAGES, "tests") for path in [ROOT / package, *(ROOT / package).rglob("*")]]
+    paths = [f"/{path.relative_to(ROOT).as_posix()}" for path in [*files, *ROOT.iterdir()]]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files if path.suffix == ".py")
+    names = {path.stem for path in files} | set(re.findall(r"(?:class|def) (\w+)", source))
+    names |= set(re.findall(r"^ *(\w+)(?:: | = )", source, re.MULTILINE))
+
+    def exists(name: str) -> bool:
+        ends = (f"/{name.rstrip('/')}", f"/{name}.py")
+        return any(path.endswith(ends) for path in paths) or ("/" not in name and name.rsplit(".")[-1] in names)
+
+    assert [name for name in sorted(cited - ELSEWHERE - PROGRAMS.keys()) if not exists(name)] == []

@@ -147,7 +147,7 @@ def is_listed(edit: str) -> bool:
     return any(re.match(rf"{re.escape(name)}[. ]", edit) for name in UNPROVEN)
 
 
-@pytest.mark.parametrize("share", [0.03, pytest.param(1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.015, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_every_edit_is_reported_or_of_a_field_that_is_listed_as_unproven(
     folder: Path, store_path: Path, tmp_path: Path, share: float
 ) -> None:

@@ -29,7 +29,7 @@ def whole(store_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_what_verifies_is_recorded_but_for_where_things_lie(whole: Path, store_path: Path, tmp_path: Path) -> None:
+def test_a_verified_run_is_recorded_without_paths(whole: Path, store_path: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     call = f"submit {whole} baselines/small --results {results} --store {store_path}".split()
     assert main([*call, "--rerun", "3"]) == 0

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.leaderboard.__main__ import main
-from benchmarks.leaderboard.compare import Compare, compare
 from benchmarks.leaderboard.verify import verify
-from replay_sessions.foundation.table import format_cell
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import step_metrics
@@ -129,9 +127,7 @@ def test_results_say_what_they_were_made_with(finished: Path, store_path: Path) 
     assert manifest["fingerprint"] in table
 
 
-def test_what_was_answered_is_not_asked_again(
-    copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answered_steps_are_not_run_again(copied: Path, store_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call = ("--agents", "random,oracle", "--store", store_path, "--out", copied)
     assert run_main(*call) == 0
     assert "all steps were there: random, oracle" in capsys.readouterr().out
@@ -140,7 +136,7 @@ def test_what_was_answered_is_not_asked_again(
     assert all(entry["new_steps"] == entry["row"]["steps"] for entry in by_label(copied).values())
 
 
-def test_who_says_mostly_one_type_of_action_or_nothing_readable_is_told_of(
+def test_agents_with_one_type_of_action_or_no_readable_reply_are_remarked(
     store_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "my.py").write_text("def talk(observation):\n    return 'I leave.'\n", encoding="utf-8")
@@ -159,7 +155,7 @@ def test_who_says_mostly_one_type_of_action_or_nothing_readable_is_told_of(
     "change",
     [("--seed", "1"), ("--split", "train", "--seed", "1"), ("--context.scope", "latest_step"), ("--first-action",)],
 )
-def test_what_was_not_asked_yet_is_asked(change: tuple[str, ...], copied: Path, store_path: Path) -> None:
+def test_steps_under_other_options_are_run(change: tuple[str, ...], copied: Path, store_path: Path) -> None:
     call = ("--agents", "random", "--store", store_path, "--out", copied)
     split = () if "--split" in change else ("--split", "all")
     assert run_main(*call, *split, *change) == 0
@@ -190,41 +186,6 @@ def test_a_run_of_errors_alone_is_no_success(
     (tmp_path / "calls.txt").write_text("4", encoding="utf-8")
     assert run_main("--agents", f"{flaky},majority", "--store", store_path, "--out", tmp_path / "out") == 1
     assert "flaky: no reply at all of" in capsys.readouterr().out
-
-
-def test_compare_gives_the_paired_difference(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_main("compare", finished, "oracle", "random") == 0
-    shown = capsys.readouterr().out
-    line = next(line for line in shown.splitlines() if line.startswith("exact ")).split()
-    figures = {label: entry["row"]["figures"]["exact_accuracy"]["value"] for label, entry in by_label(finished).items()}
-    assert line[1:4] == [
-        format_cell(figures["oracle"], "percent"),
-        format_cell(figures["random"], "percent"),
-        format_cell(figures["oracle"] - figures["random"], "difference"),
-    ]
-    assert shown.count("significantly better") == 4
-
-
-def test_another_user_s_persona_lowers_the_oracle(store_path: Path, tmp_path: Path) -> None:
-    for arm in ("matched", "shuffled", "generic", "none"):
-        asked = ("--agents", "oracle", "--split", "all", "--context.persona", arm)
-        assert run_main(*asked, "--store", store_path, "--out", tmp_path / arm) == 0
-    exact = {
-        arm: by_label(tmp_path / arm)["oracle"]["row"]["figures"]["exact_accuracy"]["value"]
-        for arm in ("matched", "shuffled", "generic", "none")
-    }
-    assert exact["shuffled"] < exact["none"] == exact["generic"] < exact["matched"]
-    shuffled = tmp_path / "shuffled"
-    found = compare(
-        Compare(
-            folder=tmp_path / "matched",
-            first="oracle",
-            second="oracle",
-            second_folder=shuffled,
-            across=("context",),
-        )
-    )
-    assert found[0].difference.metric == "exact_accuracy" and found[0].difference.sign == 1
 
 
 def test_a_ceiling_is_given_only_where_it_is_known(store_path: Path, tmp_path: Path) -> None:
