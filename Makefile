@@ -99,7 +99,7 @@ test-gpu: $(READY)
 # pictures and sound do not fit the CPU build of torch and are not needed; nor is what other tests than its own import.
 VLLM := $(VENV)-vllm
 test-vllm: $(VLLM)/.ready
-	VLLM_CPU_KVCACHE_SPACE=1 $(VLLM)/bin/python -m pytest -p no:cacheprovider -m vllm $(ARGS) tests/train/test_vllm_rollouts.py
+	VLLM_CPU_KVCACHE_SPACE=1 $(VLLM)/bin/python -m pytest -p no:cacheprovider -m vllm $(ARGS) tests/train/rollouts/test_vllm.py
 
 $(VLLM)/.ready: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv $(VLLM)

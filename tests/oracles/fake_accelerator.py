@@ -15,7 +15,7 @@ import sys
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -95,18 +95,6 @@ class StorageCounter(TorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         torch.UntypedStorage.resize_ = self._resize_storage  # type: ignore[method-assign]
         super().__exit__(*error)  # type: ignore[no-untyped-call]
-
-    def added(self, work: Callable[[], object]) -> int:
-        """The bytes that `work` still holds at its end."""
-        before = self.alive
-        work()
-        return self.alive - before
-
-    def held(self, work: Callable[[], object]) -> int:
-        """The most bytes that `work` holds beside what was alive."""
-        before = self.peak = self.alive
-        work()
-        return self.peak - before
 
 
 class _SharedMode(FakeTensorMode):

@@ -1,4 +1,4 @@
-"""What tests/train/test_flight.py runs in a process of its own: the real steps of Qwen2.5's shapes on a fake GPU.
+"""The real steps of Qwen2.5's shapes on a fake GPU, which tests/train/test_flight.py runs in a process of its own.
 
 Weights are never read: a model is built on `meta` from its shape. Layers are alike, so most flights take two of them.
 """
@@ -7,7 +7,7 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import ModuleType
@@ -23,7 +23,6 @@ from replay_sessions.schema import Click
 from shop_env.reward import reward_preset
 from tests.oracles.fake_accelerator import DEVICE, FakeAccelerator
 from tests.train.conftest import Tiny, get_pass_shape, make_tiny
-from train import sft as sft_module
 from train.config import LoraConfig, OptimizerConfig, SftConfig, SftStage
 from train.grpo.config import GrpoConfig
 from train.grpo.groups import micro_batches
@@ -59,7 +58,7 @@ def qwen2_config(size: str, layers: int | None = None) -> Qwen2Config:
 
 @dataclass(frozen=True)
 class Flight:
-    """Attributes: layers: None: as many as the model has; fault: what is planted."""
+    """Attributes: layers: None: as many as the model has."""
 
     model: str
     tokens: int
@@ -67,7 +66,6 @@ class Flight:
     product_layers: int = 0
     processes: int = 1
     layers: int | None = 2
-    fault: str | None = None
     lora: LoraConfig | None = None  # SFT alone: an adapter of a fake model cannot be copied
 
     @property
@@ -106,7 +104,7 @@ def _tiny() -> Tiny:
     return make_tiny()
 
 
-def fly(flight: Flight, *, estimates: bool = True) -> Log:
+def fly(flight: Flight) -> Log:
     """Two steps of SFT, then two of GRPO with its sampling, each of two sessions and two packs in each process."""
     log, ranks = Log(), _FakeRanks(0, flight.processes) if flight.processes > 1 else Ranks()
     trunks = [replace(flight.trunk, session_id=str(rank)) for rank in range(2 * flight.processes)]
@@ -122,15 +120,13 @@ def fly(flight: Flight, *, estimates: bool = True) -> Log:
         sessions_per_batch=2 * flight.processes, tokens_per_batch=2**30, max_new_tokens=REPLY,
         filter_zero_variance=False, num_generations=GENERATIONS,
     )  # fmt: skip
-    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _fake_kernel(), _planted(flight.fault, gpu, log):
+    with FakeAccelerator() as gpu, _fake_processes(flight.processes), _fake_kernel(), _counted_draws(gpu, log):
         trainer: Any = SftTrainer(policy := _policy(flight, ranks), trunks, sft, seed=0, ranks=ranks)
         _measure(log, gpu, "sft", trainer.step)
         del trainer, policy
         gc.collect()  # FSDP's modules and hooks hold each other
-        assert gpu.alive < 2**20 or flight.fault, "SFT leaves something on the device"
+        assert gpu.alive < 2**20, "SFT leaves something on the device"
         groups = [] if flight.lora else _fly_grpo(flight, trunks, grpo, ranks, log, gpu)
-    if not estimates:
-        return log
     (packed,) = sft_packs([(flight.trunk, flight.trunk.replies)], flight.tokens)
     log.estimated["sft"] = _estimate(flight, packed, has_reference=False)
     if groups:
@@ -177,15 +173,6 @@ def _fly_grpo(flight: Flight, trunks: Any, grpo: GrpoConfig, ranks: Ranks, log: 
     trainer.groups = sample_and_measure
     _measure(log, gpu, "grpo", trainer.step)
     return groups
-
-
-def fly_wrong(flight: Flight) -> str:
-    """The error of a flight, which cannot be sent between processes, in words."""
-    try:
-        fly(flight, estimates=False)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
 
 
 def _measure(log: Log, gpu: FakeAccelerator, name: str, step: Any) -> None:
@@ -258,30 +245,13 @@ def _fake_kernel() -> Iterator[None]:
 
 
 @contextmanager
-def _planted(fault: str | None, gpu: FakeAccelerator, log: Log) -> Iterator[None]:
-    """A fault in the code that trains, of the kinds that a CPU forgives; counts what is alive at each token drawn."""
-    kept: list[torch.Tensor] = []
-    pack, attend, draw = sft_module.pack, branches.KernelBranches.attend, decoder.draw_tokens
+def _counted_draws(gpu: FakeAccelerator, log: Log) -> Iterator[None]:
+    """Logs what is alive at each token drawn."""
+    draw = decoder.draw_tokens
 
-    def on_the_host(trees: Any) -> Any:  # its copy to the device is left out
-        packed = pack(trees)
-        object.__setattr__(packed, "__class__", type("Stuck", (PackedTrees,), {"to": lambda self, _device: self}))
-        return packed
-
-    def leaking(*arguments: Any, **options: Any) -> Any:
-        kept.append(output := attend(*arguments, **options))
-        return output
-
-    def drawing(logits: torch.Tensor, *arguments: Any) -> Any:
-        if fault == "item":
-            logits.max().item()
+    def counted(*arguments: Any) -> Any:
         log.drawing.append(gpu.alive)
-        return draw(logits, *arguments)
+        return draw(*arguments)
 
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(decoder, "draw_tokens", drawing))
-        if fault == "device":
-            stack.enter_context(patch.object(sft_module, "pack", on_the_host))
-        elif fault == "leak":
-            stack.enter_context(patch.object(branches.KernelBranches, "attend", leaking))
+    with patch.object(decoder, "draw_tokens", counted):
         yield

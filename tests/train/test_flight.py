@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 
 import pytest
 
-from tests.train.flight import REPLY, Flight, Log, fly, fly_wrong
+from tests.train.flight import REPLY, Flight, fly
 from train.config import LoraConfig
 
 pytestmark = pytest.mark.long
@@ -44,25 +44,9 @@ def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, proc
         found = max(log.peaks[phase], log.peaks["sample"] if phase == "grpo" else 0)
         print(f"{phase}: estimated {estimated.peak / 2**30:.2f} GiB, found {found / 2**30:.2f}")
         assert estimated.peak == pytest.approx(found, rel=0.1), phase
-        assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"]
+        assert log.alive[f"{phase} 0"] == log.alive[f"{phase} 1"], "a step leaves something on the device"
     # SFT: its losses, the norm. GRPO: self-certainty of each of two packs, its sums, the norm. Sampling: CHECKS.
     expected = {"sft": 2} if flight.lora else {"sft": 2, "sample": CHECKS, "grpo": 4}
     assert {phase: syncs.total() for phase, syncs in log.syncs.items()} == expected
-
-
-def fly_small(process: Executor, fault: str | None) -> Log:
-    return process.submit(fly, Flight("0.5B", 512, fault=fault), estimates=False).result()
-
-
-def test_a_planted_tensor_on_the_host_is_found(process: Executor) -> None:
-    error = process.submit(fly_wrong, Flight("0.5B", 512, fault="device")).result()
-    assert "Expected all tensors to be on the same device" in error, error
-
-
-def test_a_planted_item_in_the_token_loop_and_a_planted_leak_are_found(process: Executor) -> None:
-    plain, waiting, leaking = (fly_small(process, fault) for fault in (None, "item", "leak"))
-    assert plain.syncs["sample"].total() == CHECKS
-    assert waiting.syncs["sample"].total() == CHECKS + REPLY
-    assert len(plain.drawing) == REPLY and len(set(plain.drawing[1:])) == 1, "sampling takes memory as it goes on"
-    assert plain.alive["grpo 0"] == plain.alive["grpo 1"]
-    assert leaking.alive["grpo 1"] > leaking.alive["grpo 0"]
+    # Two steps of two packs each; the first draw finds the cache of the prompts alone.
+    assert len(set(log.drawing[1:REPLY])) <= 1, "sampling takes memory as it goes on"

@@ -5,21 +5,16 @@ What is shown is the same in training, for other trainers and in evaluation.
 
 import math
 import random
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from agents.llm_grpo.data import TrainingData
-from agents.llm_grpo.dry_run import dry_run, get_machine
-from agents.llm_grpo.options import MachineOptions
 from agents.llm_grpo.presets import load_preset
 from agents.local.policy_agent import PolicyAgent
 from replay_sessions.elements import find_elements
 from replay_sessions.foundation.errors import BadConfig, PromptTooLong
-from replay_sessions.foundation.table import Estimate, Table
 from replay_sessions.schema import Action, Click, Session, Step, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
@@ -28,51 +23,27 @@ from shop_env.observation import ContextConfig, observe_session
 from shop_env.prompts import PromptConfig, render_prompt
 from tests.stores import store_at
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info
-from tests.train.flight import qwen2_config
-from tests.train.qwen_tokenizer import load_qwen_tokenizer
-from tests.train.templates import CHATML
 from train.tokens import LongPages, SessionTokens, fit_prompt, tokenize_session
 
 
-def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
-    """Sessions with pages as long as OPeRA's that repeat as much: log-normal, half of them over `median` characters,
-    a tenth over 3.01 times as many.
+def long_store(folder: Path, number: int, median: int) -> SessionStore:
+    """Writes sessions with pages of log-normal length: half over `median` characters, a tenth over three times that."""
+    rng = random.Random(1)
+    offer = '<div><a name="results.product_{}.view">stainless steel kettle, 1.7 liter, black</a><b>$29.99</b></div>\n'
 
-    One page in eight is the one before, one in five the one before with a part of it changed; the others have the
-    head and the foot of their session. So pages share 40% of their characters with the one before, at their ends.
-    """
-    rng = random.Random(seed)
-    for index in range(number):
-        steps: list[Step] = []
-        head, foot = _offers(rng, "menu", median // 5), _offers(rng, "foot", median // 10)
-        for count in range(max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9))))):
-            kind, page = rng.random(), steps[-1].page if steps else ""
-            if not steps or kind > 0.125 + 0.2:
-                length = rng.lognormvariate(math.log(median), math.log(310 / 103) / 1.2816)
-                page = head + _offers(rng, "results", round(length) - len(head) - len(foot)) + foot
-            elif kind > 0.125:
-                start = page.index("\n", rng.randrange(len(page) // 2)) + 1
-                end = page.index("\n", start + len(page) // 20) + 1
-                page = page[:start] + _offers(rng, f"changed_{count}", end - start) + page[end:]
-            typed = TypeAndSubmit(name="search", text="kettle")
-            action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
-            steps.append(Step(page=page, action=action, rationale="I look."))
-        yield Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(steps), source="opera_like")
+    def step() -> Step:
+        length = rng.lognormvariate(math.log(median), math.log(3) / 1.2816)
+        page = "".join(offer.format(number) for number in range(1, 2 + round(length / len(offer))))
+        typed = TypeAndSubmit(name="search", text="kettle")
+        action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
+        return Step(page=page, action=action, rationale="I look.")
 
-
-def _offers(rng: random.Random, name: str, length: int) -> str:
-    """Offers of about so many characters; not fewer, if it is positive."""
-    words = ("stainless", "steel", "kettle", "for kitchen,", "1.7 liter", "auto shut-off", "Sponsored", "black", "set")
-    parts, written = list[str](), 0
-    while written < length:
-        title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
-        parts.append(f'<div><a name="{name}.product_{len(parts) + 1}.view">{title}</a><b>${price}.99</b></div>\n')
-        written += len(parts[-1])
-    return "".join(parts)
-
-
-def long_store(folder: Path, number: int, **options: int) -> SessionStore:
-    return store_at(folder, opera_like(number, seed=1, **options))
+    lengths = [max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9)))) for _ in range(number)]
+    sessions = (
+        Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(step() for _ in range(length)), source="test")
+        for index, length in enumerate(lengths)
+    )
+    return store_at(folder, sessions)
 
 
 def limits(tiny: Tiny, session: Session, prompt: PromptConfig = COMPACT) -> tuple[int, int]:
@@ -101,9 +72,9 @@ def test_training_testing_and_other_trainers_see_the_same_text(
     tiny: Tiny, context: ContextConfig, long_pages: LongPages
 ) -> None:
     cut = left_out = 0
-    for session in tiny.sessions[:6]:
+    for session in tiny.sessions[:4]:
         shortest, longest = limits(tiny, session)
-        for limit in range(shortest, longest, 9):
+        for limit in range(shortest, longest, 13):
             trunks = tokenize_session(
                 tiny.tokenizer, session, context, COMPACT, limit, personas=None, long_pages=long_pages
             )
@@ -221,22 +192,3 @@ def test_a_run_that_leaves_out_more_than_a_tenth_is_refused_unless_told(tiny: Ti
     with pytest.raises(BadConfig, match="max-left-out"):
         steps(long_pages="skip")
     assert 0 < steps(long_pages="skip", max_left_out=1.0) < 0.9 * whole
-
-
-@pytest.mark.slow
-def test_the_dry_run_estimates_the_shares_on_pages_as_long_as_operas(tmp_path: Path) -> None:
-    tokenizer = load_qwen_tokenizer(CHATML)
-    tokenizer.save_pretrained(tmp_path / "model")
-    qwen2_config("3B").save_pretrained(tmp_path / "model")
-    store, config = long_store(tmp_path / "store", 70), load_preset("shop_r1_3b")
-    config = msgspec.structs.replace(config, model=msgspec.structs.replace(config.model, path=str(tmp_path / "model")))
-    assert config.model.max_prompt_tokens == 32_512
-    began = time.process_time()
-    table, *_ = dry_run(config, store, get_machine(MachineOptions(gpus=1)))
-    assert time.process_time() - began < 40  # of both cores
-    assert isinstance(table, Table)
-    cut, shown, lost, left_out = table.rows[0][6:10]
-    for share in (cut, shown, lost):
-        assert isinstance(share, Estimate) and share.low is not None and share.high is not None
-        assert 0 < share.low < share.value < share.high < 1
-    assert isinstance(left_out, Estimate) and left_out.value == 0

@@ -111,7 +111,7 @@ def test_the_command_writes_the_phase_by_trls_names_and_its_rows_in_our_order(wr
         (["shop_r1", "--model.path", str(FOLDER / "sft")], "other trainers take batches of single steps"),
     ],
 )
-def test_what_other_trainers_cannot_do_is_refused(
+def test_phases_that_other_trainers_cannot_run_are_refused(
     flag: str, words: list[str], message: str, store: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--store", str(store.path), "--out", str(tmp_path / "out"), flag, *words]) == 2

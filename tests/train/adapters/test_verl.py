@@ -17,8 +17,6 @@ from agents.llm_grpo.train import main
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import reply_action
 from replay_sessions.store import SessionStore
-from shop_env.observation import ContextConfig, observe
-from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import format_reply
 from shop_env.reward import reward_preset
 from shop_env.serving.tasks import StepTasks
@@ -32,7 +30,6 @@ from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import DEVIATION_EPSILON, scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
 from train.models import load_tokenizer
-from train.tokens import fit_prompt
 
 GRPO = msgspec.structs.replace(CONFIG, steps_per_batch=6, steps=9)
 
@@ -110,24 +107,6 @@ def test_a_store_that_has_nothing_to_validate_on_is_refused(
 def test_rows_of_something_else_are_not_scored() -> None:
     with pytest.raises(BadConfig, match="data_source is 'gsm8k'"):
         compute_score("gsm8k", "72", "72", {})
-
-
-@pytest.mark.parametrize("limit", [10_000, 260, 120])
-@pytest.mark.parametrize("style", ["compact", "full"])
-def test_messages_are_the_prompt_s_tokens_once_the_template_is_applied(tiny: Tiny, style: Any, limit: int) -> None:
-    prompt = PromptConfig(style=style)
-    fitting = 0
-    for session in tiny.sessions[:8]:
-        for index in range(len(session.steps)):
-            observation = observe(session, index, ContextConfig())
-            fitted = fit_prompt(tiny.tokenizer, observation, prompt, limit, "skip")
-            if fitted is None:
-                continue
-            fitting += 1
-            messages = render_prompt(fitted.observation, prompt)
-            text = tiny.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            assert tiny.tokenizer(text, add_special_tokens=False)["input_ids"] == fitted.tokens
-    assert fitting or style == "full"
 
 
 @pytest.mark.parametrize("balance", ["uniform", "balanced"])

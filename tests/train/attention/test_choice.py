@@ -1,4 +1,4 @@
-"""How a run passes over packs, and that it says so."""
+"""The choice of attention and of what is kept for the backward pass, and its line in the log."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +48,7 @@ def test_products_are_kept_of_as_many_layers_as_fit_of_large_packs_on_a_gpu(tiny
     assert fit_passes(tiny.model, shape, 0, False, **options)[0] == Passes()
 
 
-def test_what_torch_keeps_of_an_earlier_phase_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_torch_reserved_and_does_not_use_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"mem_get_info": (20, 100), "memory_reserved": 70, "memory_allocated": 10}.items():
         monkeypatch.setattr(torch.cuda, name, lambda *_device, size=size: size)
     model = SimpleNamespace(device=torch.device("cuda"), parameters=lambda: [torch.zeros(2)])

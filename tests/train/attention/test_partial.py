@@ -18,11 +18,3 @@ def test_merged_parts_are_one_softmax_over_all_keys() -> None:
     scores = query @ key.transpose(2, 3) * SCALE + torch.cat([torch.zeros(5, 7), bias], dim=1)
     assert output == pytest.approx(torch.softmax(scores, dim=-1) @ value, abs=1e-6)
     assert log_sums == pytest.approx(scores.logsumexp(dim=-1), abs=1e-5)
-
-
-def test_a_causal_part_sees_what_is_at_or_before_it() -> None:
-    tokens = torch.randn(1, 2, 6, 8, generator=torch.Generator().manual_seed(1))
-    output, log_sums = attend_part(tokens, tokens, tokens, SCALE, is_causal=True)
-    scores = (tokens @ tokens.transpose(2, 3) * SCALE).masked_fill(torch.ones(6, 6).triu(1).bool(), -torch.inf)
-    assert output == pytest.approx(torch.softmax(scores, dim=-1) @ tokens, abs=1e-6)
-    assert log_sums == pytest.approx(scores.logsumexp(dim=-1), abs=1e-5)

@@ -94,16 +94,6 @@ def train_watched(names: dict[str, Any]) -> list[tuple[int, str, float]]:
     return seen
 
 
-def test_trl_takes_two_steps_with_replies_of_its_own(url: str, store: SessionStore, tiny: Tiny, tmp_path: Path) -> None:
-    names = documented(url, tiny.plain_model(), tiny, tmp_path)
-    seen = train_watched(names)
-    assert names["trainer"].state.global_step == STEPS
-    assert len(seen) == STEPS * 2 * REPLIES
-    tasks = StepTasks(store, prompt=COMPACT)
-    for index, reply, reward in seen:
-        assert reward == tasks.score("train", index, reply).reward
-
-
 def test_trl_learns_from_the_rewards_of_the_server(url: str, store: SessionStore, tiny: Tiny, tmp_path: Path) -> None:
     tasks = StepTasks(store, prompt=COMPACT)
     logged = {
@@ -123,6 +113,7 @@ def test_trl_learns_from_the_rewards_of_the_server(url: str, store: SessionStore
     before = {name: value.clone() for name, value in model.state_dict().items()}
     names = documented(url, model, tiny, tmp_path, rollout_func=replies)
     seen = train_watched(names)
+    assert names["trainer"].state.global_step == STEPS and len(seen) == STEPS * 2 * REPLIES
     assert {reward for _, _, reward in seen} > {0.0}
     for index, reply, reward in seen:
         assert reward == tasks.score("train", index, reply).reward
