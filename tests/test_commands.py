@@ -1,4 +1,4 @@
-"""What all command lines have in common: help that can be read and is complete, mistakes that are named."""
+"""Contracts of all command lines: complete, readable help, and mistakes named in one line."""
 
 import contextlib
 import io

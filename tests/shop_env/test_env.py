@@ -10,8 +10,6 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import shop_env
 from replay_sessions.foundation.errors import BadConfig, StoreNotFound
@@ -63,17 +61,6 @@ def test_replaying_the_log_earns_the_best_reward_at_every_step(demo_store: Path,
             assert (terminated, truncated) == (index == len(session.steps) - 1, False)
 
 
-def test_a_perfect_reply_carries_the_logged_action_of_info(demo_store: Path) -> None:
-    env = make(store=str(demo_store), split="all")
-    env.reset(seed=0, options={"session_id": SessionStore.open(demo_store).session_ids()[0]})
-    _, _, _, _, info = env.step("anything")
-    env.reset(options={"session_id": info["session_id"]})
-    reply = json.dumps({"rationale": "", "action": info["logged_action"]})
-    _, reward, _, _, again = env.step(reply)
-    assert reward == again["best_reward"]
-    assert again["logged_action"] == info["logged_action"]
-
-
 def test_observations_and_rewards_are_those_of_observe_and_score_reply(kettle_session: Session) -> None:
     context = {"scope": "latest_step", "rationales": False, "persona": "none"}
     env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", context=context)
@@ -116,31 +103,11 @@ def test_an_unreadable_reply_is_explained_and_earns_nothing(env: ReplayEnv) -> N
     assert info["problem_detail"]
 
 
-def test_a_fenced_reply_is_read_where_extraction_is_lenient(kettle_session: Session) -> None:
-    fenced = f"```json\n{format_reply('', kettle_session.steps[1].action)}\n```"
-    rewards = {}
-    for extraction in ("strict", "lenient"):
-        env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", extraction=extraction)
-        env.reset(seed=0)
-        rewards[extraction] = env.step(fenced)[1]
-    assert rewards == {"strict": 0, "lenient": 1001}
-
-
 @pytest.mark.parametrize("reply", [None, 7, b"{}", ["x"], {"rationale": "x"}])
 def test_a_reply_that_is_no_text_is_a_bug_of_the_caller(env: ReplayEnv, reply: object) -> None:
     env.reset(seed=0)
     with pytest.raises(TypeError, match=type(reply).__name__):
         env.step(reply)  # type: ignore[arg-type]
-
-
-@settings(max_examples=50)
-@given(st.lists(st.text(), min_size=3, max_size=3))
-def test_no_text_raises_and_every_observation_is_in_the_space(replies: list[str]) -> None:
-    env = ReplayEnv(odd_text_store(), "all")
-    env.reset(seed=0)
-    for reply in replies:
-        observation, _, _, _, _ = env.step(reply)
-        assert observation in env.observation_space
 
 
 def test_the_first_action_is_given_and_sessions_without_another_are_left_out(kettle_session: Session) -> None:
@@ -253,11 +220,6 @@ def test_a_store_that_no_spec_could_save_is_refused_with_the_remedy(demo_store: 
     assert ReplayEnv(kind(demo_store), "all").session_ids
 
 
-def test_specs_of_vector_envs_survive_json(demo_store: Path) -> None:
-    envs = gymnasium.make_vec("ShopR1-v0", num_envs=2, store=str(demo_store), split="all")
-    assert json.loads(envs.spec.to_json())["kwargs"]["store"] == str(demo_store)
-
-
 def test_everything_in_an_info_is_json(env: ReplayEnv) -> None:
     infos = [env.reset(seed=0)[1], env.step("x")[4], env.step(format_reply("", Click(name="reviews.read_all")))[4]]
     assert [json.loads(json.dumps(info)) for info in infos] == infos
@@ -302,29 +264,6 @@ def test_changing_an_observation_does_not_change_the_next_episode(kettle_session
     info["logged_action"]["name"] = "changed"
     assert env.reset()[0] == observe(kettle_session, 1)
     assert env.step("x")[4]["logged_action"]["name"] != "changed"
-
-
-def test_infos_can_be_left_out(kettle_session: Session) -> None:
-    env = ReplayEnv(MemoryStore([kettle_session], "kettle"), "all", with_info=False)
-    assert env.reset(seed=0)[1] == {}
-    assert env.step("I would click.")[4] == {}
-    assert env.step(format_reply("", kettle_session.steps[2].action))[1] == 1001
-
-
-class OutcomeBonus(gymnasium.Wrapper):
-    """A reward for the session as a whole, by composition: 5 points when its last action is predicted exactly."""
-
-    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        bonus = 5.0 if terminated and reward == info["best_reward"] else 0.0
-        return observation, reward + bonus, terminated, truncated, {**info, "outcome_bonus": bonus}
-
-
-def test_a_bonus_for_the_session_is_a_wrapper(kettle_session: Session) -> None:
-    env = OutcomeBonus(ReplayEnv(MemoryStore([kettle_session], "kettle"), "all"))
-    env.reset(seed=0)
-    rewards = [env.step(format_reply("", step.action))[1] for step in kettle_session.steps[1:]]
-    assert rewards == pytest.approx([1001, 1001, 0.8 + 5])
 
 
 def test_ansi_shows_elements_and_no_control_characters(kettle_session: Session) -> None:

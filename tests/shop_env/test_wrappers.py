@@ -82,18 +82,6 @@ def test_a_number_without_a_candidate_earns_nothing(kettle_session: Session) -> 
     assert (reward, info["problem"]) == (0, "not_json")
 
 
-def test_a_vector_of_discrete_views_plays_as_cleanrl_plays(demo_store: Path) -> None:
-    envs = gymnasium.make_vec(
-        "ShopR1-v0", 3, "sync", wrappers=[DiscreteActions], store=str(demo_store), split="all", reward="binary"
-    )
-    observations, _ = envs.reset(seed=1)
-    assert observations.shape == (3, PAGE_FEATURES + 64 * CANDIDATE_FEATURES)
-    for _ in range(20):
-        masks = np.stack(envs.call("action_masks"))
-        observations, rewards, _, _, _ = envs.step(masks.argmax(axis=1))
-        assert observations in envs.observation_space and set(rewards) <= {0, 1}
-
-
 def test_masks_follow_the_page(demo_store: Path) -> None:
     env = DiscreteActions(gymnasium.make("ShopR1-v0", store=str(demo_store), split="all"), view="dict")
     observation, _ = env.reset(seed=0)

@@ -203,22 +203,6 @@ def test_a_base_may_lie_beside_its_preset_and_none_may_be_its_own(tmp_path: Path
         load_preset(str(mine))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", rows_names())
-def test_the_rows_of_each_table_train(rows: str, store: Path, tmp_path: Path) -> None:
-    assert main(["--rows", rows, "--store", str(store), "--out", str(tmp_path / "run"), *SMALL_FLAGS]) == 0
-    results = read_json(tmp_path / "run" / "results.json")
-    config = load_preset("tiny_cpu", rows)
-    labels = {entry["spec"]["label"] for entry in results["entries"]}
-    assert {f"{phase.label}, {how}" for phase in config.phases.values() for how in ("T 0.6", "greedy")} <= labels
-    assert {(c["first"], c["second"]) for c in results["training"]["comparisons"]} == {
-        (f"{phase.label}, {how}", f"{config.phases[other].label}, {how}")
-        for phase in config.phases.values()
-        for other in phase.against
-        for how in ("T 0.6", "greedy", "most probable action")
-    }
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -280,23 +264,6 @@ def run(straight_run: Path, tmp_path: Path) -> Path:
 
 def written_at(files: Iterable[Path]) -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in files}
-
-
-def test_a_run_that_was_stopped_in_its_last_table_asks_no_row_twice(straight_run: Path, run: Path) -> None:
-    (run / "results.json").unlink()
-    assert {file.name for file in (run / "agents").iterdir()} >= {
-        "random",
-        "sft-T0.6",
-        "shop_r1-greedy",
-        "oracle-greedy",
-    }
-    steps = run / "agents" / "shop_r1-greedy" / "steps.jsonl"
-    steps.unlink()
-    written = written_at(run.glob("agents/*/steps.jsonl"))
-    assert main(["--resume", str(run)]) == 0
-    now = written_at(run.glob("agents/*/steps.jsonl"))
-    assert now == written | {steps: now[steps]}
-    assert rows_of(run) == rows_of(straight_run)
 
 
 def test_a_run_that_was_stopped_within_a_row_of_its_table_asks_no_step_twice(

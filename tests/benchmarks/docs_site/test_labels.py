@@ -14,7 +14,6 @@ from tests.json_files import read_json
 
 STUDIES = Path(str(PAPERS)).with_name("studies")
 Config = dict[str, Any]  # as run.json has it
-NO_RATIONALES = {"context": {"rationales": False}}
 
 
 def method_of(config: Config, phase: str) -> Any:

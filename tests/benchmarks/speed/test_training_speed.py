@@ -10,22 +10,11 @@ import torch
 from benchmarks.speed import rollouts, training_gpu
 from benchmarks.speed.__main__ import main
 from benchmarks.speed.measurement import Measurement
-from benchmarks.speed.passes import Size, build_model, build_session, build_ways
-from train.flops import FlopCounter, packed_work
-from train.session_tree import pack
+from benchmarks.speed.passes import Size, build_session, build_ways
 
 
 def written(file: Path) -> list[Measurement]:
     return msgspec.json.decode(file.read_bytes(), type=list[Measurement])
-
-
-def test_a_session_is_as_long_as_its_size_says() -> None:
-    size = Size(20, steps=3, replies=2, reply=5)
-    tree = build_session(size, 100)
-    assert len(tree.trunk) == size.trunk == 3 * 25 - 5
-    assert tree.forks == [20, 45, 70]
-    assert [len(reply) for replies in tree.replies for reply in replies] == [5] * 6
-    assert build_session(size, 100, seed=1).trunk != tree.trunk == build_session(size, 100).trunk
 
 
 def measured(folder: Path, *words: str) -> dict[str, float]:
@@ -92,19 +81,6 @@ def test_a_part_that_fails_leaves_the_figures_before_it(tmp_path: Path, monkeypa
     with pytest.raises(RuntimeError, match="no more"):
         main(f"rollouts training_gpu --quick --json {tmp_path}/speed.json".split())
     assert written(tmp_path / "speed.json")[0].name == "rollouts.tiny.groups.generate"
-
-
-def test_the_work_of_a_pass_is_counted_by_weight_and_by_pair() -> None:
-    model = build_model("tiny")
-    tree = build_session(Size(20, steps=2, replies=2, reply=5), 100)
-    packed = pack([tree])
-    matrices = sum(
-        parameter.numel() for name, parameter in model.model.named_parameters() if "proj" in name and "weight" in name
-    )
-    pairs = 45 * 46 // 2 + sum(2 * (5 * fork + 5 * 6 // 2) for fork in (20, 45))
-    by_hand = 2 * (65 * matrices + 20 * 32 * 100) + 4 * 2 * pairs * 32
-    assert packed.input_ids.numel() == 65 and len(packed.targets) == 20
-    assert FlopCounter(model).forward(packed_work([packed])) == by_hand
 
 
 def test_the_parts_of_a_grpo_step_add_up(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_search_forgives_a_letter_in_long_words_and_nothing_in_short_ones() -> N
         ("rating", lambda one: -one.rating),
     ],
 )
-def test_what_matches_equally_stands_in_the_shop_s_order(order: Any, key: Any) -> None:
+def test_equal_matches_stand_in_the_order_of_the_shop(order: Any, key: Any) -> None:
     found = find_articles("kettle", order)
     assert len(found) == 30
     assert [key(one) for one in found] == sorted(key(one) for one in found)
@@ -135,7 +135,7 @@ def test_a_cart_adds_up_with_shipping() -> None:
     assert (shop.outcome, shop.revenue_cents) == ("purchase", other.price_cents)
 
 
-def test_what_is_out_of_stock_cannot_be_bought() -> None:
+def test_articles_out_of_stock_cannot_be_bought() -> None:
     gone = next(one for one in articles().values() if not one.in_stock)
     shop = RealisticShop()
     for name in (f"search_results.{gone.slug}.view_product", "product.buy_now", "product.add_to_cart"):
@@ -208,7 +208,7 @@ def test_needs_are_read_as_they_are_written() -> None:
         assert parse_need(need.text()) == need
 
 
-def test_what_surrounds_the_goods_changes_no_choice() -> None:
+def test_page_size_changes_no_choice() -> None:
     surrounded = list(generate_sessions(20, seed=5, page_size="realistic"))
     assert [actions(session) for session in surrounded] == [actions(session) for session in SESSIONS[:20]]
     for step in surrounded[0].steps:
@@ -237,13 +237,6 @@ def test_the_same_visit_differs_from_where_a_variant_shows(name: str) -> None:
         else:
             differing += len(one.steps) != len(other.steps)
     assert differing > 20
-
-
-def test_a_checkout_page_and_higher_prices_keep_some_from_buying() -> None:
-    before = bought(SESSIONS)
-    for name in ("checkout", "price"):
-        changed = list(generate_sessions(200, seed=5, page_size="compact", variant=VARIANTS[name]))
-        assert bought(changed) < before
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def goal_without_a_favourite() -> str:
 
 
 @pytest.mark.parametrize(("utility", "efforts"), [("own", [0, 0.25, 1, 1.25]), ("reference", [0, 0, 2.5, 2.5])])
-def test_what_it_costs_to_look_further_down(utility: UtilityName, efforts: list[float]) -> None:
+def test_effort_grows_with_the_rank_of_an_offer(utility: UtilityName, efforts: list[float]) -> None:
     assert [taste(utility).effort(rank) for rank in (0, 1, 4, 5)] == efforts
 
 

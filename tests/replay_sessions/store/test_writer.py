@@ -70,7 +70,7 @@ def test_a_store_is_replaced_only_when_asked(make_store: MakeStore) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_is_no_store_is_never_replaced(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_store_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(BadConfig, match="is no session store: it will not be replaced"):
         StoreWriter(tmp_path, source="test", overwrite=True).__enter__()
@@ -109,7 +109,7 @@ def test_text_that_is_no_unicode_is_refused_and_the_rest_is_kept(tmp_path: Path)
     assert len(SessionStore.open(tmp_path / "store")) == 1
 
 
-def test_what_was_rejected_and_left_out_is_counted(tmp_path: Path) -> None:
+def test_rejected_sessions_and_left_out_steps_are_counted(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store", source="test", options={"mapping": "mine"}) as writer:
         writer.write(make_session())
         writer.reject("log:3", "no JSON")

@@ -1,4 +1,4 @@
-"""What ShopR1-v0 pays for all sorts of replies: every interface must pay the same, to the last bit."""
+"""The rewards of ShopR1-v0 for all sorts of replies: every interface must pay the same, to the last bit."""
 
 import json
 from typing import Any, NamedTuple

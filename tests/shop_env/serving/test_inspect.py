@@ -103,7 +103,7 @@ def test_a_sample_shows_the_prompt_of_the_env_and_not_the_answer(store_path: str
         assert (sample.id, sample.metadata["user_id"]) == (step.task_id, step.user_id)
 
 
-def test_what_the_log_does_not_know_is_unscored_and_counted(tmp_path: Path) -> None:
+def test_unlogged_actions_are_unscored_and_counted(tmp_path: Path) -> None:
     steps = tuple(Step(page="<p>x</p>", action=Click(name=name)) for name in ("a", "b", ""))
     store_at(tmp_path / "store", [Session(session_id="s", user_id="u", source="test", steps=steps)])
     task = task_of(str(tmp_path / "store"), split="all")
@@ -128,7 +128,7 @@ def test_a_model_that_fails_is_an_error_and_no_reward_of_0(store_path: str, tmp_
 
 
 @pytest.mark.parametrize("options", [{"reward": "shop_r2"}, {"extraction": "loose"}, {"context": {"persona": "x"}}])
-def test_what_does_not_fit_is_told_before_anything_is_asked(store_path: str, options: dict[str, Any]) -> None:
+def test_wrong_options_are_refused_before_the_model_is_called(store_path: str, options: dict[str, Any]) -> None:
     with pytest.raises(BadConfig):
         task_of(store_path, **options)
 

@@ -127,8 +127,8 @@ def test_sessions_of_one_step_have_no_task_unless_first_actions_are_asked_for() 
 def test_many_threads_are_told_the_same_as_one(tasks: StepTasks) -> None:
     expected = [task.messages for task in tasks.tasks("all")]
     tasks._episodes = EpisodeCache(max_characters=1)  # so that each reads from the disk again
-    with ThreadPoolExecutor(16) as threads:
-        orders = [range(len(expected)), range(len(expected) - 1, -1, -1)] * 4
+    with ThreadPoolExecutor(4) as threads:
+        orders = [range(len(expected)), range(len(expected) - 1, -1, -1)] * 2
         for order, found in zip(
             orders, threads.map(lambda order: [tasks.task("all", i) for i in order], orders), strict=True
         ):

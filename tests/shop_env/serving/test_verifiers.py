@@ -101,7 +101,7 @@ def test_a_step_can_be_copied_and_made_again_from_its_data(store_path: str) -> N
         assert scored(one, logged).metrics["exact_match"] == 1.0
 
 
-def test_what_does_not_fit_is_told_before_anything_is_asked(store_path: str) -> None:
+def test_wrong_options_are_refused_before_the_model_is_called(store_path: str) -> None:
     with pytest.raises(BadConfig, match="Did you mean 'shop_r1'"):
         steps_of(store_path, task={"reward": "shop_r2"})
     with pytest.raises(BadConfig, match="context"):

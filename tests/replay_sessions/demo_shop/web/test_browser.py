@@ -181,7 +181,7 @@ class Shopper:
 @pytest.mark.parametrize(
     ("page_size", "sessions", "keeps_pages"), [("small", 12, False), ("compact", 20, False), ("compact", 4, True)]
 )
-def test_what_a_person_does_in_the_browser_is_what_is_imported(
+def test_imported_sessions_equal_the_actions_in_the_browser(
     browser: Any, page_size: PageSize, sessions: int, keeps_pages: bool, tmp_path: Path
 ) -> None:
     visits = Visits(3, page_size)

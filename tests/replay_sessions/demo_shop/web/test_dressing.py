@@ -13,7 +13,7 @@ BUTTON = "search"  # a form on the web has one
 
 
 @pytest.mark.parametrize(("page_size", "sessions"), [("small", 15), ("compact", 15), ("realistic", 1)])
-def test_what_can_be_acted_on_is_called_as_in_the_shop(page_size: PageSize, sessions: int) -> None:
+def test_elements_have_the_names_of_the_shop(page_size: PageSize, sessions: int) -> None:
     pages = {step.page for session in generate_sessions(sessions, 1, page_size) for step in session.steps}
     for page in pages:
         simplified = simplify(write_web_page(page, "/visit/v/1"))
@@ -24,7 +24,7 @@ def test_what_can_be_acted_on_is_called_as_in_the_shop(page_size: PageSize, sess
         assert simplified == simplify(write_web_page(page, "/visit/v/1"), private_data=False)
 
 
-def test_what_the_shop_tells_stands_on_the_web_page() -> None:
+def test_the_words_of_the_shop_are_on_the_web_page() -> None:
     pages = {step.page for session in generate_sessions(15, 2, "compact") for step in session.steps}
     for page in pages:
         told = words(simplify(write_web_page(page, "/visit/v/1")).html)
@@ -38,7 +38,7 @@ def words(page: str) -> set[str]:
     return set(body.text(separator=" ").lower().split())
 
 
-def test_what_was_typed_is_shown_and_never_run() -> None:
+def test_typed_markup_is_shown_and_not_run() -> None:
     typed = '"><script>alert(1)</script>'
     tree = LexborHTMLParser(write_web_page(results_page(typed, "no match", [], "altavo", "mint"), "/visit/v/1"))
     assert tree.css("script") == []

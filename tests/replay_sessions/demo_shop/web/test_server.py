@@ -80,7 +80,7 @@ def test_a_page_stays_what_it_was_and_tabs_have_one_cart(browser: Browser) -> No
     assert "Cart (2)" in browser.ask(f"{start}/do/nav_bar.tent")[1]
 
 
-def test_what_a_page_does_not_have_leads_nowhere(browser: Browser) -> None:
+def test_addresses_that_a_page_does_not_have_are_not_found(browser: Browser) -> None:
     _, _, start = browser.ask("/visits", "POST")
     visit = start.rpartition("/")[0]
     for path in (f"{start}/do/product.buy_now", f"{start}/do/x", f"{visit}/1", "/visit/x/0", f"{visit}/99999999", "/x"):

@@ -68,13 +68,6 @@ def test_grounding_is_told_per_action_type(make_store: MakeStore) -> None:
     assert report.faults[0].sessions == ("walk-0",)
 
 
-def test_exact_repetitions_are_found_whatever_their_ids(make_store: MakeStore) -> None:
-    copy = walk(3, session_id="copy", user_id="someone else")
-    report = audit_store(make_store([*(walk(i) for i in range(30)), copy]))
-    assert "duplicates" in codes(report)
-    assert next(f for f in report.faults if f.code == "duplicates").sessions == ("copy",)
-
-
 def test_few_clicks_without_a_word_may_coincide(make_store: MakeStore) -> None:
     def wordless(number: int) -> Session:
         steps = tuple(msgspec.structs.replace(step, rationale=None) for step in walk(0).steps)

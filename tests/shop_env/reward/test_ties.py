@@ -15,7 +15,7 @@ from replay_sessions.schema import Action, Click, Session, Step, Terminate, Type
 from shop_env.reward import REWARD_PRESETS, RewardConfig
 from shop_env.reward.score import LOG_LIKELIHOOD
 from shop_env.reward.ties import OWN_ELEMENTS, OWN_STEPS, Ties, count_ties
-from tests.shop_env.test_reward import SHOPS
+from tests.shop_env.reward.test_score import SHOPS
 from tests.stores import store_at
 
 OWN = """
@@ -61,14 +61,6 @@ def test_no_other_element_of_a_demo_shop_earns_what_the_logged_one_earns(page_si
         ties = count_ties(steps, reward)
         assert ties is not None and ties.steps > 10
         assert (ties.tied, ties.example) == (0, "")
-
-
-@pytest.mark.parametrize("script", SHOPS)
-def test_products_of_any_script_earn_different_rewards_except_with_the_package_rouge_score(script: str) -> None:
-    steps = [(session, index) for session in shop(SHOPS[script][:2]) for index in range(3)]
-    assert count_ties(steps, RewardConfig()) == Ties(steps=6, tied=0)
-    by_package = count_ties(steps, BY_PACKAGE)
-    assert by_package is not None and by_package.are_many and by_package.tied == by_package.steps == 6
 
 
 def test_the_text_names_both_elements_and_where_they_are() -> None:

@@ -1,8 +1,7 @@
-"""The reward, row by row by hand (tests/golden/reward_table.json), and what holds for every reply."""
+"""The reward, row by row by hand (tests/golden/reward_table.json), and its properties for every reply."""
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,8 +22,9 @@ from shop_env.reward import (
 )
 from shop_env.reward.click_types import CLICK_TYPES
 from tests.json_files import read_json
+from tests.processes import ROOT
 
-ROWS = read_json(Path(__file__).parents[1] / "golden" / "reward_table.json")
+ROWS = read_json(ROOT / "tests" / "golden" / "reward_table.json")
 NAMES = (
     st.sampled_from(["", "cart", "a.b.c.d", "a.b.c.x", "红色", "search_results.red_kettle.view_product"]) | st.text()
 )
@@ -176,13 +176,6 @@ def test_an_empty_click_does_not_hit_the_jackpot_where_no_name_was_logged() -> N
     assert score_reply(format_reply("", typed), typed, RewardConfig()).total == 0.5 + 0.3 + 0.1 + 1000
 
 
-def test_for_customer_r1_a_wrong_click_earns_what_an_unreadable_reply_earns() -> None:
-    """1 for the format less 1 for the click; a wrong reply of another type earns 1."""
-    logged, config = Click(name="cart"), reward_preset("customer_r1")
-    replies = [format_reply("", Click(name="home")), "I click.", format_reply("", Terminate())]
-    assert [score_reply(reply, logged, config).total for reply in replies] == [0, 0, 1]
-
-
 def test_a_click_is_no_wrong_one_where_the_log_cannot_tell() -> None:
     click, config = format_reply("", Click(name="cart")), reward_preset("customer_r1")
     unknown: list[Action] = [Click(name=""), TypeAndSubmit(name="", text="")]
@@ -200,11 +193,6 @@ def test_unmeasured_self_certainty_is_none_and_measured_zero_is_zero() -> None:
     text, config = format_reply("Because.", Terminate()), reward_preset("shop_r1")
     assert score_reply(text, Terminate(), config).self_certainty is None
     assert score_reply(text, Terminate(), config, self_certainty=0.0).self_certainty == 0.0
-
-
-def test_rewards_are_finite_for_huge_names() -> None:
-    name = "search_results." * 10_000
-    assert math.isfinite(score_reply(format_reply("", Click(name=name)), Click(name="cart"), RewardConfig()).total)
 
 
 @pytest.mark.parametrize("logged", [5, 4])
@@ -278,7 +266,7 @@ def test_a_misspelt_preset_gets_a_hint() -> None:
 
 
 def test_the_reward_that_the_docs_work_out_is_what_the_code_gives(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs/your_reward.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "your_reward.md").read_text(encoding="utf-8")
     code, printed = page.partition("worked out as in its figure 1")[2].split("```")[1:4:2]
     exec(code.removeprefix("python"), {})
     assert capsys.readouterr().out == printed.removeprefix("\n")

@@ -1,10 +1,9 @@
 """ROUGE-L of ASCII texts equals rouge_score to the last bit, but for equal texts; words of other scripts count too."""
 
-import random
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shop_env.reward.similarity import rouge_l, rouge_l_reference
@@ -13,33 +12,9 @@ WORDS = ("red", "kettle", "search_results", "view_product", "4", "K", "O'Neil", 
 ASCII = st.text(st.characters(max_codepoint=127))
 
 
-def _random_pair(rng: random.Random) -> tuple[str, str]:
-    target = [rng.choice(WORDS) for _ in range(rng.randrange(0, 90))]
-    if rng.random() < 0.5:
-        prediction = [word if rng.random() < 0.8 else rng.choice(WORDS) for word in target]
-        rng.shuffle(prediction[: rng.randrange(0, 10)])
-    else:
-        prediction = [rng.choice(WORDS) for _ in range(rng.randrange(0, 30))]
-    separator = rng.choice([" ", ".", "_", ". ", "\n"])
-    return separator.join(prediction), separator.join(target)
-
-
 def _assert_identical(prediction: str, target: str) -> None:
     expected = 1.0 if prediction == target else rouge_l_reference(prediction, target)
     assert rouge_l(prediction, target) == expected, (prediction, target)
-
-
-def test_thousands_of_random_pairs_are_identical_to_rouge_score() -> None:
-    rng = random.Random(5)
-    for _ in range(2_000):
-        _assert_identical(*_random_pair(rng))
-
-
-@pytest.mark.slow  # the table of rouge_score takes most of a minute
-def test_twenty_thousand_random_pairs_are_identical_to_rouge_score() -> None:
-    rng = random.Random(6)
-    for _ in range(20_000):
-        _assert_identical(*_random_pair(rng))
 
 
 @given(ASCII, ASCII)
@@ -47,7 +22,11 @@ def test_any_two_ascii_texts_are_identical_to_rouge_score(prediction: str, targe
     _assert_identical(prediction, target)
 
 
-@given(st.lists(st.sampled_from("abc")).map(" ".join), st.lists(st.sampled_from("abc")).map(" ".join))
+TEXTS = st.builds(str.join, st.sampled_from([" ", ".", "_", ". ", "\n"]), st.lists(st.sampled_from(WORDS), max_size=90))
+
+
+@settings(max_examples=300)
+@given(TEXTS, TEXTS)
 def test_texts_of_few_words_are_identical_to_rouge_score(prediction: str, target: str) -> None:
     _assert_identical(prediction, target)
 
