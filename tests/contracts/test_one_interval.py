@@ -67,7 +67,8 @@ def sweep_view(folders: Folders) -> dict[str, Any]:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent: str, folders: Folders) -> None:
     board, records = folders["board"], records_of(folders)[agent]
-    row = summarise(records, label=agent)  # the training table's and the leaderboard's
+    rows = {label: summarise(each, label=label) for label, each in records_of(folders).items()}  # as in training
+    row = rows[agent]
     of_log = next(entry.row for entry in read_log(board).entries if entry.label == agent)
     (of_sweep,) = [row["figures"] for row in sweep_view(folders)["rows"] if row["label"] == agent]
     with (folders["tables"] / "ranking.csv").open(newline="") as file:
@@ -75,7 +76,7 @@ def test_a_metric_has_one_interval_and_one_notation_in_every_table(agent: str, f
     report_page = LexborHTMLParser((board / "report.html").read_text(encoding="utf-8"))
     texts = {
         "leaderboard": (board / "leaderboard.md").read_text(encoding="utf-8"),
-        "training": results_table([row]).markdown(),
+        "training": results_table(list(rows.values())).markdown(),
         "sweep": (folders["sweep"] / "sweep.md").read_text(encoding="utf-8"),
         "report": report_page.css_first("#table-ranking").text(),
     }
