@@ -149,31 +149,36 @@ class DistributionAgent(SeededAgent, ABC):
         if temperature < 0:
             raise BadConfig(f"temperature is {temperature}; it must not be below 0")
         self._temperature = temperature
-        self._last: tuple[list[Observation], list[Distribution]] = [], []
+        self._last: tuple[list[Observation], Sequence[Distribution | Exception]] = [], []
 
     @abstractmethod
-    def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
-        """Returns the distribution over the actions of each page; never called with an empty list."""
+    def distributions(self, observations: Sequence[Observation]) -> Sequence[Distribution | Exception]:
+        """Returns the distribution over each page's actions, or the exception in its place; never of an empty list."""
 
     def act(self, observation: Observation) -> str:
         """Returns a reply with the chosen action."""
-        return self.act_batch([observation], seeds=[self._seed])[0]
+        (reply,) = self.act_batch([observation], seeds=[self._seed])
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
-    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str]:
+    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
         """Returns a reply to each observation."""
-        pairs = zip(self._distributions(observations), seeds, strict=True)
         return [
-            format_reply("", actions[choose(shares, self._temperature, np.random.default_rng(seed))])
-            for (actions, shares), seed in pairs
+            page
+            if isinstance(page, Exception)
+            else format_reply("", page[0][choose(page[1], self._temperature, np.random.default_rng(seed))])
+            for page, seed in zip(self._distributions(observations), seeds, strict=True)
         ]
 
-    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float]] | None:
+    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float] | Exception] | None:
         """Returns the probability of every action of each page, which does not depend on the temperature."""
         return [
-            dict(zip(actions, shares.tolist(), strict=True)) for actions, shares in self._distributions(observations)
+            page if isinstance(page, Exception) else dict(zip(page[0], page[1].tolist(), strict=True))
+            for page in self._distributions(observations)
         ]
 
-    def _distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
+    def _distributions(self, observations: Sequence[Observation]) -> Sequence[Distribution | Exception]:
         """Returns the distributions, from the last call if it had the same observations.
 
         An evaluation asks for the probabilities of the observations that it just got replies to.

@@ -87,6 +87,7 @@ AGENTS = {
         "sklearn",
         "Gradient-boosted trees over the facts of `choice`, relations and counts: a nonlinear variant of it.",
     ),
+    "mixture": AgentEntry("agents.mixture:MixtureAgent"),
     "pointer": AgentEntry(
         "agents.local.pointer:PointerAgent",
         "train",
@@ -170,7 +171,7 @@ def format_spec(spec: AgentSpec) -> str:
     'my.py:Mine?word=%221%22&size=2&fast=true&path=a%20b'
     """
     pairs = [
-        f"{key}={quote(str(value) if _json_or_text(str(value)) == value else json.dumps(value))}"
+        f"{key}={quote(str(value) if _json_or_text(str(value)) == value else json.dumps(value), safe='/+?=')}"
         for key, value in spec.arguments.items()
     ]
     return spec.target + ("?" if pairs else "") + "&".join(pairs)
@@ -179,7 +180,7 @@ def format_spec(spec: AgentSpec) -> str:
 def make_agent(
     spec: str | AgentSpec,
     *,
-    store: SessionStore | None = None,
+    store: SessionStore | TrainView | None = None,
     context: ContextConfig | None = None,
     **arguments: Any,
 ) -> Agent:
@@ -189,7 +190,7 @@ def make_agent(
         spec: A name, `module:Class`, `file.py:Class` or checkpoint folder, with optional arguments (see the module).
             Functions and policies (objects with `predict` and without `act`) are agents too (agents/adapted.py).
         store: The store that the agent will be evaluated on. A constructor with a parameter called `store` gets its
-            train split (agents/adapted.py), because the other splits hold the answers.
+            train split (agents/adapted.py), because the other splits hold the answers. A view is passed on as it is.
         context: The context in which the agent will see sessions; fitted baselines learn from sessions in it.
         arguments: Arguments of the constructor; they override those in the spec.
 
@@ -205,7 +206,7 @@ def make_agent(
     parameters = inspect.signature(build).parameters
     if "store" in parameters and "store" not in merged:
         if store is not None:
-            merged["store"] = TrainView(store, context or ContextConfig())
+            merged["store"] = store if isinstance(store, TrainView) else TrainView(store, context or ContextConfig())
         elif parameters["store"].default is inspect.Parameter.empty:
             raise BadConfig(f"Agent '{spec.target}' is made for a session store: give one (--store, or ?store=demo)")
     check_arguments(f"Agent '{spec.target}'", build, leading, merged)

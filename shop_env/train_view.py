@@ -6,19 +6,22 @@ An agent is code that may run in the same process, so the view does not stop it 
 view only ensures that the answers are neither passed to agents nor read by mistake.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import Literal
+from zlib import crc32
 
 import msgspec
 import numpy as np
 
 from replay_sessions.foundation.errors import BadConfig
-from replay_sessions.schema import Session
+from replay_sessions.schema import Session, Split
 from replay_sessions.store import SessionStore
 from shop_env.episodes import scored_indices
 from shop_env.observation import ContextConfig
 
 _DEFAULT_CONTEXT = ContextConfig()
+HELD_OUT = 10  # one user of so many is held out
 
 
 class TrainView:
@@ -38,7 +41,8 @@ class TrainView:
         is_shuffled = context.persona == "shuffled"
         self.context = msgspec.structs.replace(context, persona="matched") if is_shuffled else context
         self._store = store
-        self._key = (store.path, store.fingerprint, self.context)
+        self._split: Split = "train"
+        self._key: tuple[object, ...] = (store.path, store.fingerprint, self.context)
         self._ids = dict.fromkeys(store.session_ids("train"))
 
     @classmethod
@@ -63,7 +67,23 @@ class TrainView:
     def sessions(self, split: Literal["train"] = "train") -> Iterator[Session]:
         """Yields the sessions in storage order."""
         _check(split)
-        return self._store.sessions("train")
+        sessions = self._store.sessions(self._split)
+        return (session for session in sessions if session.session_id in self._ids)
+
+    def divided(self) -> "tuple[TrainView, TrainView]":
+        """Returns the view of nine users in ten, to fit to, and that of the others (`held_out_users`)."""
+        users = {session_id: self._store.user_id(session_id) for session_id in self._ids}
+        held_out = set(held_out_users(users.values()))
+        return (
+            self._of((session_id for session_id, user in users.items() if user not in held_out), "train"),
+            self._of((session_id for session_id, user in users.items() if user in held_out), "train"),
+        )
+
+    def _of(self, session_ids: Iterable[str], split: Split) -> "TrainView":
+        view = copy(self)
+        view._ids, view._split = dict.fromkeys(session_ids), split
+        view._key = (*self._key, *view._ids)
+        return view
 
     def learnt(
         self, *, first_action: bool = False, inferred: bool = False, max_steps: int | None = None
@@ -110,6 +130,17 @@ class TrainView:
         if session_id not in self._ids:
             raise BadConfig(f"Session {session_id!r} is not in the train split, and an agent sees no other.")
         return self._store.session(session_id)
+
+
+def held_out_users(users: Iterable[str]) -> list[str]:
+    """Returns a tenth of the users, rounded down, by the hashes of their names."""
+    ordered = sorted({*users}, key=lambda user: (crc32(f"held out {user}".encode("utf-8", "surrogatepass")), user))
+    return ordered[: len(ordered) // HELD_OUT]
+
+
+def validation_of(view: TrainView) -> TrainView:
+    """Returns the view of the validation split, for agents that choose a few numbers by it."""
+    return view._of(view._store.session_ids("validation"), "validation")
 
 
 def _check(split: str) -> None:

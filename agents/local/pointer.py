@@ -7,6 +7,7 @@ make_agent("runs/mine/pointer")                      a checkpoint of `shop-r1 tr
 """  # noqa: E501 - a summary is a line
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from agents.adapted import Distribution, DistributionAgent
@@ -57,9 +58,12 @@ class PointerAgent(DistributionAgent):
         seed: int = 0,
     ) -> None:
         super().__init__(temperature)
-        self._pointer: Pointer = fit_pointer(
-            TrainView.of(store), seed=seed, first_action=first_action, inferred=inferred, max_steps=max_steps
-        )
+        self._pointer = _fit(TrainView.of(store), seed, first_action, inferred, max_steps)
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         return list(self._pointer.weigh(observations))
+
+
+@lru_cache(maxsize=2)  # mixtures that are ranked together fit the same networks, to all users and to nine in ten
+def _fit(store: TrainView, seed: int, first_action: bool, inferred: bool, max_steps: int | None) -> Pointer:
+    return fit_pointer(store, seed=seed, first_action=first_action, inferred=inferred, max_steps=max_steps)

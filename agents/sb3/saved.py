@@ -171,7 +171,7 @@ class Sb3Agent(DistributionAgent):
 
     def probabilities(
         self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
-    ) -> list[dict[Action, float]] | None:
+    ) -> list[dict[Action, float] | Exception] | None:
         """Returns the policy's probability of each candidate of each page, or None if it gives none (DQN)."""
         return super().probabilities(observations) if self._is_stochastic else None
 

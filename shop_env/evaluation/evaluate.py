@@ -16,7 +16,7 @@ from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
 from shop_env.evaluation.generate import format_error, generate, plan_batches
-from shop_env.evaluation.protocol import Agent, PromptCut, ServedAgent
+from shop_env.evaluation.protocol import Agent, PromptCut, RemarkingAgent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
 from shop_env.marks import remove_marks
@@ -44,8 +44,8 @@ class LazyAgent:
         return self._agent
 
     def close(self) -> list[str]:
-        """Closes the agent; returns the remarks of a ServedAgent."""
-        remarks = self._agent.remarks() if isinstance(self._agent, ServedAgent) else []
+        """Closes the agent; returns its remarks, if it has any."""
+        remarks: list[str] = self._agent.remarks() if isinstance(self._agent, RemarkingAgent) else []
         if callable(close := getattr(self._agent, "close", None)):
             close()
         return remarks

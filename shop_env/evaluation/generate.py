@@ -43,6 +43,7 @@ Seeds = Sequence[int | None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 WAVE = 64  # sessions whose next steps are evaluated together
+OWN = ("agents.local.", "agents.mixture")  # modules of agents that may see all steps of a session in one call
 CHECKPOINT_MARKER = "shop_r1_checkpoint.json"  # the file that makes a folder a checkpoint
 
 
@@ -112,7 +113,7 @@ def plan_batches(
         batch_size: Steps in one call of the project's own language models; all other agents get waves of fixed size.
         weighted: Whether probabilities are requested too.
     """
-    if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith("agents.local."):
+    if getattr(agent, "reads_whole_sessions", False) and type(agent).__module__.startswith(OWN):
         return [list(keys[first : first + batch_size]) for first in range(0, len(keys), batch_size)]
     several = isinstance(agent, BatchAgent) or (weighted and isinstance(agent, ProbabilityAgent))
     sessions = (deque(group) for _, group in groupby(keys, key=itemgetter(0)))
@@ -208,11 +209,17 @@ def answer_batch(
     if not (probabilities and replied and isinstance(agent, ProbabilityAgent)):
         return [Answer(reply, cut=cut) for reply, cut in zip(replies, cuts, strict=True)]
     seen, used = [observations[number] for number in replied], [seeds[number] for number in replied]
-    weights = _call(agent.probabilities, seen, used, (Mapping, Exception, type(None)))
-    by_number = dict(zip(replied, map(_checked, weights), strict=True))
+    by_number = dict(zip(replied, probabilities_batch(agent, seen, used), strict=True))
     return [
         Answer(reply, by_number.get(number), cut) for number, (reply, cut) in enumerate(zip(replies, cuts, strict=True))
     ]
+
+
+def probabilities_batch(
+    agent: ProbabilityAgent, observations: Sequence[Observation], seeds: Seeds
+) -> list[Probabilities | Exception | None]:
+    """Returns the agent's probabilities of each page's actions, the exception in their place, or None."""
+    return list(map(_checked, _call(agent.probabilities, observations, seeds, (Mapping, Exception, type(None)))))
 
 
 def _checked(probabilities: Probabilities | Exception | None) -> Probabilities | Exception | None:

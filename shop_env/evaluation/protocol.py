@@ -100,7 +100,16 @@ class CuttingAgent(Agent, Protocol):
 
 
 @runtime_checkable
-class ServedAgent(BatchAgent, Protocol):
+class RemarkingAgent(Protocol):
+    """Also has remarks on its answers for users, such as their cost, which stand below a table."""
+
+    def remarks(self) -> list[str]:
+        """Returns the remarks, a line each, after the agent's last step."""
+        ...
+
+
+@runtime_checkable
+class ServedAgent(BatchAgent, RemarkingAgent, Protocol):
     """Answers through a server that may cost money (agents/prompting).
 
     Its class may also have `deciding_arguments(arguments)`, which returns the arguments of a spec that decide replies,
@@ -111,10 +120,6 @@ class ServedAgent(BatchAgent, Protocol):
 
     def stop(self) -> None:
         """Stops sending requests, because the run ends early."""
-
-    def remarks(self) -> list[str]:
-        """Returns remarks on its answers for users, such as how many were cut and their cost."""
-        ...
 
     def close(self) -> None:
         """Closes the agent after its last step."""

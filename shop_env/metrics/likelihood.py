@@ -67,11 +67,11 @@ def likelihood_of(logged: Action, probabilities: Mapping[Action, float], candida
     Likelihood(logged_probability=0.0, logged_rank=3, terminate_probability=1.0)
     """
     shares = checked_distribution(probabilities)
-    terminate = shares.get(_key(Terminate()), 0.0)
+    terminate = shares.get(action_key(Terminate()), 0.0)
     if unlogged_fields(logged):
         return Likelihood(None, None, terminate)
-    probability = shares.get(_key(logged), 0.0)
-    actions = {_key(action) for action in candidates} | shares.keys() | {_key(logged)}
+    probability = shares.get(action_key(logged), 0.0)
+    actions = {action_key(action) for action in candidates} | shares.keys() | {action_key(logged)}
     rank = sum(shares.get(action, 0.0) >= probability for action in actions)
     return Likelihood(probability, rank, terminate)
 
@@ -86,7 +86,7 @@ def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[st
     for action, probability in probabilities.items():
         if not (math.isfinite(probability) and probability >= 0):
             raise AgentFailed(f"the probability of {reply_action(action)} is {probability}; it must lie in 0 to 1")
-        key = _key(action)
+        key = action_key(action)
         shares[key] = shares.get(key, 0.0) + probability
     total = math.fsum(shares.values())
     if abs(total - 1) > _TOLERANCE:
@@ -97,5 +97,6 @@ def checked_distribution(probabilities: Mapping[Action, float]) -> dict[tuple[st
     return shares
 
 
-def _key(action: Action) -> tuple[str, ...]:
+def action_key(action: Action) -> tuple[str, ...]:
+    """Returns the fields of an action in a reply, by which actions are compared."""
     return tuple(reply_action(action).values())

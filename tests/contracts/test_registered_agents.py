@@ -9,8 +9,8 @@ from agents.registry import AGENTS, make_agent
 from replay_sessions.store import SessionStore
 from tests.demo_stores import demo_store_at
 
-# A file or a server: tests/agents/test_sb3.py, tests/agents/local, …/prompting
-NEED_MORE = {"sb3", "local", "prompting"}
+# Arguments: tests/agents/test_sb3.py, …/test_mixture.py, …/local, …/prompting
+NEED_MORE = {"sb3", "local", "prompting", "mixture"}
 
 
 TRAINED = {"demo_sft", "demo_shop_r1"}

@@ -10,8 +10,9 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.results import summarise
-from shop_env.train_view import TrainView
+from shop_env.train_view import TrainView, validation_of
 from tests.agents.conftest import demo_store as demo_store
+from tests.demo_stores import demo_store_at
 from tests.scored_steps import GOAL_SHOWN
 
 LOOK_UP = """
@@ -62,3 +63,18 @@ def test_the_view_holds_the_train_split_and_nothing_else(demo_store: SessionStor
     (test_session, *_) = demo_store.session_ids("test")
     with pytest.raises(BadConfig, match="not in the train split"):
         view.session(test_session)
+
+
+def test_users_are_divided_into_nine_tenths_and_one_beside_those_of_validation(tmp_path: Path) -> None:
+    store = demo_store_at(tmp_path / "store", 120, seed=1)
+    view = TrainView(store)
+    parts = view.divided()
+    users = [{store.user_id(session_id) for session_id in part.session_ids()} for part in parts]
+    assert not users[0] & users[1] and len(users[1]) == len(users[0] | users[1]) // 10 > 0
+    assert sorted([*parts[0].session_ids(), *parts[1].session_ids()]) == sorted(view.session_ids())
+    for part in parts:
+        assert [session.session_id for session in part.sessions()] == part.session_ids()
+        assert [session.session_id for session, _ in part.learnt()] == part.session_ids()
+        assert part != view and part == TrainView(store).divided()[parts.index(part)]
+    validation = [session.session_id for session in validation_of(view).sessions()]
+    assert validation == store.session_ids("validation") != []

@@ -10,7 +10,6 @@ distribution, chosen on the held-out users, is divided evenly among all choices 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from zlib import crc32
 
 import numpy as np
 import torch
@@ -22,12 +21,11 @@ from replay_sessions.schema import Action
 from shop_env.choices.facts import OfferReader
 from shop_env.observation import Observation
 from shop_env.reward import RewardConfig
-from shop_env.train_view import TrainView
+from shop_env.train_view import TrainView, held_out_users
 from train.pointer.arrays import Batch, Encoded, Ints, batch_of, batches, ranges
 from train.pointer.encoding import Encoder
 from train.pointer.network import PointerNetwork, Sizes
 
-HELD_OUT = 10  # one user of so many is held out
 MIN_EPOCHS, MAX_EPOCHS = 12, 60
 UPDATES = 800  # aimed at: small stores take more epochs
 BATCHES, MIN_BATCH, MAX_BATCH = 64, 8, 128  # batches of an epoch that are aimed at, sessions of a batch
@@ -82,7 +80,7 @@ def fit_pointer(
         report: Called after each epoch with its number, from 1, the number of epochs, and its metrics.
     """
     encoder, complete = _encode(store, first_action, inferred, max_steps)
-    is_held_out = np.isin(complete.users, _held_out_users(complete.users))
+    is_held_out = np.isin(complete.users, held_out_users(complete.users))
     by_length = np.argsort(np.diff(complete.past_ends), kind="stable")  # so that batches have little padding
     fitted, held_out = by_length[~is_held_out[by_length]], by_length[is_held_out[by_length]]
     idle_roles = _find_idle_roles(complete, fitted)
@@ -110,11 +108,6 @@ def encode_split(
 
 
 _encode = lru_cache(maxsize=1)(encode_split)  # for networks of several seeds: reading takes as long as fitting
-
-
-def _held_out_users(users: Sequence[str]) -> list[str]:
-    ordered = sorted({*users}, key=lambda user: (crc32(f"held out {user}".encode("utf-8", "surrogatepass")), user))
-    return ordered[: len(ordered) // HELD_OUT]
 
 
 def is_idle(encoded: Encoded, idle_roles: Ints) -> NDArray[np.bool_]:
