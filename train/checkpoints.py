@@ -39,6 +39,8 @@ class CheckpointInfo(Config):
 
     Attributes:
         made_by: Phase and step, such as "grpo step 120".
+        writes_rationales: Whether the policy is expected to write rationales; if not, or if its prompt asks for none,
+            its default reply is the most probable action.
         temperature, max_new_tokens: The defaults of sampling.
         max_tokens: The largest number of tokens of prompt and reply together.
         long_pages: The treatment of steps with a page that does not fit.
@@ -62,6 +64,7 @@ class CheckpointInfo(Config):
     template_variables: dict[str, Any] = {}
     template_date: str | None = None
     restricted: bool = False
+    writes_rationales: bool = True
 
 
 def save_checkpoint(path: Path, model: Any, tokenizer: Any, info: CheckpointInfo | None = None) -> None:

@@ -132,7 +132,8 @@ class TableConfig(Config):
         temperature: The sampling temperature; 0 is greedy.
         greedy: Evaluate each policy without sampling too.
         most_probable_action: Evaluate each policy by its most probable action too, with NLL, ECE and Brier score. The
-            number is that of sampled rationales, 0 for an empty one (agents/local/policy_agent.py); None turns it off.
+            number is that of sampled rationales (agents/local/policy_agent.py), 0 if no policy writes any; None turns
+            it off. A policy that is asked for no rationale always has this row, as its first.
         agents: The agents beside the policies, named as for a leaderboard: NAME, LABEL=NAME?key=value, FILE.py:CLASS.
             Every policy is compared with the best of them.
     """
@@ -149,20 +150,20 @@ class TableConfig(Config):
     def __post_init__(self) -> None:
         check_at_least(0, **{"evaluation.most_probable_action": self.most_probable_action})
 
-    def get_decodings(self, temperatures: Iterable[float] = ()) -> list[Decoding]:
+    def get_decodings(self, temperatures: Iterable[float] = (), *, rationales: bool = True) -> list[Decoding]:
         """Returns the decodings of a policy, without repetition.
 
-        First come the decodings that every policy has: sampling as in the papers, then greedy and the most probable
-        action if they are turned on.
+        First come sampling as in the papers and greedy, then the most probable action; of a policy that writes no
+        rationale that comes first, because its probabilities need no sampling.
 
         Args:
             temperatures: Further temperatures of this policy.
+            rationales: Whether the policy is asked for rationales.
         """
-        decodings = [Decoding.at(self.temperature)]
-        if self.greedy:
-            decodings.append(Decoding.at(0.0))
-        if self.most_probable_action is not None:
-            decodings.append(Decoding(MOST_PROBABLE, 0.0, self.most_probable_action))
+        by_token = [Decoding.at(self.temperature), *([Decoding.at(0.0)] if self.greedy else [])]
+        drawn = self.most_probable_action if rationales else 0
+        by_action = [] if drawn is None else [Decoding(MOST_PROBABLE, 0.0, drawn)]
+        decodings = [*by_token, *by_action] if drawn else [*by_action, *by_token]
         return list(dict.fromkeys([*decodings, *map(Decoding.at, temperatures)]))
 
 
@@ -254,11 +255,6 @@ class TrainConfig(Config):
                 f"phases.{name}.start is '{phase.start}': a pointer starts from scratch, and from a pointer only "
                 f"{EXPECTED_REWARD}."
             )
-        if self.is_pointer(name) and self.evaluation.most_probable_action is not None:
-            raise BadConfig(
-                f"phases.{name} is a pointer, whose greedy reply is its most probable action: leave "
-                "evaluation.most_probable_action out."
-            )
         is_paid = isinstance(phase.numbers, GrpoConfig) and phase.get_reward(self.reward_config).requires_rationale
         if is_paid and not (self.prompt.rationales and phase.teach_rationales):
             raise BadConfig(
@@ -292,6 +288,17 @@ class TrainConfig(Config):
         prompt = prompt_of(store, self.prompt)
         return msgspec.structs.replace(prompt, rationales=prompt.rationales and phase.teach_rationales)
 
+    def writes_rationales(self, phase: PhaseConfig) -> bool:
+        """Returns whether a phase's policy is expected to write rationales."""
+        is_asked = self.prompt.rationales and phase.teach_rationales
+        return is_asked and self.evaluation.most_probable_action != 0
+
+    def get_decodings(self, name: str) -> list[Decoding]:
+        """Returns the decodings of a phase's rows; the greedy reply of a pointer is its most probable action."""
+        phase, is_pointer = self.phases[name], self.is_pointer(name)
+        decodings = self.evaluation.get_decodings(phase.temperatures, rationales=self.writes_rationales(phase))
+        return [decoding for decoding in decodings if decoding.rationales is None or not is_pointer]
+
     def resolve_precision(self, *, on_gpu: bool) -> "TrainConfig":
         """Returns the configuration with `auto` replaced by a precision, which a resumed run keeps on any machine.
 
@@ -319,7 +326,9 @@ class TrainConfig(Config):
             reward=self.reward,
             metrics=self.evaluation.metrics,
             inferred=self.inferred,
-            likelihood=self.evaluation.most_probable_action is not None,
+            likelihood=any(
+                decoding.rationales is not None for name in self.phases for decoding in self.get_decodings(name)
+            ),
         )
 
     @property

@@ -251,6 +251,14 @@ class RationaleCoverage(NamedTuple):
         share = f" ({self.present / self.steps:.0%})" if self.steps else ""
         return f"rationales: {self.present:,} of {self.steps:,} training steps have one{share}"
 
+    def describe(self, config: TrainConfig) -> str:
+        """Returns a line for the log, with the flag for a log without rationales if prompts ask for them."""
+        if self.present or not any(map(config.writes_rationales, config.phases.values())):
+            return str(self)
+        return (
+            f"{self}; with --prompt.no-rationales prompts ask for none, and tables begin with the most probable action"
+        )
+
     def problem(self, config: TrainConfig) -> str | None:
         """Returns the reason why a run of this configuration is refused, or None."""
         is_refused = config.missing_rationales == "refuse" and config.rewards_rationales

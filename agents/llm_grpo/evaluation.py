@@ -8,8 +8,9 @@ steps. Every process runs the agents on its share of the sessions. Each step has
 so the records do not depend on the number of processes.
 
 Policies are decoded as in the papers (temperature 0.6), and also greedily and by the most probable action
-(agents/local/policy_agent.py). The row of the most probable action also has the likelihood and the calibration of the
-distribution over actions. Weights are chosen on the validation split, not by this table.
+(agents/local/policy_agent.py). That row, which is the first of a policy that writes no rationale, also has the
+likelihood and the calibration of the distribution over actions. Weights are chosen on the validation split, not by this
+table.
 """
 
 import shlex
@@ -77,10 +78,7 @@ def table_rows(
             the oracle out.
     """
     rows = [(spec.label, spec, config.context) for spec in agents]
-    sampled = [
-        (name, phase.label, phase.context, config.evaluation.get_decodings(phase.temperatures))
-        for name, phase in config.phases.items()
-    ]
+    sampled = [(name, phase.label, phase.context, config.get_decodings(name)) for name, phase in config.phases.items()]
     if oracle is not None:
         by_tokens = [decoding for decoding in config.evaluation.get_decodings() if decoding.rationales is None]
         sampled.append(("oracle", f"oracle{oracle[1]}", oracle[0], by_tokens))

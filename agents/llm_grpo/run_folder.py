@@ -188,7 +188,7 @@ def begin_run(folder: Path, config: TrainConfig, store: SessionStore) -> str | N
     files = _digests(name.partition(":")[0] for name in named_code(record["config"]))
     record |= {"scoring": SCORING_VERSION, "template_date": record["time"][:10], "rationales": coverage._asdict()}
     _write_record(folder, record | {"files": files})
-    return str(coverage)
+    return coverage.describe(config)
 
 
 def _digests(files: Iterable[str]) -> dict[str, str]:

@@ -62,13 +62,7 @@ def build_log(
         records: The records of each row, by its label.
         provenance: The run's provenance, with its configuration.
     """
-    comparisons = [
-        compare_records(records, decoding.label(phase.label), decoding.label(config.phases[other].label), metric)
-        for phase in config.phases.values()
-        for decoding in config.evaluation.get_decodings()
-        for other in phase.against
-        for metric in COMPARED
-    ]
+    comparisons = [compare_records(records, *pair, metric) for pair in compared_rows(config) for metric in COMPARED]
     agents = [entry.row for entry in entries[: len(config.evaluation.agents)]]
     training = TrainingPart(
         phases=phases,
@@ -84,6 +78,15 @@ def build_log(
         temperature=config.evaluation.temperature,
         training=msgspec.to_builtins(training),
     )
+
+
+def compared_rows(config: TrainConfig) -> Iterator[tuple[str, str]]:
+    """Yields the labels of rows to compare: of phases by each decoding of both, further temperatures aside."""
+    for name, phase in config.phases.items():
+        for decoding in config.evaluation.get_decodings(rationales=config.writes_rationales(phase)):
+            for other in phase.against:
+                if all(decoding.name in [each.name for each in config.get_decodings(of)] for of in (name, other)):
+                    yield decoding.label(phase.label), decoding.label(config.phases[other].label)
 
 
 def read_training(log: EvaluationLog) -> TrainingPart | None:
@@ -205,6 +208,6 @@ def over_best_agent(
     best = max(exact, key=lambda label: exact[label])
     return [
         compare_records(records, decoding.label(phase.label), best, "exact_accuracy")
-        for phase in config.phases.values()
-        for decoding in config.evaluation.get_decodings(phase.temperatures)
+        for name, phase in config.phases.items()
+        for decoding in config.get_decodings(name)
     ]

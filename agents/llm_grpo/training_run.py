@@ -115,8 +115,13 @@ class TrainingRun:
         if self.config.model.lora is not None and config.numbers is not None and not has_adapter(model):
             model = add_adapter(model, self.config.model.lora, seed=self.config.seed)
         prompt = self.config.prompt_of(config, self.store)
-        restricted = self.config.is_restricted(name)
-        info = msgspec.structs.replace(started_from, context=config.context, prompt=prompt, restricted=restricted)
+        info = msgspec.structs.replace(
+            started_from,
+            context=config.context,
+            prompt=prompt,
+            restricted=self.config.is_restricted(name),
+            writes_rationales=self.config.writes_rationales(config),
+        )
         policy = Policy(model) if config.numbers is None else self._policy(config, config.numbers, model)
         trainer, total_steps = self._trainer(name, policy, tokenizer)
         rule = config.validation
@@ -127,7 +132,7 @@ class TrainingRun:
             with policy.summon_full_params() as full_policy:
                 records = evaluate_shared(
                     self.ranks,
-                    PolicyAgent(policy=(full_policy.model, tokenizer, info)),
+                    PolicyAgent(policy=(full_policy.model, tokenizer, info), decode="tokens"),
                     self.store,
                     "validation",
                     context=info.context,

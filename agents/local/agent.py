@@ -49,7 +49,7 @@ def local(
     template_variables: dict[str, Any] | None = None,
     template_date: str | None = None,
     decode: Decode = "tokens",
-    rationales: int = 16,
+    rationales: int | None = None,
 ) -> PolicyAgent | PointerPolicy:
     """Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.
 

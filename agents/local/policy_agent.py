@@ -1,6 +1,6 @@
 """A trained policy as an agent: observation -> chat messages -> tokens -> sampled reply.
 
-make_agent("runs/demo/shop_r1")                      at the temperature it was trained for
+make_agent("runs/demo/shop_r1")                      at the temperature it was trained for, or by whole actions
 make_agent("runs/demo/shop_r1?temperature=0")        greedy
 make_agent("runs/demo/shop_r1?decode=most_probable_action&rationales=8")
 
@@ -8,7 +8,8 @@ Greedy decoding takes the likeliest token at each position. It may choose "click
 although terminating is the likeliest single action. `decode` selects the way to choose a reply:
 
     tokens                  samples replies token by token
-    most_probable_action    takes the action with the greatest probability; of equal ones the first
+    most_probable_action    takes the action with the greatest probability; of equal ones the first. This is the default
+                            of a policy that writes no rationale, if no temperature is named
 
 The likelihood metrics (shop_env.metrics.likelihood) need the policy's probability of each action of a page. A policy
 writes a rationale before its action. So the probability of an action is the expectation, over rationales r that the
@@ -73,8 +74,9 @@ class PolicyAgent(SeededAgent):
         max_new_tokens: The maximum number of tokens of a reply; None means the checkpoint's.
         device: The device of the model; None means a GPU if the machine has one.
         policy: A model, its tokenizer and its info that are already in memory.
-        decode: The way to choose a reply (see the module).
-        rationales: The number of draws K that the probabilities of actions are averaged over; 0 draws nothing.
+        decode: The way to choose a reply (see the module); None means the default.
+        rationales: The number of draws K that the probabilities of actions are averaged over, 0 for none; None means
+            16, or 0 for a policy that writes no rationale.
     """
 
     reads_whole_sessions = True  # prompts of one session share the computation of their pages
@@ -87,8 +89,8 @@ class PolicyAgent(SeededAgent):
         max_new_tokens: int | None = None,
         device: str | None = None,
         policy: tuple[Any, Any, CheckpointInfo] | None = None,
-        decode: Decode = "tokens",
-        rationales: int = 16,
+        decode: Decode | None = None,
+        rationales: int | None = None,
     ) -> None:
         model, tokenizer, info = policy or load_checkpoint(str(path), device or usual_device())
         if policy is None:
@@ -98,6 +100,11 @@ class PolicyAgent(SeededAgent):
             raise BadConfig(
                 f"max_new_tokens is {most_new}: expected at least 1, and less than max_tokens ({info.max_tokens})"
             )
+        writes_rationales = info.prompt.rationales and info.writes_rationales
+        if decode is None:
+            decode = "tokens" if writes_rationales or temperature is not None else "most_probable_action"
+        if rationales is None:
+            rationales = 16 if writes_rationales else 0
         check_choice("decode", decode, Decode)
         check_at_least(0, temperature=temperature)
         if type(rationales) is not int or rationales < 0:
@@ -167,7 +174,7 @@ class PolicyAgent(SeededAgent):
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
     ) -> list[WeighedActions]:
         pages: dict[int, WeighedActions] = {}
-        if self._decode != "tokens":
+        if self._decode != "tokens" or not self._rationales:
             pages = weigh_without_draws(
                 *(self._policy, self._tokenizer, prompts, observations, self._rationales, self.info.prompt),
                 self._tries_of(observations),

@@ -106,11 +106,7 @@ class PlannedRun:
             entries = read_log(self.folder, trust=None).entries
         except BadConfig:  # not finished or of another version; the training command reports which
             return False
-        decodings = [
-            decoding.file_name(name)
-            for name in self.phases
-            for decoding in self.config.evaluation.get_decodings(self.config.phases[name].temperatures)
-        ]
+        decodings = [decoding.file_name(name) for name in self.phases for decoding in self.config.get_decodings(name)]
         present = [entry for entry in entries if (self.folder / entry.steps).exists()]
         is_intact = all(digest_file(self.folder / entry.steps) == entry.sha256 for entry in present)
         needed = {steps_file(name) for name in decodings}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.llm_grpo.data import TrainingData
+from agents.llm_grpo.data import RationaleCoverage, TrainingData
 from agents.llm_grpo.presets import load_preset
 from tests.demo_stores import demo_store_at
 from tests.train.conftest import Tiny
@@ -32,3 +32,11 @@ def test_sessions_over_the_limit_lose_their_earliest_pages_and_are_counted(tiny:
     lost = sum(len(trunk.replies) for trunk in cut if trunk.pages_left_out)
     assert f" {100 * lost / 132:.1f}% lost earlier pages" in logged[-1]
     assert [trunk.pages_left_out for trunk in again] == [trunk.pages_left_out for trunk in cut]
+
+
+def test_a_log_without_rationales_names_the_flag_for_prompts_that_ask_for_none() -> None:
+    config = load_preset("tiny_cpu")
+    unasked = msgspec.structs.replace(config, prompt=msgspec.structs.replace(config.prompt, rationales=False))
+    flag = "--prompt.no-rationales"
+    assert flag in RationaleCoverage(0, 10).describe(config)
+    assert flag not in RationaleCoverage(1, 10).describe(config) + RationaleCoverage(0, 10).describe(unasked)

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from agents.llm_grpo.config import PhaseConfig, TrainConfig
 from agents.llm_grpo.evaluation import check_rows, table_rows
 from agents.llm_grpo.presets import load_preset
-from agents.llm_grpo.training_log import markdown, over_best_agent, read_training
+from agents.llm_grpo.training_log import compared_rows, markdown, over_best_agent, read_training
 from agents.registry import make_agent
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
@@ -37,6 +38,43 @@ def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperatur
     assert {config.evaluation_config.seed for config in configs} == {7}
     assert CONFIG.evaluation_config.seed == CONFIG.seed
     assert [decoding.name for decoding in table.get_decodings()] == ["greedy", "most probable action"]
+
+
+def test_the_first_row_of_a_policy_that_writes_no_rationale_is_its_most_probable_action() -> None:
+    silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False, temperatures=(1.0,))
+    for number in (8, None):
+        config = with_table({"sft": silent, "shop_r1": CONFIG.phases["shop_r1"]}, most_probable_action=number)
+        rows = [spec for _, spec, _ in table_rows(config, [], oracle=None)]
+        assert [spec.label for spec in rows[:4]] == [
+            f"{SFT}, {name}" for name in ("most probable action", "T 0.6", "greedy", "T 1")
+        ]
+        assert rows[0].arguments == {"decode": "most_probable_action", "rationales": 0}
+        assert config.evaluation_config.likelihood
+        others = [spec.label.removeprefix(f"{SHOP_R1}, ") for spec in rows[4:]]
+        assert others == ["T 0.6", "greedy", *(["most probable action"] if number else [])]
+    declared = with_table(CONFIG.phases, most_probable_action=0)
+    assert declared.get_decodings("sft")[0].name == "most probable action"
+    without = msgspec.structs.replace(CONFIG, prompt=msgspec.structs.replace(CONFIG.prompt, rationales=False))
+    assert [without.get_decodings(name)[0].rationales for name in without.phases] == [0, 0, 0]
+
+
+def test_a_pointer_has_no_row_by_the_most_probable_action_because_its_greedy_reply_is_that() -> None:
+    pointer = load_preset("pointer_cpu").phases["pointer"]
+    config = with_table({"pointer": pointer}, most_probable_action=8, temperature=0.0)
+    assert [decoding.name for decoding in config.get_decodings("pointer")] == ["greedy"]
+    assert not config.evaluation_config.likelihood
+
+
+def with_table(phases: dict[str, PhaseConfig], **values: Any) -> TrainConfig:
+    table = msgspec.structs.replace(CONFIG.evaluation, **values)
+    return msgspec.structs.replace(CONFIG, phases=phases, evaluation=table)
+
+
+def test_phases_are_compared_by_the_decodings_that_both_have() -> None:
+    silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False)
+    phase = msgspec.structs.replace(CONFIG.phases["shop_r1"], against=("sft",))
+    config = with_table({"sft": silent, "shop_r1": phase}, most_probable_action=None)
+    assert list(compared_rows(config)) == [(f"{SHOP_R1}, {name}", f"{SFT}, {name}") for name in ("T 0.6", "greedy")]
 
 
 def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> None:

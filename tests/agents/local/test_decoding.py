@@ -3,6 +3,7 @@
 import copy
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.schema import Action, Click, Terminate
 from shop_env.candidates import candidate_actions
 from shop_env.observation import Observation, observe_session
+from shop_env.prompts import PromptConfig
 from shop_env.replies import Reply, format_reply, parse_reply
 from tests.train.conftest import COMPACT, Tiny, checkpoint_info, prompt_tokens
 from tests.train.conftest import tiny as tiny
@@ -215,6 +217,30 @@ def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(
     prompt = prompt_tokens(shopper.tokenizer, observation, COMPACT)
     expected = plain_shares(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
     assert list(probabilities.values()) == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "info", [{"writes_rationales": False}, {"prompt": PromptConfig(style="compact", rationales=False)}]
+)
+def test_a_policy_that_writes_no_rationale_replies_with_its_most_probable_action_unless_a_temperature_is_named(
+    shopper: Tiny, observation: Observation, info: dict[str, Any]
+) -> None:
+    policy = shopper.model, shopper.tokenizer, checkpoint_info(max_new_tokens=MAX_NEW_TOKENS, **info)
+
+    def reply_and_shares(**arguments: Any) -> tuple[object, object]:
+        agent = PolicyAgent(policy=policy, **arguments)
+        replies = agent.act_batch([observation], seeds=[0])
+        return replies[0], agent.probabilities([observation], seeds=[0])[0]
+
+    by_action, shares = reply_and_shares()
+    assert (by_action, shares) == reply_and_shares(decode="most_probable_action", rationales=0)
+    assert parse_reply(str(by_action)).action == Terminate()  # type: ignore[union-attr]
+    greedy, again = reply_and_shares(temperature=0.0)
+    assert (greedy, again) == reply_and_shares(temperature=0.0, decode="tokens", rationales=0)
+    assert isinstance(parse_reply(str(greedy)).action, Click)  # type: ignore[union-attr]
+    assert again == pytest.approx(shares)
+    sampled = reply_and_shares(decode="tokens")[0]  # at the checkpoint's temperature
+    assert sampled == reply_and_shares(temperature=0.6)[0]
 
 
 @pytest.mark.parametrize(

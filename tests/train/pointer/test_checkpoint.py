@@ -81,7 +81,6 @@ def test_the_preset_leaves_a_checkpoint_that_is_an_agent_and_a_row(store: Sessio
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"evaluation": {"most_probable_action": 8}}, "most_probable_action"),
         ({"phases": {"more": {"label": "x", "method": "none", "start": "pointer"}}}, "starts from scratch"),
         (
             {"phases": {"s": SFT, "t": {**SFT, "label": "t", "start": "s", "same_compute_as": "pointer"}}},
