@@ -113,9 +113,14 @@ def fit_prompt(
     max_tokens: int,
     long_pages: LongPages = "shorten",
     context: ContextConfig = _DEFAULT_CONTEXT,
+    encoded: dict[str, list[int]] | None = None,
 ) -> FittedPrompt | None:
-    """Builds the prompt of an observation with at most `max_tokens` tokens; returns None if it does not fit."""
-    conversation = _Conversation(tokenizer, observation, prompt, context)
+    """Builds the prompt of an observation with at most `max_tokens` tokens; returns None if it does not fit.
+
+    Args:
+        encoded: The tokens of texts, to which those of this prompt are added. The steps of a session share most texts.
+    """
+    conversation = _Conversation(tokenizer, observation, prompt, context, encoded=encoded)
     fit = conversation.fit(conversation.last, max_tokens, long_pages)
     if fit is None:
         return None
@@ -201,6 +206,7 @@ class _Conversation:
 
     Args:
         reply: The text of the reply to the observation. If None, only prompts can be built.
+        encoded: See fit_prompt.
     """
 
     def __init__(
@@ -210,7 +216,9 @@ class _Conversation:
         prompt: PromptConfig,
         context: ContextConfig,
         reply: str | None = None,
+        encoded: dict[str, list[int]] | None = None,
     ) -> None:
+        self._encoded = {} if encoded is None else encoded
         without_pages: Observation = {**observation, "page": "", "history": _without_pages(observation["history"])}
         self._tokenizer, self._block = tokenizer, context.page_block
         self._page_texts = [*(past["page"] for past in observation["history"]), observation["page"]]
@@ -230,7 +238,9 @@ class _Conversation:
 
     def _encode_messages(self, indices: Iterable[int], texts: Sequence[str]) -> list[list[int]]:
         contents = [self._template.content(index, text) for index, text in zip(indices, texts, strict=True)]
-        return encode(self._tokenizer, contents)
+        missing = [content for content in dict.fromkeys(contents) if content not in self._encoded]
+        self._encoded |= zip(missing, encode(self._tokenizer, missing) if missing else [], strict=True)
+        return [self._encoded[content] for content in contents]
 
     def _between(self, step: int) -> list[list[int]]:
         """Returns the tokens of the template in a step's prompt: before each message, and the generation prompt."""

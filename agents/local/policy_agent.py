@@ -122,8 +122,12 @@ class PolicyAgent(SeededAgent):
             end_token=stop_token(tokenizer),
         )
         self._decode, self._rationales = decode, rationales
-        self._cuts: dict[int, PromptCut] = {}  # of the last call, by the observation's id
+        # Of the last call, by the observation's id, and the tokens of texts:
+        self._cuts: dict[int, PromptCut] = {}
+        self._prompts: dict[int, tuple[Observation, list[int] | PromptTooLong]] = {}
+        self._encoded: dict[str, list[int]] = {}
         self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
+        self._totals: list[float] = []  # of pages without draws
 
     def act(self, observation: Observation) -> str:
         """Returns the reply to an observation.
@@ -138,7 +142,7 @@ class PolicyAgent(SeededAgent):
 
     def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
         """Returns a reply to each observation, or PromptTooLong in its place."""
-        self._cuts = {}
+        self._cuts, self._prompts = {}, {}
         return self._each(self._replies, observations, seeds)
 
     def prompt_cuts(self, observations: Sequence[Observation]) -> list[PromptCut | None]:
@@ -191,11 +195,22 @@ class PolicyAgent(SeededAgent):
             self._tries_of([observations[index] for index in remaining]),
         )
         pages |= zip(remaining, drawn, strict=True)
+        if not self._rationales:
+            self._totals += [page.total for page in pages.values()]
         return [pages[index] for index in range(len(prompts))]
 
     def _tries_of(self, observations: Sequence[Observation]) -> list[ReplyTrie]:
         """Returns the replies that a restricted policy chooses among on each page; nothing for other policies."""
         return [] if self._tries is None else [self._tries.of_page(each["page"]) for each in observations]
+
+    def remarks(self) -> list[str]:
+        """Returns the probability of candidates without draws, which is small if the policy does write rationales."""
+        if not self._totals:
+            return []
+        share = sum(self._totals) / len(self._totals)
+        return [
+            f"{share:.1%} of the probability is on actions of the page without a rationale, the rest on other replies"
+        ]
 
     def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
         """Computes results for the observations that fit; PromptTooLong stands in place of the others.
@@ -224,7 +239,10 @@ class PolicyAgent(SeededAgent):
 
     def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
         """Computes the results of `_each` for all observations at once."""
-        results: list[Any] = [self._prompt(observation) for observation in observations]
+        # An evaluation asks for the probabilities of the observations that it just got replies to.
+        before, self._encoded = self._prompts, {}
+        self._prompts = {id(each): before.get(id(each)) or (each, self._prompt(each)) for each in observations}
+        results: list[Any] = [self._prompts[id(each)][1] for each in observations]
         fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, PromptTooLong)]
         answers = answer(
             [results[index] for index in fitting],
@@ -244,7 +262,8 @@ class PolicyAgent(SeededAgent):
         trained_with = self.info.context
         visible = adapt(observation, trained_with)
         limit = self.info.max_tokens - self._sampling.max_new_tokens
-        fitted = fit_prompt(self._tokenizer, visible, self.info.prompt, limit, self.info.long_pages, trained_with)
+        prompt, long_pages = self.info.prompt, self.info.long_pages
+        fitted = fit_prompt(self._tokenizer, visible, prompt, limit, long_pages, trained_with, self._encoded)
         if fitted is None:
             return PromptTooLong(
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "

@@ -48,11 +48,13 @@ class WeighedActions:
     Attributes:
         counts: The number of draws of each rationale; {"": 0} if no draw is readable.
         shares: Each candidate's share after each rationale, (rationales, candidates); rows sum to 1.
+        total: The probability of all replies with the first rationale and a candidate; other replies have the rest.
     """
 
     candidates: list[Action]
     counts: dict[str, int]
     shares: Tensor
+    total: float = 1.0
 
     def probabilities(self, draws: int) -> dict[Action, float]:
         """Computes the smoothed probability of each candidate (policy_agent.py).
@@ -112,7 +114,7 @@ def weigh_without_draws(
         for index, candidates in candidates_by_index.items()
     ]
     return {
-        index: WeighedActions(candidates, {"": rationales or 1}, shares)
+        index: WeighedActions(candidates, {"": rationales or 1}, shares, empty)
         for (index, candidates), (shares, (empty,)) in zip(
             candidates_by_index.items(), compute_shares(policy, tokenizer, pages), strict=True
         )
@@ -165,7 +167,9 @@ def weigh_actions(
         for index, (tokens, (candidates, counts)) in enumerate(zip(prompts, page_inputs, strict=True))
     ]
     computed = compute_shares(policy, tokenizer, pages)
-    return [WeighedActions(*page, shares) for page, (shares, _) in zip(page_inputs, computed, strict=True)]
+    return [
+        WeighedActions(*page, shares, totals[0]) for page, (shares, totals) in zip(page_inputs, computed, strict=True)
+    ]
 
 
 @torch.no_grad()

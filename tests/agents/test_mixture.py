@@ -26,8 +26,8 @@ CART, HOME = Click(name="cart"), Click(name="home")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SessionStore:
-    """Eighty sessions of 20 users."""
-    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 80, seed=4)
+    """Sixty sessions of 15 users."""
+    return demo_store_at(tmp_path_factory.mktemp("stores") / "demo", 60, seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_weights_are_chosen_on_users_whom_the_weighed_agents_did_not_learn_from(
 
 
 def test_a_mixture_pools_agents_that_learnt_from_all_train_users(store: SessionStore, mixture: MixtureAgent) -> None:
-    (step,) = list(scored_steps(store, "test", max_sessions=1))[:1]
+    (step,) = list(scored_steps(store, "test", sessions=1))[:1]
     alone = [make_agent(name, store=store).probabilities([step.observation])[0] for name in ("page_counts", "ngram")]  # type: ignore[attr-defined]
     united = unite(alone)
     assert isinstance(united, tuple)
@@ -136,10 +136,9 @@ def test_a_mixture_pools_agents_that_learnt_from_all_train_users(store: SessionS
     assert sum(shares.values()) == pytest.approx(1)  # type: ignore[union-attr]
 
 
-def test_a_mixture_keeps_the_contract_and_two_are_equal(store: SessionStore, mixture: MixtureAgent) -> None:
+def test_a_mixture_keeps_the_contract(mixture: MixtureAgent) -> None:
     report = check_agent(mixture, sessions=1)
     assert report.passed, str(report)
-    assert mixture_of("page_counts+ngram", store).pool.weights.tolist() == mixture.pool.weights.tolist()
 
 
 def test_with_a_checkpoint_weights_are_chosen_on_the_validation_split(
@@ -148,7 +147,7 @@ def test_with_a_checkpoint_weights_are_chosen_on_the_validation_split(
     agent = mixture_of("demo_sft?rationales=0+page_counts&sessions=2", store)
     assert "of the validation split, which this row should not be ranked on" in agent.remarks()[0]
     assert agent.reads_whole_sessions
-    observation = next(scored_steps(store, "test", max_sessions=1)).observation
+    observation = next(scored_steps(store, "test", sessions=1)).observation
     reply, again = (agent.act_batch([observation], seeds=[seed])[0] for seed in (1, 2))
     assert reply == again and isinstance(reply, str)
     with pytest.raises(BadConfig, match=r"that of store '.*' has no session"):
@@ -177,8 +176,8 @@ def test_a_spec_with_arguments_of_its_agents_survives_the_table() -> None:
     assert format_spec(spec) == text
 
 
-def test_rank_has_the_weights_as_a_remark_and_identifies_the_row_by_the_code_of_its_agents(
-    store: SessionStore, tmp_path: Path
+def test_rank_has_the_same_weights_as_a_remark_and_identifies_the_row_by_the_code_of_its_agents(
+    store: SessionStore, mixture: MixtureAgent, tmp_path: Path
 ) -> None:
     log = rank(
         agents=["page_counts,mixture?agents=page_counts+ngram"],
@@ -188,5 +187,5 @@ def test_rank_has_the_weights_as_a_remark_and_identifies_the_row_by_the_code_of_
         out=str(tmp_path / "board"),
     )
     row = log.entry("mixture?agents=page_counts+ngram")
-    assert row.remarks[0].startswith("weights page_counts ") and "nll" in row.row.figures
+    assert row.remarks[0] == mixture.remarks()[0] and "nll" in row.row.figures
     assert [name for name, _ in row.identity["resolved"]["agents"]] == ["page_counts", "ngram"]

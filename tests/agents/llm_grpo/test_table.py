@@ -42,8 +42,9 @@ def test_runs_on_several_seeds_can_be_tested_on_the_same_sessions_and_temperatur
 
 def test_the_first_row_of_a_policy_that_writes_no_rationale_is_its_most_probable_action() -> None:
     silent = msgspec.structs.replace(CONFIG.phases["sft"], teach_rationales=False, temperatures=(1.0,))
+    writing = msgspec.structs.replace(CONFIG.phases["shop_r1"], against=())
     for number in (8, None):
-        config = with_table({"sft": silent, "shop_r1": CONFIG.phases["shop_r1"]}, most_probable_action=number)
+        config = with_table({"sft": silent, "shop_r1": writing}, most_probable_action=number)
         rows = [spec for _, spec, _ in table_rows(config, [], oracle=None)]
         assert [spec.label for spec in rows[:4]] == [
             f"{SFT}, {name}" for name in ("most probable action", "T 0.6", "greedy", "T 1")

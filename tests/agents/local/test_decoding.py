@@ -125,8 +125,15 @@ def test_the_most_probable_action_is_that_of_unpacked_rows(
         assert reply == format_reply(rationale, candidates[best])
 
 
-@torch.no_grad()
 def plain_shares(
+    model: object, tokenizer: object, prompt: list[int], rationale: str, actions: list[Action]
+) -> torch.Tensor:
+    """(actions,), summing to 1."""
+    return plain_log_probs(model, tokenizer, prompt, rationale, actions).softmax(dim=0)
+
+
+@torch.no_grad()
+def plain_log_probs(
     model: object, tokenizer: object, prompt: list[int], rationale: str, actions: list[Action]
 ) -> torch.Tensor:
     """(actions,), one pass for each row."""
@@ -135,7 +142,7 @@ def plain_shares(
         logits = model(input_ids=torch.tensor([[*prompt, *tokens]])).logits[0].double()  # type: ignore[operator]
         log_probs = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
         totals.append(log_probs.gather(1, torch.tensor(tokens)[:, None]).sum())
-    return torch.stack(totals).softmax(dim=0)
+    return torch.stack(totals)
 
 
 def test_one_of_a_page_s_draws_falls_into_each_part() -> None:
@@ -209,14 +216,20 @@ def test_where_nothing_is_drawn_probabilities_are_those_of_as_many_empty_rationa
     assert smoothed == pytest.approx({action: (3 * share + 1 / 3) / 4 for action, share in shares.items()})
 
 
-def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale(
+def test_without_draws_probabilities_are_the_shares_after_an_empty_rationale_and_a_remark_tells_the_rest(
     shopper: Tiny, observation: Observation
 ) -> None:
-    (probabilities,) = agent(shopper, rationales=0).probabilities([observation], seeds=[0])
-    assert isinstance(probabilities, dict)
+    shopping = agent(shopper, rationales=0)
+    (probabilities,) = shopping.probabilities([observation], seeds=[0])
+    assert isinstance(probabilities, dict) and math.fsum(probabilities.values()) == pytest.approx(1)
     prompt = prompt_tokens(shopper.tokenizer, observation, COMPACT)
-    expected = plain_shares(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
-    assert list(probabilities.values()) == pytest.approx(expected.tolist(), rel=1e-3)
+    log_probs = plain_log_probs(shopper.plain_model(), shopper.tokenizer, prompt, "", list(probabilities))
+    assert list(probabilities.values()) == pytest.approx(log_probs.softmax(dim=0).tolist(), rel=1e-3)
+    total = float(log_probs.exp().sum())  # a third of the replies that it was taught have no rationale
+    assert 0.2 < total < 0.5
+    (remark,) = shopping.remarks()
+    assert float(remark.partition("%")[0]) == pytest.approx(100 * total, abs=0.1)
+    assert agent(shopper, rationales=2).remarks() == []
 
 
 @pytest.mark.parametrize(
