@@ -181,7 +181,9 @@ def outcome_log_probs(
     texts = log_probs.new_zeros(int(outcomes.texts[-1]) + 1 if len(free) else 0)
     if len(restricted):
         table = choice_log_probs(hidden, output_weight, choices=outcomes.choices, temperature=temperature)
-        log_probs = log_probs.index_add(0, outcomes.path_outcomes, table.flatten()[outcomes.path_choices])
+        # `index_select`, as in train/policy.py: the gradients of actions that share a place are summed in order.
+        parts = table.flatten().index_select(0, outcomes.path_choices)
+        log_probs = log_probs.index_add(0, outcomes.path_outcomes, parts)
     if len(free):
         of_tokens = log_probabilities(
             hidden.index_select(0, free), output_weight, targets=targets[free], temperature=temperature
@@ -189,5 +191,5 @@ def outcome_log_probs(
         texts = texts.index_add(0, outcomes.texts, of_tokens.to(texts.dtype))
         certain = -torch.finfo(texts.dtype).eps  # so that the log of the others' probability is finite
         others = torch.log(-torch.expm1(texts.clamp(max=certain)))
-        log_probs = log_probs + torch.cat([texts.new_zeros(1), texts, others])[outcomes.cases]
+        log_probs = log_probs + torch.cat([texts.new_zeros(1), texts, others]).index_select(0, outcomes.cases)
     return log_probs
