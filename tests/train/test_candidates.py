@@ -117,7 +117,7 @@ def test_a_page_s_only_action_has_no_loss(tiny: Tiny, tmp_path: Path) -> None:
 def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probabilities(tiny: Tiny) -> None:
     observation: Observation = {"page": LINKS, "history": (), "persona": "", "goal": "", "step": 0}
     prompt = prompt_tokens(tiny.tokenizer, observation, SILENT)
-    number = 600
+    number = 300
     sampling = SamplingConfig(1.0, 24, stop_token(tiny.tokenizer), number)
     (replies,) = generate(
         Policy(own_model(tiny)),
@@ -138,6 +138,7 @@ def test_untrained_weights_write_a_page_s_actions_alone_as_often_as_their_probab
     assert sum(replies[0].log_probs) == pytest.approx(log_prob.item(), rel=1e-4)
 
 
+@pytest.mark.long
 def test_it_learns_rationales_clicks_and_typed_texts_and_the_agent_writes_them(tiny: Tiny, tmp_path: Path) -> None:
     session = session_of(CLICKS[1], TYPED, CLICKS[3], rationale="I like it.")
     trainer = trainer_of(tiny, session, COMPACT, tmp_path)

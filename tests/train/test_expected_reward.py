@@ -103,6 +103,7 @@ def test_the_gradient_is_that_of_a_sum_over_the_enumerated_actions(
         assert (ours.grad - theirs.grad).abs().max() <= 1e-6 * theirs.grad.abs().max(), name
 
 
+@pytest.mark.long
 def test_grpo_s_gradient_goes_to_the_exact_one_with_many_replies(tiny: Tiny, tmp_path: Path) -> None:
     """With replies of equal length, β 0, no scale, all groups, and weights that write little else than the actions."""
     clicks = [Click(name=name) for name in ("xa", "xb", "yc")]
