@@ -20,6 +20,7 @@ from agents.llm_grpo.pointer_phase import train_pointer
 from agents.llm_grpo.run_folder import read_template_date
 from agents.local.policy_agent import PolicyAgent, usual_device
 from replay_sessions.foundation.durable_files import replace_file, replace_json
+from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.scored_steps import draw_sessions
 from shop_env.metrics import step_metrics
@@ -29,7 +30,7 @@ from shop_env.reward.score import LOG_LIKELIHOOD, describe_scale
 from train.attention.choice import choose_attention
 from train.candidates import CandidateTries, StepCandidates
 from train.chat_template import bind_template, writes_date
-from train.checkpoints import CheckpointInfo, load_checkpoint, save_checkpoint
+from train.checkpoints import CHECKPOINT_FILE, CheckpointInfo, load_checkpoint, read_info, save_checkpoint
 from train.config import SftConfig, SftStage
 from train.fused import fuse
 from train.grpo.config import VLLM_IMPORTANCE_CAP, GrpoConfig
@@ -284,6 +285,12 @@ class TrainingRun:
             enable_tree_attention(model)
             self.log.info(f"model: {model.num_parameters():,} parameters, {len(tokenizer)} tokens, from scratch")
             return model, tokenizer, info
+        folder = Path(config.model.path)
+        if (folder / CHECKPOINT_FILE).exists() and read_info(folder)[0].restricted:
+            raise BadConfig(
+                f"model.path is '{folder}', whose policy only learnt to choose among a page's actions: start from its "
+                "phase in the same run, or from another model."
+            )
         model, tokenizer = load_model(
             config.model.path,
             max_tokens=config.model.max_tokens,

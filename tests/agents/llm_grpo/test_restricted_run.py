@@ -52,5 +52,7 @@ def test_restricted_policies_train_with_the_same_compute_and_write_nothing_else_
     assert all(read_info(out / name)[0].restricted for name in flops)
     policies = [entry for entry in read_log(out).entries if entry.label.startswith(("restricted", "expected"))]
     assert len(policies) == 9 and all(entry.row.figures["invalid_rate"].value == 0 for entry in policies)
+    elsewhere = [*words, "--out", str(tmp_path / "other"), "--model.path", str(out / "sft")]
+    assert main(elsewhere) == 2, "its weights alone would write what they never learnt"
     before, after = (load_file(out / name / "model.safetensors") for name in ("sft", "rewarded"))
     assert any((before[name] != after[name]).any() for name in before)
