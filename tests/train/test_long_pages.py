@@ -5,6 +5,7 @@ What is shown is the same in training, for other trainers and in evaluation.
 
 import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,24 +27,45 @@ from tests.train.conftest import COMPACT, Tiny, checkpoint_info
 from train.tokens import LongPages, SessionTokens, fit_prompt, tokenize_session
 
 
-def long_store(folder: Path, number: int, median: int) -> SessionStore:
-    """Writes sessions with pages of log-normal length: half over `median` characters, a tenth over three times that."""
-    rng = random.Random(1)
-    offer = '<div><a name="results.product_{}.view">stainless steel kettle, 1.7 liter, black</a><b>$29.99</b></div>\n'
+def opera_like(number: int, seed: int, median: int = 103_000) -> Iterator[Session]:
+    """Sessions with pages as long as OPeRA's that repeat as much: log-normal, half of them over `median` characters,
+    a tenth over 3.01 times as many.
 
-    def step() -> Step:
-        length = rng.lognormvariate(math.log(median), math.log(3) / 1.2816)
-        page = "".join(offer.format(number) for number in range(1, 2 + round(length / len(offer))))
-        typed = TypeAndSubmit(name="search", text="kettle")
-        action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
-        return Step(page=page, action=action, rationale="I look.")
+    One page in eight is the one before, one in five the one before with a part of it changed; the others have the
+    head and the foot of their session. So pages share 40% of their characters with the one before, at their ends.
+    """
+    rng = random.Random(seed)
+    for index in range(number):
+        steps: list[Step] = []
+        head, foot = _offers(rng, "menu", median // 5), _offers(rng, "foot", median // 10)
+        for count in range(max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9))))):
+            kind, page = rng.random(), steps[-1].page if steps else ""
+            if not steps or kind > 0.125 + 0.2:
+                length = rng.lognormvariate(math.log(median), math.log(310 / 103) / 1.2816)
+                page = head + _offers(rng, "results", round(length) - len(head) - len(foot)) + foot
+            elif kind > 0.125:
+                start = page.index("\n", rng.randrange(len(page) // 2)) + 1
+                end = page.index("\n", start + len(page) // 20) + 1
+                page = page[:start] + _offers(rng, f"changed_{count}", end - start) + page[end:]
+            typed = TypeAndSubmit(name="search", text="kettle")
+            action = rng.choice((Click(name="results.product_1.view"), typed, Terminate()))
+            steps.append(Step(page=page, action=action, rationale="I look."))
+        yield Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(steps), source="opera_like")
 
-    lengths = [max(1, min(60, round(rng.lognormvariate(math.log(7), 0.9)))) for _ in range(number)]
-    sessions = (
-        Session(session_id=f"s{index}", user_id=f"u{index}", steps=tuple(step() for _ in range(length)), source="test")
-        for index, length in enumerate(lengths)
-    )
-    return store_at(folder, sessions)
+
+def _offers(rng: random.Random, name: str, length: int) -> str:
+    """Offers of about so many characters; not fewer, if it is positive."""
+    words = ("stainless", "steel", "kettle", "for kitchen,", "1.7 liter", "auto shut-off", "Sponsored", "black", "set")
+    parts, written = list[str](), 0
+    while written < length:
+        title, price = " ".join(rng.choices(words, k=14)), rng.randint(5, 300)
+        parts.append(f'<div><a name="{name}.product_{len(parts) + 1}.view">{title}</a><b>${price}.99</b></div>\n')
+        written += len(parts[-1])
+    return "".join(parts)
+
+
+def long_store(folder: Path, number: int, **options: int) -> SessionStore:
+    return store_at(folder, opera_like(number, seed=1, **options))
 
 
 def limits(tiny: Tiny, session: Session, prompt: PromptConfig = COMPACT) -> tuple[int, int]:
