@@ -22,7 +22,8 @@ from shop_env.lists import Place, list_of, read_places
 
 _NAMED_TAG = re.compile(
     r"""<!--.*?-->|<[a-zA-Z][^\s/>]*(?:\s+(?!name=)[^\s"'>/=]++(?:=(?:"[^"]*"|'[^']*'|[^\s"'>]++))?)*+"""
-    r"""\s+name=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]++))""",
+    r"""\s+name=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]++))"""
+    r"""(?=(?:[^<>"']|"[^"]*"|'[^']*')*+>)""",  # to the end of a tag that is well formed, as in _MARK
     re.DOTALL,
 )
 _MARK = re.compile(r""" mark="[a-z0-9 -]*"(?=(?:[^<>"']|"[^"]*"|'[^']*')*+>)""")

@@ -1,6 +1,7 @@
 """Language models of one's own as agents: folders, GGUF files, adapters, and what cannot be loaded."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,10 @@ def test_a_folder_answers_as_the_same_weights_in_a_checkpoint(
 
 
 def test_an_adapter_changes_the_replies_and_names_its_base(folder: Path, adapter: Path, tiny: Tiny) -> None:
-    def replies(arguments: str) -> list[str]:
-        agent = make_agent(f"local?{arguments}&{ASKED}")
-        return [agent.act(observation) for observation in observe_session(tiny.sessions[0])]
+    def replies(arguments: str) -> Any:
+        agent: Any = make_agent(f"local?{arguments}&temperature=1&{ASKED}")
+        observations = observe_session(tiny.sessions[0])
+        return agent.act_batch(observations, seeds=range(len(observations)))
 
     adapted = replies(f"path={folder}&adapter={adapter}")
     assert adapted != replies(f"path={folder}")
