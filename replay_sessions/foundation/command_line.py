@@ -229,7 +229,7 @@ def check_flags(words: Sequence[str], flags: Sequence[str], program: str) -> Non
     """
     for word in takewhile(lambda word: word != "--", words):  # behind it stand the flags of another program
         flag = word.partition("=")[0].replace("_", "-")
-        if not flag.startswith("--") or "." in flag or flag in flags:
+        if not flag.startswith("--") or "." in flag or flag in flags or flag in _HELP:
             continue
         if (hint := did_you_mean(flag, flags)).startswith("Did you mean"):
             raise BadConfig(f"unknown flag {flag}. {hint} (see `{program} --help`)")

@@ -72,6 +72,19 @@ def test_the_wheel_trains_and_reports_outside_the_checkout(installed: Path, tmp_
     assert (tmp_path / "runs" / "first" / "report.html").stat().st_size > 100_000
 
 
+def test_foreign_agents_package_over_ours_is_named(installed: Path, tmp_path: Path) -> None:
+    [package] = installed.parent.glob("lib/python*/site-packages/agents/__init__.py")
+    ours = package.read_text()
+    package.write_text("raise SystemExit('the foreign package runs')\n")
+    try:
+        done = run(installed, tmp_path, "shop-r1", "agents", "list")
+    finally:
+        package.write_text(ours)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the package 'agents' that Python finds (")
+    assert done.stderr.count("\n") == 1
+
+
 def test_metadata_is_complete() -> None:
     about = metadata("shop-r1")
     for key in ("Summary", "License-Expression", "Keywords", "Author", "Project-URL", "Classifier", "Requires-Python"):

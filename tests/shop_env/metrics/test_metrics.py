@@ -130,6 +130,47 @@ def test_figures_equal_scikit_learn_s(seed: int) -> None:
     assert figures["click_type_f1_weighted"] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_outcome_f1_equals_scikit_learn(seed: int) -> None:
+    outcomes = {"purchase": "purchase", "terminate": "terminate"}
+    last = [record for record in _random_records(seed) if record.step_index == record.step_count - 1]
+    logged, predicted = _labels(last, fine=True)
+    pairs = [(a, outcomes.get(b, "other")) for a, b in zip(logged, predicted, strict=True) if a in outcomes]
+    expected = f1_score([a for a, _ in pairs], [b for _, b in pairs], average="weighted", zero_division=0)
+    assert step_metrics(_random_records(seed))["outcome_f1_weighted"] == pytest.approx(expected)
+    assert step_metrics(_random_records(seed), MetricChoices(mean="sessions"))["outcome_f1_weighted"] == pytest.approx(
+        expected
+    )
+
+
+def test_table_7_of_customer_r1_gives_its_macro_f1() -> None:
+    """786 clicks (739 right of 831 predicted), 76 inputs (1 of 4), 40 terminations (0 of 0): reported 31.17 percent."""
+    click, typed = Click(name="x"), TypeAndSubmit(name="q", text="t")
+    rows = [(click, click, 739), (click, typed, 3), (click, "?", 44), (typed, typed, 1), (typed, click, 62)]
+    rows += [(typed, "?", 13), (Terminate(), click, 30), (Terminate(), "?", 10)]
+    records = []
+    for place, (logged, reply, count) in enumerate(rows):
+        steps = (Step(page="p", action=logged),) * (count + 1)
+        session = Session(session_id=f"s{place}", user_id="u", source="test", steps=steps)
+        records += answer([session], lambda s, i, reply=reply: reply)
+    figures = step_metrics(records, "customer_r1")
+    assert figures["steps"] == 902
+    assert figures["type_f1"] == pytest.approx(0.3132, abs=5e-4)
+
+
+def test_terminating_always_gives_the_weighted_f1_of_shop_r1() -> None:
+    """Table 4's run that always terminates: accuracy 27.2 percent, F1 11.7: weighted, not macro (14.3)."""
+    counts = {Click(name="x"): 690, TypeAndSubmit(name="q", text="t"): 677, Terminate(): 512}
+    sessions = [
+        Session(session_id=str(i), user_id="u", source="test", steps=(Step(page="p", action=action),) * (count + 1))
+        for i, (action, count) in enumerate(counts.items())
+    ]
+    figures = step_metrics(answer(sessions, lambda s, i: Terminate()))
+    assert figures["type_accuracy"] == pytest.approx(0.272, abs=1e-3)
+    assert figures["type_f1"] == pytest.approx(0.117, abs=1e-3)
+    assert figures["type_f1_macro"] == pytest.approx(0.143, abs=1e-3)
+
+
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(BadConfig, match=r"Unknown metrics preset 'shop-r1'\. Did you mean 'shop_r1'\?"):
         step_metrics([], "shop-r1")
@@ -147,6 +188,9 @@ def test_a_mix_given_as_weights_is_that_of_its_metrics() -> None:
     for name in ("exact_accuracy", "type_accuracy", "type_f1_weighted"):
         assert in_mix[name] == pytest.approx(figures[f"{name}_shop_r1_mix"])
     assert in_mix["exact_accuracy_click"] == 5 / 6
+    leaving = step_metrics(answer(ten_steps(), lambda session, index: Terminate()))
+    assert leaving["exact_accuracy_shop_r1_mix"] == pytest.approx(0.2725, abs=5e-5)  # as the paper's table 4 says
+    assert leaving["type_f1_weighted_shop_r1_mix"] == pytest.approx(0.1167, abs=5e-5)
 
 
 def test_the_logs_own_mix_changes_nothing() -> None:
@@ -172,6 +216,17 @@ def test_a_mix_with_a_type_that_is_not_logged_is_refused_and_its_metric_left_out
         step_metrics(records, "shop_r1,mix=1:1:1")
     unanswered = answer(ten_steps(), lambda s, i: None if isinstance(s.steps[i].action, Terminate) else Terminate())
     assert "exact_accuracy" not in step_metrics(unanswered, "shop_r1,mix=1:1:1")  # other agents have their rows
+
+
+def test_lu_2025_is_the_mean_over_sessions() -> None:
+    turns = random.Random(5)
+    records = answer(random_sessions(20, 5), lambda s, i: s.steps[i].action if turns.random() < 0.5 else Terminate())
+    of_session: dict[str, list[bool]] = {}
+    for record in records:
+        of_session.setdefault(record.session_id, []).append(record.predicted == record.logged)
+    expected = np.mean([np.mean(hits) for hits in of_session.values()])
+    assert step_metrics(records, "lu_2025")["exact_accuracy"] == pytest.approx(expected)
+    assert step_metrics(records)["exact_accuracy"] != pytest.approx(expected)
 
 
 def test_single_choices_go_over_a_preset_and_unknown_ones_are_refused() -> None:
