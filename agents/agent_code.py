@@ -94,6 +94,14 @@ def gives_probabilities(spec: AgentSpec) -> bool:
     return not isinstance(build, type) or hasattr(build, "probabilities")
 
 
+def gives_remarks(spec: AgentSpec) -> bool:
+    """Returns whether the agent may have remarks on its answers (RemarkingAgent); True for agents of users."""
+    if not is_own(spec):
+        return True
+    build, _ = agent_class(spec)
+    return not isinstance(build, type) or hasattr(build, "remarks")
+
+
 def module_file(spec: AgentSpec) -> Path:
     """Returns the file that defines an agent's class.
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agents.agent_code import CODE_FIELDS, recorded_code, reply_identity
+from agents.agent_code import CODE_FIELDS, gives_remarks, recorded_code, reply_identity
 from agents.llm_grpo import training_log
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.training_log import read_training
@@ -203,7 +203,7 @@ def _compute_entry(
         folder=folder,
     )
     reported = [remark for remark in entry.remarks if not remark.startswith(MOSTLY_ONE)]
-    return build_entry(agent, NewSteps(entry.new_steps, reported if spec.target == "prompting" else ()))
+    return build_entry(agent, NewSteps(entry.new_steps, reported if gives_remarks(spec) else ()))
 
 
 def _check_log(

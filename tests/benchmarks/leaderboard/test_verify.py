@@ -63,6 +63,14 @@ def test_an_unedited_run_passes(finished: Path, store: SessionStore) -> None:
     assert main(f"verify {finished} --rerun 3 --store {store.path}".split()) == 0
 
 
+def test_remarks_of_an_agent_pass(store: SessionStore, tmp_path: Path) -> None:
+    out = tmp_path / "board"
+    call = ["--agents", "mixture?agents=page_counts+ngram", "--store", str(store.path), "--out", str(out)]
+    assert main(call) == 0
+    assert "weights page_counts" in read_json(out / "results.json")["entries"][0]["remarks"][0]
+    assert not any(verify(out, store).values())
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
