@@ -94,7 +94,7 @@ class Value(NamedTuple):
 
     @property
     def may_be_shops(self) -> bool:
-        """Whether it stays where other users' sessions hold its words."""
+        """Returns whether it stays where other users' sessions hold its words."""
         is_several = " " in self.plain
         is_exact = bool(_NAME.fullmatch(self.column)) or any(map(str.isdigit, self.plain))
         return "mail" not in self.column.lower() and not (is_several and is_exact)

@@ -164,7 +164,7 @@ def test_with_a_checkpoint_weights_are_chosen_on_the_validation_split(
         ("", "needs agents, as in mixture"),
     ],
 )
-def test_what_a_mixture_cannot_hold_is_named(store: SessionStore, agents: str, message: str) -> None:
+def test_unusable_agents_of_a_mixture_are_named(store: SessionStore, agents: str, message: str) -> None:
     with pytest.raises(ShopR1Error, match=message):
         mixture_of(agents, store)
 

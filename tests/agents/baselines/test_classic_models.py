@@ -83,9 +83,7 @@ def test_baselines_that_see_goal_and_persona_learn_a_rule_of_both(name: str, rul
 
 
 @pytest.mark.parametrize("name", ["logistic", "boosting"])
-def test_what_held_out_steps_show_to_be_certain_leaves_chance_a_thousandth(
-    name: str, ruled_store: SessionStore
-) -> None:
+def test_certain_held_out_steps_leave_chance_a_thousandth(name: str, ruled_store: SessionStore) -> None:
     for shares in fitted(name, ruled_store).probabilities(observations(ruled_store)):
         assert 0.995 < max(checked_distribution(shares).values()) < 1
 

@@ -167,7 +167,7 @@ def test_sessions_of_events_lose_the_values_too(tmp_path: Path, table: Path) -> 
     assert "nna" not in text_of(session).replace("u-anna", "")
 
 
-def test_what_the_removal_misses_keeps_the_claim_out_of_the_manifest(
+def test_a_missed_value_keeps_the_claim_out_of_the_manifest(
     tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The source of a rationale is a field that the removal does not know."""
@@ -185,7 +185,9 @@ def test_what_the_removal_misses_keeps_the_claim_out_of_the_manifest(
     assert SessionStore.open(tmp_path / "store").manifest.options["private_data"] == "customers"
 
 
-def test_what_goes_from_over_a_tenth_of_the_users_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_removed_from_over_a_tenth_of_the_users_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     users = [f"u{number}" for number in range(4)]
     step = {"page": "<p>Leeds</p>", "action": {"type": "terminate"}}
     lines = [{"session_id": user, "user_id": user, "source": "x", "steps": [step]} for user in users]

@@ -113,7 +113,7 @@ def head(session: str, user: str, **more: object) -> str:
     return json.dumps({"window_id": "w", **more, "data": [{"data": {"tag": "shop_r1.session", "payload": ids}}]}) + "\n"
 
 
-def test_what_a_page_says_of_other_people_erases_none_of_theirs(tmp_path: Path) -> None:
+def test_ids_posted_by_a_page_erase_nothing_of_other_people(tmp_path: Path) -> None:
     (tmp_path / "s1.jsonl").write_text(head("s1", "u1"))
     (tmp_path / "u1.jsonl").write_text(head("u1", "u2"))  # an id that is a session's here and a user's there
     (tmp_path / "s3.jsonl").write_text(head("s3", "u3") + head("s1", "u1", number=0))  # as an earlier collector took it
