@@ -21,7 +21,7 @@ from replay_sessions.store import SessionStore
 from shop_env.reward import best_breakdown
 from shop_env.reward.score import LOG_LIKELIHOOD
 from train.grpo.config import GrpoConfig
-from train.objectives import load_objective
+from train.objectives import load_objective, read_options
 from train.process_group import process_group
 from train.run_log import NoLog, RunLog, load_trackers
 
@@ -36,10 +36,10 @@ def run(parse: Callable[[], tuple[RunOptions, Path, TrainConfig]]) -> int:
         options, folder, config = parse()
         check_rows(config)  # a misspelt or missing agent is reported before hours of work, not after
         config.evaluation_config.check_functions()
-        for phase in config.phases.values():
+        for name, phase in config.phases.items():
             reward = phase.get_reward(config.reward_config)
             if isinstance(phase.numbers, GrpoConfig):
-                load_objective(phase.method, reward.kind)
+                read_options(load_objective(phase.method, reward.kind), phase.options, name)
             if reward != LOG_LIKELIHOOD:  # log_likelihood scores no texts
                 best_breakdown(Terminate(), reward)
         if config.threads:

@@ -6,11 +6,12 @@ phases, and a phase states the keys that differ. presets.py merges them, so that
 
 import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from agents.llm_grpo.decoding import MOST_PROBABLE, Decoding
+from replay_sessions.foundation.command_line import JSON_OBJECT
 from replay_sessions.foundation.errors import BadConfig, check_at_least, did_you_mean
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Split
@@ -68,6 +69,7 @@ class PhaseConfig(Config):
         seed: A number that is added to the run's seed; phases with the same number see the same batches.
         sft: The numbers of a phase of SFT.
         grpo: The numbers of a phase of any other method that trains.
+        options: Numbers that only your own objective reads, the fields of its class Options.
         validation: The choice of the phase's weights.
     """
 
@@ -83,6 +85,7 @@ class PhaseConfig(Config):
     seed: int = 0
     sft: SftConfig | None = None
     grpo: GrpoConfig | None = None
+    options: Annotated[dict[str, Any], JSON_OBJECT] = {}
     validation: ValidationConfig = ValidationConfig()
 
     def __post_init__(self) -> None:
@@ -93,6 +96,8 @@ class PhaseConfig(Config):
                 f"phase '{self.label}': unknown method {self.method!r}. {did_you_mean(self.method, methods)} Or give "
                 "FILE.py:CLASS."
             )
+        if self.options and ":" not in self.method:
+            raise BadConfig(f"phase '{self.label}' has options, which only objectives of your own read.")
         table = numbers_table(self.method)
         for key, value, needed in (("a reward", self.reward, "grpo"), ("same_compute_as", self.same_compute_as, "sft")):
             if value is not None and table != needed:

@@ -40,7 +40,7 @@ from train.lora import add_adapter, has_adapter
 from train.machine import format_precision
 from train.memory import Passes
 from train.models import load_model
-from train.objectives import CANDIDATE_LIKELIHOOD, RESTRICTED, load_objective
+from train.objectives import CANDIDATE_LIKELIHOOD, RESTRICTED, load_objective, read_options
 from train.objectives.candidate_likelihood import CandidateLikelihood
 from train.objectives.expected_reward import ExpectedReward
 from train.phase import Phase, PhaseResult, Trainer, run_phase
@@ -217,7 +217,9 @@ class TrainingRun:
             if numbers.importance_sampling_cap is None:
                 numbers = msgspec.structs.replace(numbers, importance_sampling_cap=VLLM_IMPORTANCE_CAP)
         reference = policy.frozen() if objective.has_reference else None
-        options = {"candidates": self._candidates(config, tokenizer)} if config.method in RESTRICTED else {}
+        options = read_options(objective, config.options, name)
+        if config.method in RESTRICTED:
+            options["candidates"] = self._candidates(config, tokenizer)
         trainer: GroupTrainer | ExpectedReward = objective(
             policy,
             reference,

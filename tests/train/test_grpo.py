@@ -17,7 +17,7 @@ from tests.oracles.self_certainty import kl_uniform_policy, softmax
 from tests.oracles.unpacked_policy import unpacked_grpo_loss, unpacked_log_probs
 from tests.train.conftest import Tiny, assert_same_gradients, own_model
 from train.config import OptimizerConfig, SamplingConfig
-from train.grpo.config import GrpoConfig, ScaleRewards
+from train.grpo.config import GrpoConfig, LossType, ScaleRewards
 from train.grpo.groups import Group, Rollout, deal_groups, measured_metrics, micro_batches, rollout_metrics, score_group
 from train.grpo.loss import (
     clipped_gain,
@@ -60,7 +60,7 @@ def test_the_loss_on_policy_is_minus_the_mean_advantage_plus_the_kl() -> None:
     log_probs = torch.tensor([-1.0, -2.0, -0.5])
     kl = kl_divergence(log_probs, torch.tensor([-1.5, -2.0, -0.5]))
     gain = clipped_gain(torch.ones(3), torch.tensor([2.0, 2.0, -1.0]), 0.2)
-    loss = (token_weights([2, 1], replies=2) * (0.1 * kl - gain)).sum()
+    loss = (token_weights([2, 1], replies=2, tokens=3, max_new_tokens=4) * (0.1 * kl - gain)).sum()
     first_token = math.exp(-0.5) - (-0.5) - 1
     assert kl.tolist() == pytest.approx([first_token, 0.0, 0.0])
     assert loss.item() == pytest.approx((-2.0 + 1.0) / 2 + 0.1 * first_token / 4)
@@ -199,6 +199,42 @@ def test_targets_that_were_not_logged_are_in_no_share_of_exact_replies(tiny: Tin
     assert (exact["logged"].exact, exact["unlogged"].exact) == (1, 0)
     assert exact["unlogged"].rollouts[0].action_reward == pytest.approx(0.8)
     assert rollout_metrics(list(exact.values()))["exact"] == 1
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "weights"),
+    [("grpo", [1 / 4, 1 / 4, 1 / 2]), ("dapo", [1 / 3] * 3), ("dr_grpo", [1 / 20] * 3)],
+)
+def test_the_loss_type_weighs_the_tokens_of_replies_of_2_and_1(loss_type: LossType, weights: list[float]) -> None:
+    """One mean over replies of means, one over tokens, and one of sums divided by 2 replies of at most 10 tokens."""
+    ours = token_weights([2, 1], loss_type, replies=2, tokens=3, max_new_tokens=10)
+    assert ours.tolist() == pytest.approx(weights)
+
+
+def test_losses_of_three_types_weigh_the_same_tokens_and_metrics_stay_means(tiny: Tiny) -> None:
+    """By hand, with advantages of a token's reply, KL 0 and a ratio of 1: the loss is a weighted mean of advantages."""
+    figures, losses = {}, {}
+    for loss_type in get_args(LossType):
+        config = changed(CONFIG, loss_type=loss_type, beta=0.0)
+        trainer = trainer_of(tiny.model, tiny.model, tiny, config)
+        groups = hand_made_groups(tiny)
+        (micro_batch,) = batch = list(micro_batches(groups, 32_768))
+        (stats,) = trainer.statistics(batch)
+        rewards, _ = trainer.rewards(micro_batch.rollouts, stats)
+        advantages = trainer.advantages(torch.tensor(rewards).view(len(groups), -1)).flatten().tolist()
+        lengths = [len(rollout.tokens) for rollout in micro_batch.rollouts]
+        divisors = {
+            "grpo": [len(lengths) * length for length in lengths],
+            "dapo": [sum(lengths)] * len(lengths),
+            "dr_grpo": [len(lengths) * config.max_new_tokens] * len(lengths),
+        }[loss_type]
+        losses[loss_type] = -sum(a * n / d for a, n, d in zip(advantages, lengths, divisors, strict=True))
+        figures[loss_type] = trainer.learn(batch, None)
+        tiny.model.zero_grad()
+    assert len(set(losses.values())) == 3
+    for loss_type, loss in losses.items():
+        assert figures[loss_type]["loss"] == pytest.approx(loss, rel=1e-4, abs=1e-6)
+        assert figures[loss_type]["entropy"] == pytest.approx(figures["grpo"]["entropy"])
 
 
 @pytest.mark.parametrize("scale", get_args(ScaleRewards))

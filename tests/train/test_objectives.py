@@ -17,7 +17,7 @@ from tests.train.test_grpo import CONFIG, changed, sampled, shifted_reference
 from train.config import SamplingConfig
 from train.grpo.groups import Group, micro_batches
 from train.grpo.trainer import GroupTrainer
-from train.objectives import load_objective
+from train.objectives import load_objective, read_options
 from train.policy import Policy
 from train.rollouts.engine import SampledReply
 from train.session_tree import enable_tree_attention
@@ -47,7 +47,9 @@ class Fixed:
         return groups
 
 
-def learnt(tiny: Tiny, method: str, **options: Any) -> tuple[GroupTrainer, list[Group], dict[str, float]]:
+def learnt(
+    tiny: Tiny, method: str, of_objective: Any = None, **options: Any
+) -> tuple[GroupTrainer, list[Group], dict[str, float]]:
     """A trainer that has accumulated the gradient of its first batch, the groups used, and the metrics."""
     model, reference = tiny.plain_model(), shifted_reference(tiny)
     for each in (model, reference):
@@ -62,6 +64,7 @@ def learnt(tiny: Tiny, method: str, **options: Any) -> tuple[GroupTrainer, list[
         reward_preset("binary"),
         seed=0,
         engine=Fixed(tiny),
+        **(of_objective or {}),
     )
     groups = [group for group in trainer.groups(0) if trainer.is_used(group)]
     return trainer, groups, trainer.learn(list(micro_batches(groups, 400)), None)
@@ -122,6 +125,34 @@ def test_grpo_with_the_logged_reply_has_one_more_in_each_group_that_no_metric_co
         assert group.exact == sum(rollout.action_reward for rollout in group.rollouts[1:]) / 3
     assert metrics["importance"] == pytest.approx(1)
     assert trainer.sampling_metrics(groups)["exact"] == pytest.approx(1 / 3)
+
+
+OWN = """
+from replay_sessions.foundation.records import Config
+from train.objectives.grpo import GrpoTrainer
+
+class Halved(GrpoTrainer):
+    class Options(Config):
+        share: float = 0.5
+
+    def advantages(self, rewards):
+        return self.options.share * super().advantages(rewards)
+"""
+
+
+def test_own_objectives_have_numbers_of_their_own(tiny: Tiny, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    method = f"{file}:Halved"
+    own = load_objective(method)
+    rewards = torch.tensor([[0.0, 2.0]])
+    assert learnt(tiny, method)[0].advantages(rewards)[0, 1].item() == pytest.approx(0.5 * 0.5**0.5, abs=1e-5)
+    trainer = learnt(tiny, method, of_objective=read_options(own, {"share": 0.25}, "mine"))[0]
+    assert trainer.advantages(rewards)[0, 1].item() == pytest.approx(0.25 * 0.5**0.5, abs=1e-5)
+    with pytest.raises(BadConfig, match=r"phases\.mine\.options: unknown key 'shar'\. Did you mean 'share'\?"):
+        read_options(own, {"shar": 0.25}, "mine")
+    with pytest.raises(BadConfig, match="has options, which only objectives of your own read"):
+        PhaseConfig(label="x", method="dpo", grpo=CONFIG, options={"share": 0.25})
 
 
 METHOD = """

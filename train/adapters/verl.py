@@ -23,6 +23,8 @@ from train.adapters.steps import SOURCE, map_options, score_completion, steps_pe
 from train.config import ModelConfig
 from train.grpo.config import GrpoConfig
 
+AGGREGATIONS = {"grpo": "seq-mean-token-mean", "dapo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm"}  # loss_type
+
 
 def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any], **_options: Any
@@ -61,6 +63,7 @@ def overrides(grpo: GrpoConfig, model: ModelConfig, folder: Path, *, seed: int) 
         "data.val_files": str(folder / "validation.parquet"),
         "data.max_prompt_length": model.max_tokens - grpo.max_new_tokens,
         f"{actor}.use_kl_loss": grpo.beta > 0,
+        f"{actor}.loss_agg_mode": AGGREGATIONS[grpo.loss_type],
         f"{actor}.optim.betas": f"[{grpo.optimizer.beta1},{grpo.optimizer.beta2}]",
         "trainer.experiment_name": folder.name,
         "trainer.default_local_dir": str(folder / "checkpoints"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from train.grpo.config import GrpoConfig
+from train.grpo.config import GrpoConfig, LossType
 from train.grpo.groups import MicroBatch, Rollout
 from train.grpo.loss import importance_weights, kl_divergence, token_weights
 from train.policy import PolicyStats
@@ -73,8 +73,18 @@ class Chunk:
 
     @cached_property
     def token_weights(self) -> Tensor:
-        """Weights (N,) with which a sum over the batch is the mean over the tokens of each reply, then over replies."""
-        weights = token_weights([len(rollout.tokens) for rollout in self.rollouts], self.batch.replies)
+        """Weights (N,) with which a sum over the batch is its mean by `grpo.loss_type`."""
+        return self.weights_of(self.config.loss_type)
+
+    def weights_of(self, loss_type: LossType) -> Tensor:
+        """Computes the weights (N,) of tokens in a loss of this type."""
+        weights = token_weights(
+            [len(rollout.tokens) for rollout in self.rollouts],
+            loss_type,
+            replies=self.batch.replies,
+            tokens=self.batch.tokens,
+            max_new_tokens=self.config.max_new_tokens,
+        )
         return to_device(weights, self.log_probs.device)
 
     @cached_property
@@ -120,7 +130,7 @@ class ChunkMetrics:
     @torch.no_grad()
     def add(self, chunk: Chunk, loss: Tensor) -> None:
         """Adds the values of the next chunk."""
-        weights, tokens = chunk.token_weights, chunk.batch.sampled_tokens
+        weights, tokens = chunk.weights_of("grpo"), chunk.batch.sampled_tokens
         values = {"loss": loss, "entropy": (weights * chunk.entropy).sum(), "kl": (weights * chunk.kl).sum()}
         if tokens:
             is_sampled = torch.tensor([float(rollout.is_sampled) for rollout in chunk.rollouts])

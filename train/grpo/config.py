@@ -13,6 +13,7 @@ from train.sampler import Balance, SessionPlan
 from train.tokens import SessionTokens
 
 ScaleRewards = Literal["group", "none"]
+LossType = Literal["grpo", "dapo", "dr_grpo"]
 VLLM_IMPORTANCE_CAP = 2.0
 
 
@@ -39,6 +40,9 @@ class GrpoConfig(Config):
             if the two differ in their numerics (train/grpo/loss.py). None stands for 2 with vLLM, and for no weights
             with the policy's own engine, as in the papers.
         scale_rewards: The divisor of a group's centred rewards: the standard deviation of the `group`, or `none`.
+        loss_type: The mean of the loss: `grpo` over the tokens of each reply, then over replies; `dapo` over all tokens
+            of the batch, so that a long reply counts more; `dr_grpo` divides the sum over tokens by replies times
+            max_new_tokens, so that no length is preferred (with scale_rewards = none, it is Dr. GRPO).
         filter_zero_variance: Leaves out groups in which all action rewards are equal.
         max_batch_tokens: The most tokens in one forward pass; a larger batch is split into several passes.
     """
@@ -58,6 +62,7 @@ class GrpoConfig(Config):
     epsilon: float = 0.2
     importance_sampling_cap: float | None = None
     scale_rewards: ScaleRewards = "group"
+    loss_type: LossType = "grpo"
     filter_zero_variance: bool = True
     max_batch_tokens: int = 32_768
 

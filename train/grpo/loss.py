@@ -20,23 +20,29 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from train.grpo.config import ScaleRewards
+from train.grpo.config import LossType, ScaleRewards
 
 DEVIATION_EPSILON = 1e-6  # added to the standard deviation by which rewards are divided
 
 
-def token_weights(lengths_R: Sequence[int], replies: int) -> Tensor:
-    """Computes the weight (N,) of each token for a mean over the tokens of each reply, then over a batch's replies.
+def token_weights(
+    lengths_R: Sequence[int], loss_type: LossType = "grpo", *, replies: int, tokens: int, max_new_tokens: int
+) -> Tensor:
+    """Computes the weight (N,) of each token in the loss of a batch.
 
     Args:
         lengths_R: The number of tokens of each of R replies.
-        replies: The number of replies of the batch.
+        loss_type: `grpo` takes the mean over the tokens of each reply, then over replies; `dapo` the mean over tokens
+            (2503.14476, equation 8); `dr_grpo` divides by a constant length (2503.20783, section 3.2).
+        replies, tokens: The number of replies and of their tokens in the batch.
+        max_new_tokens: The constant length.
 
-    >>> token_weights([1, 3], replies=2).tolist()
+    >>> token_weights([1, 3], replies=2, tokens=4, max_new_tokens=8).tolist()
     [0.5, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204]
     """
     lengths = torch.tensor(lengths_R)
-    return (1 / (lengths * replies)).repeat_interleave(lengths)
+    divisors = {"grpo": lengths * replies, "dapo": tokens, "dr_grpo": replies * max_new_tokens}
+    return (1 / torch.as_tensor(divisors[loss_type])).expand_as(lengths).repeat_interleave(lengths)
 
 
 def kl_divergence(log_probs_N: Tensor, reference_log_probs_N: Tensor) -> Tensor:

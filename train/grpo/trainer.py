@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from replay_sessions.foundation.errors import BadConfig
+from replay_sessions.foundation.records import Config
 from shop_env.replies import Extraction, MalformedReply, Reply
 from shop_env.reward import RewardConfig, score_reply
 from shop_env.reward.score import EMPTY_RATIONALE
@@ -67,16 +68,19 @@ class GroupTrainer(ABC):
         seed: The seed of the run.
         engine: The engine that samples replies. If None, the policy itself does.
         extraction: The way to parse replies (shop_env.replies.extraction_of).
+        options: The numbers of the objective; None takes its defaults.
         ranks: The processes that share each batch. Sums, means and deviations are over all of them. A process without
             a group to learn from takes part in every collective.
 
     Attributes:
+        Options: The numbers that only this objective reads, from [phases.NAME.options].
         samples: Whether `grpo.num_generations` replies to each step are sampled.
         has_reference: Whether the loss uses the frozen policy that the phase began with.
         measured: The name of the metric for the value that `rewards` measures by the policy.
         total_steps: The number of batches.
     """
 
+    Options: ClassVar[type[Config]] = Config
     samples: ClassVar[bool] = True
     has_reference: ClassVar[bool] = True
     measured: ClassVar[str] = "self_certainty"
@@ -94,8 +98,10 @@ class GroupTrainer(ABC):
         engine: RolloutEngine | None = None,
         ranks: Ranks = SINGLE_PROCESS,
         extraction: Extraction = "strict",
+        options: Any = None,
     ) -> None:
         self.extraction = extraction
+        self.options: Any = self.Options() if options is None else options
         self.policy, self.reference, self.tokenizer = policy.train(), reference, tokenizer
         self.config, self.reward, self.ranks = config.in_steps(scored_trunks(trunks)), reward, ranks
         self.total_steps = self.config.total_steps

@@ -4,10 +4,13 @@ A phase selects an objective by `method`: a name of OBJECTIVES, or your own as m
 subclass of train.grpo.trainer.GroupTrainer and reads the configuration [grpo]. SFT on whole sessions is train/sft.py.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from replay_sessions.foundation.config_errors import convert_fields
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.plugins import error_with_line, load_own
+from replay_sessions.foundation.records import Config
 
 CANDIDATE_LIKELIHOOD = "candidate_likelihood"  # reads the configuration [sft] (candidate_likelihood.py)
 EXPECTED_REWARD = "expected_reward"
@@ -44,3 +47,18 @@ def load_objective(method: str, reward_kind: str = "") -> Any:
             "loss(chunk)."
         )
     return objective
+
+
+def read_options(objective: Any, options: Mapping[str, Any], phase: str) -> dict[str, Any]:
+    """Returns the argument `options` of an objective, by name; empty if the phase gives none.
+
+    Args:
+        objective: The class of the objective.
+        options: The keys and values of the phase.
+        phase: The name of the phase.
+
+    Raises:
+        BadConfig: The objective has no such option, or a value has the wrong type.
+    """
+    kind = getattr(objective, "Options", Config)
+    return {"options": convert_fields(options, kind, f"phases.{phase}.options")} if options else {}

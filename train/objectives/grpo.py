@@ -16,7 +16,7 @@ class GrpoTrainer(GroupTrainer):
         return scaled_advantages(rewards_P_G, self.config.scale_rewards)
 
     def loss(self, chunk: Chunk) -> Tensor:
-        """Computes the weighted mean over tokens of the KL term minus the clipped gain."""
+        """Computes the mean over tokens, weighted by `loss_type`, of the KL term minus the clipped gain."""
         ratio = torch.exp(chunk.log_probs - chunk.before.log_probs)
         gain = clipped_gain(ratio, chunk.by_token(chunk.advantages), self.config.epsilon)
         return (chunk.token_weights * (self.config.beta * chunk.kl - chunk.importance * gain)).sum()

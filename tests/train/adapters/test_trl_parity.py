@@ -1,8 +1,8 @@
 """The same replies through TRL's GRPOTrainer: advantages, log-probabilities, KL, loss and gradients are equal.
 
 TRL takes each reply as a row of its own behind its whole prompt; here they are branches of one tree. Its options are
-set to the same mathematics: `loss_type="grpo"`, the deviation's ε of 1e-4, no group left out, and k3's own gradient (by
-default TRL multiplies the KL by the ratio, which keeps its value and gives it the gradient of k2).
+set to the same mathematics: the same `loss_type`, the deviation's ε of 1e-4, no group left out, and k3's own gradient
+(by default TRL multiplies the KL by the ratio, which keeps its value and gives it the gradient of k2).
 """
 
 import warnings
@@ -17,6 +17,7 @@ from torch import Tensor
 from shop_env.reward import RewardConfig
 from tests.train.conftest import Tiny
 from tests.train.test_grpo import CONFIG, hand_made_groups, shifted_reference
+from train.grpo.config import LossType
 from train.grpo.groups import Group, micro_batches
 from train.objectives.grpo import GrpoTrainer
 from train.policy import Policy
@@ -48,7 +49,14 @@ def moved(adapted: Any) -> None:
 
 
 def theirs(
-    model: Any, tiny: Tiny, groups: list[Group], rewards: list[float], folder: Path, *, adapter: bool
+    model: Any,
+    tiny: Tiny,
+    groups: list[Group],
+    rewards: list[float],
+    folder: Path,
+    *,
+    adapter: bool,
+    loss_type: LossType,
 ) -> dict[str, Any]:
     """What TRL computes for one batch, by its public hooks: a rollout function and a reward function.
 
@@ -68,8 +76,8 @@ def theirs(
                 output_dir=str(folder),
                 per_device_train_batch_size=len(flat),
                 num_generations=replies,
-                max_completion_length=max(len(reply) for _, reply in flat),
-                loss_type="grpo",
+                max_completion_length=OURS.max_new_tokens,
+                loss_type=loss_type,
                 scale_rewards="group",
                 beta=OURS.beta,
                 use_bias_correction_kl=False,  # it would make the gradient of k3 that of k2
@@ -107,9 +115,11 @@ def theirs(
         }
 
 
-@pytest.mark.parametrize("adapter", [False, True], ids=["full", "lora"])
+@pytest.mark.parametrize(
+    ("adapter", "loss_type"), [(False, "grpo"), (True, "grpo"), (False, "dapo"), (False, "dr_grpo")]
+)
 def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(
-    tiny: Tiny, tmp_path: Path, adapter: bool, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, tmp_path: Path, adapter: bool, loss_type: LossType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("train.grpo.loss.DEVIATION_EPSILON", 1e-4)
     tree, rows = tiny.plain_model(), tiny.plain_model()
@@ -121,8 +131,9 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(
     if adapter:
         tree, rows, tree_reference = with_adapter(tree), with_adapter(rows), with_adapter(tree_reference)
         moved(tree)
+    config = msgspec.structs.replace(OURS, loss_type=loss_type)
     trainer = GrpoTrainer(
-        Policy(tree), Policy(tree_reference), tiny.tokenizer, tiny.trunks, OURS, RewardConfig(), seed=0
+        Policy(tree), Policy(tree_reference), tiny.tokenizer, tiny.trunks, config, RewardConfig(), seed=0
     )
     groups = hand_made_groups(tiny)
     batch = list(micro_batches(groups, OURS.max_batch_tokens))
@@ -130,7 +141,7 @@ def test_a_batch_gives_trls_advantages_kl_loss_and_gradients(
     (stats,) = trainer.statistics(batch)
     rewards, _ = trainer.rewards(micro_batch.rollouts, stats)
     figures = trainer.learn(batch, None)
-    expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter)
+    expected = theirs(rows, tiny, groups, rewards, tmp_path / "trl", adapter=adapter, loss_type=loss_type)
 
     assert_close(trainer.advantages(torch.tensor(rewards).view(len(groups), -1)).flatten(), expected["advantages"])
     with torch.no_grad():

@@ -25,7 +25,7 @@ from tests.demo_stores import demo_store_at
 from tests.train.conftest import COMPACT, Tiny
 from tests.train.test_grpo import CONFIG
 from train.adapters.steps import Scoring, order_file, write_order
-from train.adapters.verl import compute_score, overrides
+from train.adapters.verl import AGGREGATIONS, compute_score, overrides
 from train.config import LoraConfig, ModelConfig
 from train.grpo.loss import DEVIATION_EPSILON, scaled_advantages, token_weights
 from train.grpo.trainer import grpo_plan, scored_trunks
@@ -225,8 +225,10 @@ def test_verl_s_advantages_and_clipped_loss_are_ours() -> None:
     torch.testing.assert_close(theirs, ours[:, None] * mask)
     losses = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     of_tokens = torch.cat([losses[row, :length] for row, length in enumerate(lengths)])
-    weights = token_weights(lengths, replies=8)
-    torch.testing.assert_close((weights * of_tokens).sum(), agg_loss(losses, mask, "seq-mean-token-mean"))
+    for loss_type, aggregation in AGGREGATIONS.items():
+        weights = token_weights(lengths, loss_type, replies=8, tokens=sum(lengths), max_new_tokens=6)
+        theirs = agg_loss(losses, mask, aggregation, loss_scale_factor=6)
+        torch.testing.assert_close((weights * of_tokens).sum(), theirs)
 
 
 def verl_config(words: list[str], name: str = "ppo_trainer") -> Any:
