@@ -1,6 +1,8 @@
 """Formats the results of the A/B lab as tables and sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+import numpy as np
 
 from benchmarks.ab.config import PLACEBOS
 from benchmarks.ab.effects import MEASURES, Effect, Prediction
@@ -35,7 +37,11 @@ def markdown(results: LabResults) -> str:
 
 
 def sentences(results: LabResults) -> Iterator[str]:
-    """Yields each agent's directions, errors and coverage on the purchase rate, and false alarms on all measures."""
+    """Yields each agent's directions, errors and coverage on the purchase rate, and false alarms on all measures.
+
+    The correlation with the true effects stands beside that without the one change which moves it most, because a single
+    large effect can carry it.
+    """
     for row in results.rows:
         bought = {name: measures["bought"] for name, measures in row.predictions.items()}
         changed = [prediction for name, prediction in bought.items() if name not in PLACEBOS]
@@ -46,10 +52,35 @@ def sentences(results: LabResults) -> Iterator[str]:
         visits = f" ({row.visits:,} visits to each)" if row.visits else ""
         yield (
             f"{row.label}{visits}: the right direction in {sum(directions)} of {len(directions)} changes with a "
-            f"significant true effect, mean absolute error {100 * error:.1f} points, intervals contain the true effect "
+            f"significant true effect, mean absolute error {100 * error:.1f} points{_correlations(row, results)}, "
+            f"intervals contain the true effect "
             f"in {sum(prediction.covered for prediction in changed)} of {len(changed)}; false alarms: "
             f"{', '.join(_alarms(row)) or 'none'}."
         )
+
+
+def _correlations(row: LabRow, results: LabResults) -> str:
+    """Formats the correlation of predicted and true effects, with and without the change that moves it most."""
+    pairs = {
+        name: (measures["bought"].effect.difference, results.true[name]["bought"].difference)
+        for name, measures in row.predictions.items()
+        if name not in PLACEBOS
+    }
+    whole = correlation(pairs)
+    without = {left_out: correlation({k: v for k, v in pairs.items() if k != left_out}) for left_out in pairs}
+    defined = {left_out: value for left_out, value in without.items() if value is not None}
+    if whole is None or not defined:
+        return ""
+    name = max(defined, key=lambda left_out: abs(defined[left_out] - whole))
+    return f", correlation with the true effects {whole:.2f} ({defined[name]:.2f} without {name})"
+
+
+def correlation(pairs: Mapping[str, tuple[float, float]]) -> float | None:
+    """Returns Pearson's correlation of pairs of values; None with fewer than three, or if all of a side are equal."""
+    predicted, true = np.array([*pairs.values()]).reshape(-1, 2).T
+    if len(true) < 3 or not predicted.std() or not true.std():
+        return None
+    return float(np.corrcoef(predicted, true)[0, 1])
 
 
 def _alarms(row: LabRow) -> Iterator[str]:
