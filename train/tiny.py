@@ -209,7 +209,10 @@ def _added(texts: Iterable[str], *, single_word: bool = False) -> list[AddedToke
 
 
 def _texts(session: Session, prompt: PromptConfig, context: ContextConfig) -> Iterator[str]:
-    observation = observe_session(session, context)[-1]
-    for message in render_prompt(observation, prompt):
+    observations = observe_session(session, context)
+    for message in render_prompt(observations[-1], prompt):
         yield message["content"]
+    if not context.grows_by_appending:  # the last prompt lacks earlier pages
+        for observation in observations[:-1]:
+            yield render_prompt(observation, prompt)[-1]["content"]
     yield format_reply(session.steps[-1].rationale or "", session.steps[-1].action)

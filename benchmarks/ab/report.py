@@ -39,7 +39,7 @@ def markdown(results: LabResults) -> str:
 def sentences(results: LabResults) -> Iterator[str]:
     """Yields each agent's directions, errors and coverage on the purchase rate, and false alarms on all measures.
 
-    The correlation with the true effects stands beside that without the one change which moves it most, because a single
+    The correlation with the true effects stands beside that without the change which moves it most, because a single
     large effect can carry it.
     """
     for row in results.rows:

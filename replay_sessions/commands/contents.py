@@ -29,4 +29,13 @@ def print_contents(store: SessionStore) -> None:
         print_results(f"  rejected: {manifest.rejected:,} records, with reasons in {store.path / REJECTED_FILE}")
     for split, count in manifest.split_sessions.items():
         if not count:
-            print_results(f"  warning: no session is in {split}; with few users, try --split-by session")
+            print_results(f"  warning: no session is in {split}; {_advise(split, manifest.split_plan.by)}")
+
+
+def _advise(split: str, split_by: str) -> str:
+    """Returns what to do about an empty split."""
+    if split_by != "official":
+        return "with few users, try --split-by session"
+    if split == "validation":
+        return "the publisher's split has none: a training keeps its last weights; for one, try --split-by user"
+    return "the publisher's split has none: try --split-by user"

@@ -1,16 +1,18 @@
 """The tokenizer and model made from a store."""
 
 from pathlib import Path
+from typing import get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from replay_sessions.demo_shop import generate_sessions
 from replay_sessions.elements import find_elements
 from replay_sessions.schema import Click, Session, Step, Terminate, written_action
-from shop_env.observation import ContextConfig
+from shop_env.observation import ContextConfig, Scope
 from shop_env.prompts import past_reply
 from shop_env.replies import action_json, format_reply
 from tests.train.conftest import COMPACT, Tiny
@@ -86,6 +88,18 @@ def test_a_page_of_the_demo_shop_has_at_most_a_third_more_tokens_than_without_na
     tokenizer = train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT)
     lengths = [len(tokenizer.encode(step.page)) for session in sessions[:60] for step in session.steps]
     assert sum(lengths) / len(lengths) < 1.3 * 26.3
+
+
+def test_earlier_pages_teach_the_tokenizer_where_the_last_prompt_lacks_them() -> None:
+    sessions = [
+        replace(session, steps=(*session.steps[:2], replace(session.steps[2], page="<p>Bye</p>")))
+        for session in listing_sessions()
+    ]
+    lengths = {
+        len(train_tokenizer(sessions, TinyTokenizerConfig(), COMPACT, ContextConfig(scope=scope)).encode(LISTING))
+        for scope in get_args(Scope)
+    }
+    assert lengths == {9}
 
 
 def test_a_mark_is_one_token_at_each_element() -> None:

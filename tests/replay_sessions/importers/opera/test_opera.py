@@ -229,7 +229,9 @@ class TestPersonas:
 
 
 class TestSplits:
-    def test_official_splits_stand_in_the_sessions_and_are_used_when_asked_for(self, tmp_path: Path) -> None:
+    def test_official_splits_stand_in_the_sessions_and_are_used_when_asked_for(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         train = [row for number in range(8) for row in session_of(f"user{number}", number)]
         folder = write_opera(tmp_path, train, session_of("user0", 9))
         official = imported(folder, splits=SplitPlan(by="official"))
@@ -237,6 +239,8 @@ class TestSplits:
         assert official.session(session_id("user0", 9)).official_split == "test"
         shared = [warning.code for warning in audit_store(official).warnings]
         assert "shared_users" in shared  # users stand on both sides of the official split
+        main(["import", "opera", str(folder), "--split-by", "official", "--out", str(tmp_path / "again")])
+        assert "no session is in validation; the publisher's split has none: a training" in capsys.readouterr().out
 
     def test_a_user_stays_on_one_side_by_default(self, tmp_path: Path) -> None:
         train = [row for number in range(8) for row in session_of("user0", number)]
