@@ -79,7 +79,7 @@ def _report(options: ReportOptions) -> None:
     out = options.out or options.folder / "report.html"
     replace_file(out, page)
     if options.tables is not None:
-        for path in write_tables(evidence, tables, columns, options.tables):
+        for path in write_tables(evidence, compared, tables, columns, options.tables):
             print(path)
     if data.left_out:
         print(f"{data.left_out} sessions did not fit into {options.max_megabytes:g} MB", file=sys.stderr)

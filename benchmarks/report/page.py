@@ -42,10 +42,16 @@ from shop_env.evaluation.comparing import Comparison
 from shop_env.evaluation.results import ERRORS_AS_MISSES, ResultRow, dominant_type, intervals_text, results_table
 
 
-def write_tables(evidence: Evidence, tables: Sequence[Table], columns: Sequence[Column], folder: Path) -> list[Path]:
+def write_tables(
+    evidence: Evidence,
+    compared: Sequence[Comparison],
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    folder: Path,
+) -> list[Path]:
     """Writes each table as CSV and the table for a paper, and returns the paths of the files."""
     texts = {folder / f"{table.name}.csv": table.csv() for table in tables}
-    texts[folder / "paper.tex"] = paper_latex(evidence, columns)
+    texts[folder / "paper.tex"] = paper_latex(evidence, compared, columns)
     for path, text in texts.items():
         replace_file(path, text)
     return [*texts]

@@ -1,6 +1,9 @@
-"""Formats the ranking as LaTeX for a paper: chosen columns, the best value in bold, small intervals.
+"""Formats the ranking as LaTeX for a paper: chosen columns, small intervals.
 
-    rows ─► agents, best values bold; below a rule the rows that know the shoppers' policy ─► paper.tex
+    rows ─► agents; below a rule the rows that know the shoppers' policy ─► paper.tex
+
+The highest exact match is bold if it is significantly above that of every other agent. Other columns are not tested
+against their best value, so nothing is bold there.
 
 The full table is ranking.csv.
 """
@@ -8,10 +11,11 @@ The full table is ranking.csv.
 from collections.abc import Sequence
 
 from benchmarks.report.evidence import Evidence
+from benchmarks.report.step_figures import EXACT, best_if_significant
 from replay_sessions.foundation.errors import BadConfig, did_you_mean
 from replay_sessions.foundation.table import Column, Estimate, format_cell, plain_text
-from shop_env.evaluation.comparing import LOWER_IS_BETTER
-from shop_env.evaluation.results import METRIC_COLUMNS, ResultRow
+from shop_env.evaluation.comparing import Comparison
+from shop_env.evaluation.results import METRIC_COLUMNS
 
 # Replacements for characters that are markup in LaTeX or need a command.
 _LATEX = {ord(character): f"\\{character}" for character in "&%$#_{}"} | str.maketrans(
@@ -42,22 +46,28 @@ def chosen_columns(names: Sequence[str]) -> list[Column]:
     return [METRIC_COLUMNS[name] for name in names]
 
 
-def paper_latex(evidence: Evidence, columns: Sequence[Column]) -> str:
-    """Returns a LaTeX tabular with rules from booktabs, which the document must load."""
+def paper_latex(evidence: Evidence, compared: Sequence[Comparison], columns: Sequence[Column]) -> str:
+    """Returns a LaTeX tabular with rules from booktabs, which the document must load.
+
+    Args:
+        evidence: The evaluation.
+        compared: The differences of the other rows from the best agent.
+        columns: The columns.
+    """
     references = [row for row in evidence.rows if row.known or row.label in evidence.references]
     agents = [row for row in evidence.rows if row not in references]
-    best = {column.name: _best(agents, column.name) for column in columns}
+    sure = best_if_significant(evidence, compared)
     lines = [
         f"% {evidence.config.split} split; in brackets 95% intervals over {evidence.config.cluster}s"
         r"; needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
         r"\toprule",
-        " & ".join(["", *(latex_text(column.heading) for column in columns)]) + r" \\",
+        " & ".join(["", *map(_heading, columns)]) + r" \\",
     ]
     for rows in filter(None, (agents, references)):
         lines.append(r"\midrule")
         for row in rows:
-            cells = (_cell(row.figures.get(of.name), of, row.label in best[of.name]) for of in columns)
+            cells = (_cell(row.figures.get(of.name), of, (row.label, of.name) == (sure, EXACT)) for of in columns)
             lines.append(" & ".join([latex_text(row.label), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
@@ -67,11 +77,8 @@ def latex_text(text: str) -> str:
     return plain_text(text).translate(_LATEX)
 
 
-def _best(rows: Sequence[ResultRow], name: str) -> set[str]:
-    """Returns the labels of the ranked rows with the best value of a metric."""
-    values = {row.label: row.figures[name].value for row in rows if row.ranked and name in row.figures}
-    pick = min if name in LOWER_IS_BETTER else max
-    return {label for label, value in values.items() if value == pick(values.values())}
+def _heading(column: Column) -> str:
+    return latex_text(column.heading) + (r", \%" if column.unit.startswith("percent") else "")
 
 
 def _cell(figure: Estimate | None, column: Column, bold: bool) -> str:

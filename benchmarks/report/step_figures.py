@@ -21,6 +21,7 @@ from shop_env.metrics.people import KIND_NAMES, kind_counts, people_figures
 from shop_env.metrics.step_table import types_in
 from shop_env.reward.score import TERM_NAMES, best_breakdown
 
+EXACT = "exact_accuracy"
 THE_LOG = "the shoppers"
 UNREADABLE = "unreadable"
 FIDELITY = (
@@ -151,18 +152,32 @@ def differences(evidence: Evidence) -> list[Comparison]:
     return adjusted(compared + [test for test in recorded if (test.first, test.second, test.metric) not in pairs])
 
 
+def rivals_of(evidence: Evidence, best: ResultRow, compared: Sequence[Comparison]) -> list[Comparison]:
+    """Returns the differences of the other agents' exact match from the best one's, the nearest first."""
+    tests = (test for test in compared if (test.second, test.metric) == (best.label, EXACT))
+    agents = (test for test in tests if test.first not in evidence.references)
+    return sorted(agents, key=lambda test: -test.difference)
+
+
+def best_if_significant(evidence: Evidence, compared: Sequence[Comparison]) -> str | None:
+    """Returns the label of the agent whose exact match is significantly above all others'; None if there is none."""
+    best = leader(evidence)
+    rivals = [] if best is None else rivals_of(evidence, best, compared)
+    return best.label if best and rivals and all(test.sign < 0 for test in rivals) else None
+
+
 def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged) -> list[str]:
     """Returns the page's title, then its paragraphs: the measurement, comparisons, kinds of misses, training."""
     best = leader(evidence)
     if best is None:
         return ["No agent answered every step, so none is ranked."]
-    exact = best.figures.get("exact_accuracy")
+    exact = best.figures.get(EXACT)
     if exact is None:
         return ["The log knows no step's complete action, so nothing can match it exactly."]
     weighting = f" ({evidence.weighting}; misses are of steps as logged)" if evidence.weighting else ""
     interval = f"; 95% interval {format_cell(exact, 'percent').partition(' ')[2]}" if exact.low is not None else ""
     return [
-        _title(evidence, best, exact),
+        _title(evidence, best, exact, rivals_of(evidence, best, compared)),
         "Exact match is the share of steps at which every field of the prediction equals the logged "
         f"action{weighting}. Measured on {best.steps:,} steps{interval}.",
         " ".join(_comparisons(evidence, best, [test for test in compared if test.second == best.label])),
@@ -171,25 +186,25 @@ def headline(evidence: Evidence, compared: Sequence[Comparison], judged: Judged)
     ]
 
 
-def _title(evidence: Evidence, best: ResultRow, exact: Estimate) -> str:
+def _title(evidence: Evidence, best: ResultRow, exact: Estimate, rivals: Sequence[Comparison]) -> str:
     value = f"{format_cell(exact.value, 'percent')}%"
     baselines = evidence.baselines - evidence.references
-    if best.label in baselines:
-        role = "The baseline " if any(label not in evidence.baselines for label in evidence.labels) else ""
-        return f"{role}{best.label} has the highest exact match: {value}."
-    second = next((row for row in evidence.rows if row.ranked and row.label in baselines), None)
-    figure = second and second.figures.get("exact_accuracy")
+    is_baseline = best.label in baselines
+    role = "The baseline " if is_baseline and any(label not in evidence.baselines for label in evidence.labels) else ""
+    second = next((row for row in evidence.rows if row.ranked and row.label in baselines and not is_baseline), None)
+    figure = second and second.figures.get(EXACT)
     beside = (
         f"; the best baseline, {second.label}: {format_cell(figure.value, 'percent')}%" if second and figure else ""
     )
-    return f"{best.label}: {value} exact match{beside}."
+    level = [test.first for test in rivals if test.sign == 0]
+    unsure = f"; not significantly above {'; '.join(level)}" if level else ""
+    return f"{role}{best.label}: {value} exact match{beside}{unsure}."
 
 
 def _comparisons(evidence: Evidence, best: ResultRow, against: Sequence[Comparison]) -> Iterator[str]:
     """Yields sentences on the best agent minus the next, ties, a higher macro-F1, and the shoppers' policy."""
     agents = [test for test in against if test.first not in evidence.references]
-    rivals = sorted((test for test in agents if test.metric == "exact_accuracy"), key=lambda test: -test.difference)
-    if rivals:
+    if rivals := rivals_of(evidence, best, against):
         nearest, *others = rivals
         tests = [test for test in agents if test.first == nearest.first]
         yield f"{best.label} minus {nearest.first}: {' and '.join(map(_ahead, tests))}."
@@ -198,7 +213,7 @@ def _comparisons(evidence: Evidence, best: ResultRow, against: Sequence[Comparis
     above = [test.first for test in agents if test.metric == "type_f1_macro" and test.sign > 0]
     if above:
         yield f"Significantly higher macro-F1: {'; '.join(above)}."
-    references = [test for test in against if test.first in evidence.references and test.metric == "exact_accuracy"]
+    references = [test for test in against if test.first in evidence.references and test.metric == EXACT]
     if references:
         most = max(references, key=lambda comparison: comparison.difference)
         yield f"The shoppers' own policy ({most.first}) minus {best.label}: {most.text()}{_unless_significant(most)}."

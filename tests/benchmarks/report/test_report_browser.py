@@ -106,7 +106,7 @@ def visit(browser: Any) -> Iterator[Opens]:
 
 def test_the_first_screen_says_who_predicts_best(report: Path, visit: Opens) -> None:
     page = visit(report).page
-    assert page.inner_text("h1").startswith("copy_match has the highest exact match")
+    assert page.inner_text("h1").startswith("copy_match: ")
     assert not page.is_visible("#sessions")
     bottom = page.locator(".ranked").first.bounding_box()
     assert bottom["y"] + bottom["height"] < DESKTOP["height"]

@@ -126,7 +126,7 @@ def compared(
     [
         (
             [compared(-0.05, -0.08, -0.02)],
-            ["first has the highest exact match: 60.0%.", "first minus second: +5.0 [2.0, 8.0] points of exact match."],
+            ["first: 60.0% exact match.", "first minus second: +5.0 [2.0, 8.0] points of exact match."],
         ),
         (
             [compared(-0.01, -0.03, 0.01)],
@@ -159,12 +159,22 @@ def test_the_first_sentences_follow_the_intervals(found: list[Comparison], said:
     ("first", "second", "said"),
     [
         ("prompting", "random", "first: 60.0% exact match; the best baseline, second: 55.0%."),
-        ("random", "prompting", "The baseline first has the highest exact match: 60.0%."),
+        ("random", "prompting", "The baseline first: 60.0% exact match."),
         ("prompting", "prompting", "first: 60.0% exact match."),
     ],
 )
 def test_the_title_names_the_best_baseline(first: str, second: str, said: str, board: Path) -> None:
     assert headline(*made_up(board, [], first, second))[0] == said
+
+
+def test_a_title_without_a_significant_difference_says_so_and_nothing_is_bold(board: Path) -> None:
+    for low, high, title_ends, bold in (
+        (-0.08, -0.02, "match.", 1),
+        (-0.08, 0.02, "match; not significantly above second.", 0),
+    ):
+        evidence, found, judged = made_up(board, [compared(-0.03, low, high)], second="prompting")
+        assert headline(evidence, found, judged)[0].endswith(title_ends)
+        assert paper_latex(evidence, found, chosen_columns(["exact_accuracy", "invalid_rate"])).count("textbf") == bold
 
 
 def test_the_page_says_how_steps_weigh_and_what_intervals_are_over(store_path: Path, tmp_path: Path) -> None:
@@ -212,18 +222,18 @@ def test_csv_holds_the_figures_of_results_json_with_all_digits(board: Path, tmp_
         assert f"{table}.csv" in names
 
 
-def test_the_table_for_a_paper_has_chosen_columns_the_best_in_bold_and_half_intervals(board: Path) -> None:
+def test_the_table_for_a_paper_has_chosen_columns_and_half_intervals(board: Path) -> None:
     evidence = read_evidence(board)
-    lines = paper_latex(evidence, chosen_columns(["exact_accuracy", "invalid_rate"])).splitlines()
+    lines = paper_latex(evidence, [], chosen_columns(["exact_accuracy", "invalid_rate"])).splitlines()
     rows = {cells[0]: cells[1:] for line in lines if (cells := line.removesuffix(r" \\").split(" & "))[1:]}
     best, oracle = evidence.log.entry("copy_match").row, evidence.log.entry("oracle?temperature=0.6").row
     exact = best.figures["exact_accuracy"]
     value, ends = f"{100 * exact.value:.1f}", f"[{100 * exact.low:.1f}, {100 * exact.high:.1f}]"
-    assert rows[""] == ["exact", "invalid"]
-    assert rows[r"copy\_match"] == [rf"\textbf{{{value}}} {{\scriptsize{ends}}}", r"\textbf{0.0}"]
+    assert rows[""] == [r"exact, \%", r"invalid, \%"]
+    assert rows[r"copy\_match"] == [rf"{value} {{\scriptsize{ends}}}", "0.0"]
     assert rows["oracle?temperature=0.6"][0].startswith(f"{100 * oracle.figures['exact_accuracy'].value:.1f} ")
     rules = [place for place, line in enumerate(lines) if line == r"\midrule"]
-    assert len(rules) == 2 and lines[rules[1] + 1].startswith(("oracle", "ceiling"))  # no agents, so never bold
+    assert len(rules) == 2 and lines[rules[1] + 1].startswith(("oracle", "ceiling"))
     assert lines.count(r"\end{tabular}") == 1
     assert latex_text("[a|b]*") == r"{[}a\textbar{}b]{*}"
     with pytest.raises(BadConfig, match="names 'exact'"):
