@@ -12,9 +12,9 @@ depends on the observation alone. A policy that reads features in place of obser
 """
 
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from operator import index, is_not
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.schema import Action
 from shop_env.candidates import candidate_actions
+from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, Seeds
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 
@@ -138,7 +139,7 @@ def choose(shares: Floats, temperature: float, source: np.random.Generator) -> i
     return int(source.choice(len(shares), p=powers / powers.sum()))
 
 
-class DistributionAgent(SeededAgent, ABC):
+class DistributionAgent(AnsweringAgent):
     """An agent that chooses among a page's actions by their probabilities, without writing a rationale.
 
     Args:
@@ -149,41 +150,20 @@ class DistributionAgent(SeededAgent, ABC):
         if temperature < 0:
             raise BadConfig(f"temperature is {temperature}; it must not be below 0")
         self._temperature = temperature
-        self._last: tuple[list[Observation], Sequence[Distribution | Exception]] = [], []
 
     @abstractmethod
     def distributions(self, observations: Sequence[Observation]) -> Sequence[Distribution | Exception]:
         """Returns the distribution over each page's actions, or the exception in its place; never of an empty list."""
 
-    def act(self, observation: Observation) -> str:
-        """Returns a reply with the chosen action."""
-        (reply,) = self.act_batch([observation], seeds=[self._seed])
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+    def answer(self, observations: Sequence[Observation], seeds: Seeds, probabilities: bool) -> list[Answer]:
+        """Returns a reply with the chosen action; the probabilities do not depend on the temperature."""
+        pages = self.distributions(observations) if observations else []
+        return [self._answer(page, seed, probabilities) for page, seed in zip(pages, seeds, strict=True)]
 
-    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """Returns a reply to each observation."""
-        return [
-            page
-            if isinstance(page, Exception)
-            else format_reply("", page[0][choose(page[1], self._temperature, np.random.default_rng(seed))])
-            for page, seed in zip(self._distributions(observations), seeds, strict=True)
-        ]
-
-    def probabilities(self, observations: Sequence[Observation]) -> list[dict[Action, float] | Exception] | None:
-        """Returns the probability of every action of each page, which does not depend on the temperature."""
-        return [
-            page if isinstance(page, Exception) else dict(zip(page[0], page[1].tolist(), strict=True))
-            for page in self._distributions(observations)
-        ]
-
-    def _distributions(self, observations: Sequence[Observation]) -> Sequence[Distribution | Exception]:
-        """Returns the distributions, from the last call if it had the same observations.
-
-        An evaluation asks for the probabilities of the observations that it just got replies to.
-        """
-        last, _ = self._last
-        if len(last) != len(observations) or any(map(is_not, last, observations)):
-            self._last = list(observations), self.distributions(observations) if observations else []
-        return self._last[1]
+    def _answer(self, page: Distribution | Exception, seed: int | None, probabilities: bool) -> Answer:
+        if isinstance(page, Exception):
+            return Answer(NoReply.of(page))
+        actions, shares = page
+        chosen = choose(shares, self._temperature, np.random.default_rng(seed))
+        named = dict(zip(actions, shares.tolist(), strict=True)) if probabilities else None
+        return Answer(format_reply("", actions[chosen]), named)

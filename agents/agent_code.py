@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from agents.registry import agent_class, installed_agents, is_own
+from agents.registry import agent_class, entry_of, installed_agents, is_own
 from replay_sessions.foundation.errors import UnknownAgent
 from replay_sessions.foundation.plugins import error_with_line, import_from
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.entries import TRUSTED
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.steps_file import Identity
 from shop_env.observation import ContextConfig
@@ -27,11 +28,18 @@ CODE_FIELDS = ("resolved", "code")
 
 
 def reply_identity(
-    spec: AgentSpec, context: ContextConfig, store: SessionStore, seed: int, *, code: Identity | None = None
+    spec: AgentSpec,
+    context: ContextConfig,
+    store: SessionStore,
+    seed: int,
+    *,
+    trusted: bool = False,
+    code: Identity | None = None,
 ) -> Identity:
     """Returns everything that decides an agent's replies.
 
     Args:
+        trusted: Whether an agent of a user may read whole sessions, where it could copy the answers.
         code: The result of `code_identity`, from a record where the agent's files may be absent; None computes it.
     """
     code = code_identity(spec) if code is None else code
@@ -43,7 +51,7 @@ def reply_identity(
         "context": msgspec.to_builtins(context),
         "seed": seed,
         "scoring": SCORING_VERSION,
-    }
+    } | ({TRUSTED: True} if trusted else {})
 
 
 def code_identity(spec: AgentSpec) -> Identity:
@@ -88,18 +96,16 @@ def gives_probabilities(spec: AgentSpec) -> bool:
     Raises:
         UnknownAgent, MissingExtra: The agent does not exist, or its extra is not installed.
     """
-    if not is_own(spec):
+    if (entry := entry_of(spec)) is None:
         return module_file(spec).is_file()
-    build, _ = agent_class(spec)
-    return not isinstance(build, type) or hasattr(build, "probabilities")
+    agent_class(spec)  # raises
+    return entry.probabilities
 
 
 def gives_remarks(spec: AgentSpec) -> bool:
-    """Returns whether the agent may have remarks on its answers (RemarkingAgent); True for agents of users."""
-    if not is_own(spec):
-        return True
-    build, _ = agent_class(spec)
-    return not isinstance(build, type) or hasattr(build, "remarks")
+    """Returns whether the agent may have remarks on its answers; True for agents of users."""
+    entry = entry_of(spec)
+    return entry is None or entry.remarks
 
 
 def module_file(spec: AgentSpec) -> Path:

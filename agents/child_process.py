@@ -21,12 +21,12 @@ from typing import TypeVar
 
 import msgspec
 
-from agents.adapted import SeededAgent
 from agents.registry import is_own, make_agent
 from agents.worker import AgentAnswer, Request, Response, Start, Started, send
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, Answer, Seeds, named_failure
+from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, Seeds
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import ContextConfig, Observation
 
@@ -36,7 +36,12 @@ MOST_STARTS = 4  # of the process of one agent; then its steps fail
 
 
 def build_agent(
-    spec: AgentSpec, store: SessionStore | None, context: ContextConfig, step_limit_s: float = STEP_LIMIT_S
+    spec: AgentSpec,
+    store: SessionStore | None,
+    context: ContextConfig,
+    step_limit_s: float = STEP_LIMIT_S,
+    *,
+    trusted: bool = False,
 ) -> Agent:
     """Builds an agent of this project in this process, and any other agent in a child process.
 
@@ -44,62 +49,51 @@ def build_agent(
 
     Args:
         step_limit_s: The longest time for one reply, in seconds; a call for n replies may take n times as long.
+        trusted: Whether an agent of a user may read whole sessions (AnsweringAgent).
     """
     if is_own(spec):
         return make_agent(spec, store=store, context=context)
     worker = Worker(spec, store, context, step_limit_s)
     with suppress(AgentFailed):
         worker.start()
-    return ForeignBatchAgent(worker) if worker.replies_in_batches else ForeignAgent(worker)
+    return ForeignAgent(worker, trusted=trusted)
 
 
-class ForeignAgent(SeededAgent):
+class ForeignAgent(AnsweringAgent):
     """An agent that gets its replies and probabilities from a worker."""
 
-    def __init__(self, worker: "Worker") -> None:
+    def __init__(self, worker: "Worker", *, trusted: bool = False) -> None:
         self._worker = worker
+        self.takes_batches = worker.agent.takes_batches
+        self.reads_whole_sessions = trusted and worker.agent.reads_whole_sessions
 
-    def act(self, observation: Observation) -> str:
-        """Returns the reply to an observation, or raises the exception in its place."""
-        (answer,) = self.answer_batch([observation], [self._seed], probabilities=False)
-        if isinstance(answer.reply, Exception):
-            raise answer.reply
-        return answer.reply
-
-    def answer_batch(
-        self, observations: Sequence[Observation], seeds: Seeds, *, probabilities: bool
-    ) -> Sequence[Answer]:
-        """Returns the reply to each observation, with probabilities if the agent gives any.
-
-        If the call fails, its exception stands in place of every reply.
-        """
+    def answer(self, observations: Sequence[Observation], seeds: Seeds, probabilities: bool) -> list[Answer]:
+        """Returns the answer to each observation; if the call fails, its error stands in place of every reply."""
         try:
             response = self._worker.call(Request(list(observations), list(seeds), probabilities))
         except AgentFailed as failed:
-            return [Answer(failed)] * len(observations)
+            return [Answer(NoReply.of(failed))] * len(observations)
         return list(map(_answer, response.given))
+
+    def remarks(self) -> list[str]:
+        """Returns a line if the agent could share the computation of a session's pages and was not trusted to."""
+        if self.reads_whole_sessions or not self._worker.agent.reads_whole_sessions:
+            return []
+        return ["it computed each page of a session again; with --trust it reads the steps of a session together"]
 
     def close(self) -> None:
         """Ends the process."""
         self._worker.close()
 
 
-class ForeignBatchAgent(ForeignAgent):
-    """An agent in a worker that replies to many observations in one call."""
-
-    def act_batch(self, observations: Sequence[Observation], *, seeds: Seeds) -> list[str | Exception]:
-        """Returns a reply to each observation, or the exception in its place."""
-        return [answer.reply for answer in self.answer_batch(observations, seeds, probabilities=False)]
-
-
 class Worker:
     """The child process of one agent, which is started again after it ended.
 
     Attributes:
-        replies_in_batches: Whether the agent has `act_batch`.
+        agent: What the process said of its agent.
     """
 
-    replies_in_batches = False
+    agent = Started(takes_batches=False)
 
     def __init__(
         self, spec: AgentSpec, store: SessionStore | None, context: ContextConfig, step_limit_s: float
@@ -134,7 +128,7 @@ class Worker:
             self.close()
             self._starts, self._failure = MOST_STARTS, started.error
             raise AgentFailed(self._failure)
-        self.replies_in_batches = started.replies_in_batches
+        self.agent = started
 
     def call(self, request: Request) -> Response:
         """Sends a request and returns the agent's response.
@@ -191,6 +185,4 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _answer(message: AgentAnswer) -> Answer:
-    if message.error is not None:
-        return Answer(named_failure(message.error))
     return Answer(message.reply, None if message.weights is None else dict(message.weights), message.cut)

@@ -20,7 +20,8 @@ from replay_sessions import demo_shop
 from replay_sessions.foundation.errors import AgentFailed
 from replay_sessions.foundation.plugins import error_with_line
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import AgentSpec, ReplyOrError, Seeds, answer_batch, generate_batch
+from shop_env.evaluation.answering import Seeds, generate_batch, probabilities_batch
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.protocol import Agent, BatchAgent, ProbabilityAgent
 from shop_env.evaluation.scored_steps import EvaluationConfig
 from shop_env.observation import ContextConfig, History, Observation, PastStep, observe_session
@@ -29,7 +30,7 @@ from shop_env.reward import RewardConfig, reward_preset
 from shop_env.reward.ties import count_ties, sample_ties
 
 Kind = Literal["ok", "note", "fault"]
-Replies = Sequence[ReplyOrError]
+Replies = Sequence[str | BaseException]
 Result = TypeVar("Result")
 
 TIME_LIMIT_S = 60.0
@@ -164,7 +165,7 @@ class _Checks:
             self.changed = self.changed or call
         return result
 
-    def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
+    def _act(self, observations: Sequence[Observation], seeds: Seeds) -> list[str | BaseException]:
         """Returns the reply of `act` to each observation, after a reset, as in an evaluation."""
         single: Any = SimpleNamespace(reset=self.agent.reset, act=self.agent.act)  # without its act_batch
         return [
@@ -172,7 +173,7 @@ class _Checks:
             for observation, seed in zip(observations, seeds, strict=True)
         ]
 
-    def _act_batch(self, observations: Sequence[Observation], seeds: Seeds) -> list[ReplyOrError]:
+    def _act_batch(self, observations: Sequence[Observation], seeds: Seeds) -> list[str | BaseException]:
         return self._show(observations, "act_batch", lambda copies: generate_batch(self.agent, copies, seeds))
 
     def _check_format(self, replies: Replies) -> None:
@@ -203,7 +204,7 @@ class _Checks:
         pages = [(name, observation) for name, page in STRANGE_PAGES.items() for observation in self._strange(page)]
         replies = self._act([observation for _, observation in pages], [1] * len(pages))
         failed = [
-            (name, reply) for (name, _), reply in zip(pages, replies, strict=True) if isinstance(reply, Exception)
+            (name, reply) for (name, _), reply in zip(pages, replies, strict=True) if isinstance(reply, BaseException)
         ]
         for name, failure in failed:
             if not isinstance(failure, AgentFailed):
@@ -238,14 +239,14 @@ class _Checks:
         self.judge("a failure costs one step only", failed and detail)
 
     def _check_probabilities(self) -> None:
-        answers = self._show(
+        weighed = self._show(
             self.observations,
             "probabilities",
-            lambda copies: answer_batch(self.agent, copies, self.seeds, probabilities=True),
+            lambda copies: probabilities_batch(self.agent, copies, self.seeds),
         )
-        results = [answer.probabilities for answer in answers if answer.probabilities is not None]
+        results = [result for result in weighed if result is not None]
         self.judge("probabilities sum to 1", _first_failure(results), "" if results else "the agent has none")
 
 
 def _first_failure(results: Sequence[object]) -> str:
-    return next((error_with_line(result) for result in results if isinstance(result, Exception)), "")
+    return next((error_with_line(result) for result in results if isinstance(result, BaseException)), "")

@@ -14,7 +14,6 @@ nine users in ten of the train split, chooses the weights on the others, and fit
 may have learnt from all users; with one, the weights are chosen on the validation split.
 """
 
-import inspect
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -26,10 +25,11 @@ from scipy.special import log_softmax, softmax
 
 from agents.adapted import Distribution, DistributionAgent, Floats
 from agents.agent_code import code_digest, gives_probabilities
-from agents.registry import agent_class, format_spec, is_own, make_agent, parse_spec
+from agents.registry import LEARNT_FROM_STORE, entry_of, format_spec, is_own, make_agent, parse_spec
 from replay_sessions.foundation.errors import AgentFailed, BadConfig, check_at_least
 from replay_sessions.schema import Action
-from shop_env.evaluation.generate import AgentSpec, Probabilities, probabilities_batch
+from shop_env.evaluation.answering import Probabilities, adapt_agent
+from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.steps_file import observation_digest
 from shop_env.metrics.likelihood import action_key
 from shop_env.observation import Observation, observe_session
@@ -92,7 +92,7 @@ class MixtureAgent(DistributionAgent):
         check_at_least(1, sessions=sessions)
         self._specs, view = _parse_agents(agents), TrainView.of(store)
         fitted = self._agents = [make_agent(spec, store=view) for spec in self._specs]
-        self.reads_whole_sessions = any(getattr(agent, "reads_whole_sessions", False) for agent in self._agents)
+        self.reads_whole_sessions = any(adapt_agent(agent).reads_whole_sessions for agent in self._agents)
         if all(map(_is_fitted, self._specs)):
             self._source = "of held-out users of the train split"
             fitting, held_out = view.divided()
@@ -179,7 +179,7 @@ def choose_pool(weighed: Sequence[Weighed], agents: int) -> Pool:
 def _parse_agents(agents: str | Sequence[str]) -> list[AgentSpec]:
     specs = [parse_spec(text) for text in (agents.split("+") if isinstance(agents, str) else agents) if text]
     for spec in specs:
-        if not gives_probabilities(spec) or not is_own(spec) or agent_class(spec)[0] is MixtureAgent:
+        if not gives_probabilities(spec) or not is_own(spec) or spec.target == "mixture":
             raise BadConfig(
                 f"A mixture cannot hold '{spec.label}': it takes agents of this project that give probabilities, and "
                 "checkpoints."
@@ -191,9 +191,8 @@ def _parse_agents(agents: str | Sequence[str]) -> list[AgentSpec]:
 
 def _is_fitted(spec: AgentSpec) -> bool:
     """Returns whether the agent learns from the store that it is made for, and from nothing else."""
-    build = agent_class(spec)[0]
-    is_distribution = isinstance(build, type) and issubclass(build, DistributionAgent)
-    return is_distribution and "store" in inspect.signature(build).parameters
+    entry = entry_of(spec)
+    return entry is not None and entry.kind in LEARNT_FROM_STORE
 
 
 def _weigh(agents: Sequence[Any], steps: Sequence[tuple[Observation, Action]]) -> Iterator[Weighed]:
@@ -209,7 +208,7 @@ def _weigh(agents: Sequence[Any], steps: Sequence[tuple[Observation, Action]]) -
 def _unite_batch(agents: Sequence[Any], observations: Sequence[Observation]) -> list[Distribution | Exception]:
     # Draws of rationales depend on the observation alone, as all of the mixture does.
     seeds = [int(observation_digest(observation)[:8], 16) for observation in observations]
-    answers = [probabilities_batch(agent, observations, seeds) for agent in agents]
+    answers = [agent.probabilities(observations, seeds=seeds) for agent in agents]
     return list(map(unite, zip(*answers, strict=True)))
 
 

@@ -18,10 +18,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 from agents.adapted import FunctionAgent, PolicyAdapter, answers_itself, check_arguments, is_policy
@@ -29,6 +29,7 @@ from agents.policies import FOLDER
 from replay_sessions.foundation.errors import BadConfig, MissingExtra, ShopR1Error, UnknownAgent, did_you_mean
 from replay_sessions.foundation.plugins import NoSuchName, error_with_line, load_own, requires_extra
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.answering import AnsweringAgent
 from shop_env.evaluation.generate import CHECKPOINT_MARKER, AgentSpec
 from shop_env.evaluation.protocol import Agent
 from shop_env.observation import ContextConfig
@@ -45,6 +46,11 @@ if getattr(sys.modules["agents"], "__project__", None) != "shop-r1":
 Build = Callable[..., Any]
 
 
+# rule: fixed; counts and fitted: learn from the store's train split; policy: a trained network, or a mixture; model: a
+# language model that was not trained here; reference: knows what no agent can know.
+Kind = Literal["rule", "counts", "fitted", "policy", "model", "reference"]
+
+
 class AgentEntry(NamedTuple):
     """An agent of this project.
 
@@ -54,90 +60,117 @@ class AgentEntry(NamedTuple):
         package: A package of that extra, which the agent imports.
         summary: The first line of its docstring, which cannot be read without that package.
         checkpoint: The folder of a packaged policy, its first argument.
+        probabilities: Whether it may give probabilities.
+        remarks: Whether it may have remarks on its answers.
+        without_page: Its counterpart that learns without pages.
     """
 
     target: str
+    kind: Kind
     extra: str = ""
     package: str = ""
     summary: str = ""
     checkpoint: Path | None = None
+    probabilities: bool = True
+    remarks: bool = False
+    without_page: str = ""
 
 
 AGENTS = {
-    "random": AgentEntry("agents.baselines.rules:RandomAgent"),
-    "majority": AgentEntry("agents.baselines.rules:MajorityAgent"),
-    "repeat_last": AgentEntry("agents.baselines.rules:RepeatLastAgent"),
-    "copy_match": AgentEntry("agents.baselines.rules:CopyMatchAgent"),
-    "oracle": AgentEntry("agents.baselines.rules:OracleAgent"),
-    "context_majority": AgentEntry("agents.baselines.fitted:ContextMajority"),
-    "page_counts": AgentEntry("agents.baselines.page_counts:PageCounts"),
-    "step_number": AgentEntry("agents.baselines.page_counts:StepNumber"),
-    "session_knn": AgentEntry("agents.baselines.session_knn:SessionKnn"),
-    "history_counts": AgentEntry("agents.baselines.page_counts:HistoryCounts"),
-    "history_ngram": AgentEntry("agents.baselines.page_counts:HistoryNgram"),
-    "ngram": AgentEntry("agents.baselines.fitted:Ngram"),
-    "choice": AgentEntry("agents.baselines.choice_model:ChoiceModel"),
+    "random": AgentEntry("agents.baselines.rules:RandomAgent", "rule", probabilities=False),
+    "majority": AgentEntry("agents.baselines.rules:MajorityAgent", "rule", probabilities=False),
+    "repeat_last": AgentEntry("agents.baselines.rules:RepeatLastAgent", "rule", probabilities=False),
+    "copy_match": AgentEntry("agents.baselines.rules:CopyMatchAgent", "rule", probabilities=False),
+    "oracle": AgentEntry("agents.baselines.rules:OracleAgent", "reference"),
+    "context_majority": AgentEntry("agents.baselines.fitted:ContextMajority", "counts"),
+    "page_counts": AgentEntry("agents.baselines.page_counts:PageCounts", "counts", without_page="history_counts"),
+    "session_knn": AgentEntry("agents.baselines.session_knn:SessionKnn", "counts"),
+    "step_number": AgentEntry("agents.baselines.page_counts:StepNumber", "counts"),
+    "ngram": AgentEntry("agents.baselines.fitted:Ngram", "counts", without_page="history_ngram"),
+    "history_counts": AgentEntry("agents.baselines.page_counts:HistoryCounts", "counts"),
+    "history_ngram": AgentEntry("agents.baselines.page_counts:HistoryNgram", "counts"),
     "logistic": AgentEntry(
-        "agents.baselines.classifiers:Logistic", "baselines", "sklearn", "Logistic regression over pairs of words."
+        "agents.baselines.classifiers:Logistic",
+        "fitted",
+        "baselines",
+        "sklearn",
+        "Logistic regression over pairs of words.",
     ),
-    "boosting": AgentEntry("agents.baselines.classifiers:Boosting", "baselines", "sklearn", "Gradient-boosted trees."),
+    "boosting": AgentEntry(
+        "agents.baselines.classifiers:Boosting", "fitted", "baselines", "sklearn", "Gradient-boosted trees."
+    ),
+    "choice": AgentEntry("agents.baselines.choice_model:ChoiceModel", "fitted"),
     "boosted_choice": AgentEntry(
         "agents.baselines.classifiers:BoostedChoice",
+        "fitted",
         "baselines",
         "sklearn",
         "Gradient-boosted trees over the facts of `choice`, relations and counts: a nonlinear variant of it.",
     ),
-    "mixture": AgentEntry("agents.mixture:MixtureAgent"),
     "pointer": AgentEntry(
         "agents.local.pointer:PointerAgent",
+        "fitted",
         "train",
         "torch",
         "A GRU over past actions whose softmax runs over the page's own elements: GRU4Rec with the slate.",
     ),
+    "mixture": AgentEntry("agents.mixture:MixtureAgent", "policy", remarks=True),
     "demo_sft": AgentEntry(
         "agents.policies.demo:DemoSft",
+        "policy",
         "train",
         "torch",
         "A tiny policy of the demo shop: SFT without past rationales.",
         FOLDER / "sft",
+        remarks=True,
     ),
     "demo_shop_r1": AgentEntry(
         "agents.policies.demo:DemoShopR1",
+        "policy",
         "train",
         "torch",
         "A tiny policy of the demo shop: Shop-R1, SFT without past rationales.",
         FOLDER / "shop_r1",
+        remarks=True,
     ),
     "sb3": AgentEntry(
         "agents.sb3.saved:Sb3Agent",
+        "policy",
         "sb3",
         "sb3_contrib",
         "Chooses among the page's candidates as a saved policy does; its replies have no rationale.",
     ),
     "local": AgentEntry(
         "agents.local.agent:local",
+        "model",
         "train",
         "transformers",
         "Runs your language model, zero-shot: a folder, hub id or GGUF file, with or without a LoRA adapter.",
+        remarks=True,
     ),
     "prompting": AgentEntry(
         "agents.prompting.agent:PromptingAgent",
+        "model",
         "api",
         "openai",
         "Asks a model behind an OpenAI-compatible server: zero-shot, few-shot or guided.",
+        probabilities=False,
+        remarks=True,
     ),
 }
-CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "train")
-POINTER_CHECKPOINT = AgentEntry("agents.local.pointer:PointerPolicy", "train")
+CHECKPOINT = AgentEntry("agents.local.policy_agent:PolicyAgent", "policy", "train", remarks=True)
+POINTER_CHECKPOINT = AgentEntry("agents.local.pointer:PointerPolicy", "policy", "train")
 POINTER_FILE = "pointer.json"  # of the checkpoint of a pointer (train/pointer/checkpoint.py)
+LEARNT_FROM_STORE: tuple[Kind, ...] = ("counts", "fitted")
+WITHOUT_PAGE = {name: entry.without_page for name, entry in AGENTS.items() if entry.without_page}
 # Names in --agents that stand for several agents.
 GROUPS = {
-    "baselines": (
-        "context_majority", "page_counts", "session_knn", "step_number", "ngram", "logistic", "boosting", "choice",
-        "boosted_choice",
+    "baselines": tuple(
+        name
+        for name, entry in AGENTS.items()
+        if entry.kind in LEARNT_FROM_STORE and entry.extra != "train" and name not in WITHOUT_PAGE.values()
     )
-}  # fmt: skip
-WITHOUT_PAGE = {"page_counts": "history_counts", "ngram": "history_ngram"}
+}
 ENTRY_POINTS = "shop_r1.agents"
 MOST_CALLS = 1024  # at the same time; each has a thread
 
@@ -218,6 +251,8 @@ def make_agent(
         raise BadConfig(f"Agent '{spec.target}' cannot be made: {error_with_line(error)}") from error
     if is_policy(agent):
         return PolicyAdapter(agent)
+    if isinstance(agent, AnsweringAgent) and not is_own(spec):
+        agent.reads_whole_sessions = False  # a subclass of ours in a user's file; `rank --trust` lets it
     if problem := protocol_problem(agent):
         raise BadConfig(f"'{spec.target}' is no agent: it has {problem} (see shop_env/evaluation/protocol.py)")
     return agent  # type: ignore[no-any-return]  # it has both methods; `shop-r1 agents check` checks more
@@ -245,17 +280,27 @@ def names_nothing(spec: AgentSpec) -> bool:
 
 def is_own(spec: AgentSpec) -> bool:
     """Returns whether the agent belongs to this project: a registered name or a checkpoint."""
-    return spec.is_checkpoint or spec.target in AGENTS
+    return entry_of(spec) is not None
+
+
+def entry_of(spec: AgentSpec) -> AgentEntry | None:
+    """Returns what is declared of an agent of this project; None for an agent of a user."""
+    if spec.is_checkpoint:
+        return POINTER_CHECKPOINT if (Path(spec.target) / POINTER_FILE).is_file() else CHECKPOINT
+    return AGENTS.get(spec.target)
+
+
+def is_trusted(spec: AgentSpec, trust: Sequence[str]) -> bool:
+    """Returns whether one of these texts names the agent, with its arguments."""
+    return any((agent.target, agent.arguments) == (spec.target, spec.arguments) for agent in map(parse_spec, trust))
 
 
 def agent_class(spec: AgentSpec) -> tuple[Build, tuple[Any, ...]]:
     """Returns the class or factory function that a spec names, and its leading positional arguments."""
     target = spec.target
-    if spec.is_checkpoint:
-        is_pointer = (Path(target) / POINTER_FILE).is_file()
-        return _load(POINTER_CHECKPOINT if is_pointer else CHECKPOINT), (Path(target),)
-    if registered := AGENTS.get(target):
-        return _load(registered), (registered.checkpoint,) if registered.checkpoint else ()
+    if entry := entry_of(spec):
+        checkpoint = Path(target) if spec.is_checkpoint else entry.checkpoint
+        return _load(entry), (checkpoint,) if checkpoint else ()
     installed = installed_agents()  # takes milliseconds
     target = installed.get(target, target)
     file, colon, _ = target.rpartition(":")

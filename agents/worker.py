@@ -16,13 +16,9 @@ from agents.registry import make_agent
 from replay_sessions.foundation.records import Record
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import (
-    AgentSpec,
-    Answer,
-    answer_batch,
-    format_error,
-)
-from shop_env.evaluation.protocol import Agent, BatchAgent, PromptCut
+from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, adapt_agent, call_agent, format_error
+from shop_env.evaluation.generate import AgentSpec
+from shop_env.evaluation.protocol import PromptCut
 from shop_env.observation import ContextConfig, Observation
 
 
@@ -35,10 +31,11 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Started(Record):
-    """A message from the child: whether the agent replies in batches, or the error that prevented building it."""
+    """A message from the child: the error that prevented building the agent, or what it is (AnsweringAgent)."""
 
     error: str | None = None
-    replies_in_batches: bool = False
+    takes_batches: bool = False
+    reads_whole_sessions: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -50,11 +47,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class AgentAnswer(Record):
-    """The agent's response to one observation: a reply, with probabilities if the agent gives any, or an error."""
+    """The agent's answer to one observation."""
 
-    reply: str = ""
+    reply: str | NoReply
     weights: list[tuple[Action, float]] | None = None
-    error: str | None = None
     cut: PromptCut | None = None
 
 
@@ -72,12 +68,13 @@ def main() -> None:
     try:
         start = msgspec.json.decode(requests.readline(), type=Start)
         store = None if start.store is None else SessionStore.open(start.store)
-        agent = make_agent(start.spec, store=store, context=start.context)
+        agent = adapt_agent(make_agent(start.spec, store=store, context=start.context))
     except BaseException as error:
         send(responses, Started(error=format_error(error)))
         return
-    threads, process = getattr(agent, "concurrency", 1), os.getpid()
-    send(responses, Started(replies_in_batches=isinstance(agent, BatchAgent)))
+    threads, process = agent.concurrency, os.getpid()
+    is_whole = type(agent).reads_whole_sessions  # what the class says; `make_agent` lets only our own do it
+    send(responses, Started(takes_batches=agent.takes_batches, reads_whole_sessions=is_whole))
     with ThreadPoolExecutor(threads) as pool:
         for line in requests:
             response = _respond(agent, msgspec.json.decode(line, type=Request), pool if threads > 1 else None)
@@ -92,28 +89,22 @@ def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
     pipe.flush()
 
 
-def _respond(agent: Agent, request: Request, pool: ThreadPoolExecutor | None) -> Response:
+def _respond(agent: AnsweringAgent, request: Request, pool: ThreadPoolExecutor | None) -> Response:
     observations, seeds, probabilities = request.observations, request.seeds, request.probabilities
 
     def answer(observation: Observation, seed: int | None) -> Answer:
-        return answer_batch(agent, [observation], [seed], probabilities=probabilities)[0]
+        return call_agent(agent, [observation], [seed], probabilities=probabilities)[0]
 
     if pool is None:
-        answers = answer_batch(agent, observations, seeds, probabilities=probabilities)
+        answers = call_agent(agent, observations, seeds, probabilities=probabilities)
     else:
         answers = list(pool.map(answer, observations, seeds))
     return Response(list(map(_to_message, answers)))
 
 
 def _to_message(answer: Answer) -> AgentAnswer:
-    reply, probabilities, cut = answer
-    if isinstance(reply, Exception):
-        return AgentAnswer(error=format_error(reply))
-    if isinstance(probabilities, Exception):
-        return AgentAnswer(error=format_error(probabilities))
-    # Half a surrogate pair cannot be encoded; its escape is parsed as the same malformed reply.
-    text = reply.encode("utf-8", "backslashreplace").decode()
-    return AgentAnswer(reply=text, weights=None if probabilities is None else list(probabilities.items()), cut=cut)
+    weights = None if answer.probabilities is None else list(answer.probabilities.items())
+    return AgentAnswer(reply=answer.reply, weights=weights, cut=answer.cut)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import ReplyOrError, generate, plan_batches
+from shop_env.evaluation.answering import NoReply, adapt_agent
+from shop_env.evaluation.generate import generate, plan_batches
 from shop_env.evaluation.protocol import Agent
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, steps_at
 from shop_env.observation import ContextConfig, Observation
@@ -25,8 +26,9 @@ def scored_steps(
 
 def generate_replies(
     agent: Agent, steps: Iterable[ScoredStep], *, seed: int | None = 0, batch_size: int = 64
-) -> Iterator[tuple[ScoredStep, ReplyOrError]]:
+) -> Iterator[tuple[ScoredStep, str | NoReply]]:
     """Each step with the agent's reply, as it comes."""
     steps = list(steps)
-    batches = plan_batches(agent, [step.key for step in steps], batch_size)
-    return ((step, answer.reply) for step, answer in generate(agent, steps, batches, seed=seed))
+    answering = adapt_agent(agent)
+    batches = plan_batches(answering, [step.key for step in steps], batch_size)
+    return ((step, answer.reply) for step, answer in generate(answering, steps, batches, seed=seed))

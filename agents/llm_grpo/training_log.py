@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from agents.llm_grpo.config import TrainConfig
-from agents.registry import GROUPS
+from agents.registry import LEARNT_FROM_STORE, Kind, entry_of
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.records import Config
 from replay_sessions.foundation.table import Table
@@ -101,6 +101,15 @@ def read_training(log: EvaluationLog) -> TrainingPart | None:
         raise BadConfig(f"the log's `training` is not the part of a training run: {error}") from error
 
 
+def kinds_of(log: EvaluationLog) -> dict[str, Kind | None]:
+    """Returns the kind of each agent by its label: "policy" for the phases of a run, None for an agent of a user."""
+    phases, kinds = log.provenance["config"].get("phases", {}), dict[str, Kind | None]()
+    for entry in log.entries:
+        declared = entry_of(entry.spec)
+        kinds[entry.label] = "policy" if entry.spec.target in phases else declared and declared.kind
+    return kinds
+
+
 def _users_are_held_out(store: SessionStore) -> bool:
     """Returns whether no user of the test split is in the train split."""
     trained, tested = (set(map(store.user_id, store.session_ids(split))) for split in ("train", "test"))
@@ -176,7 +185,8 @@ def _training(log: EvaluationLog) -> TrainingPart:
 
 def _table(log: EvaluationLog, title: str = "") -> Table:
     """Builds the table of rows in the order of the run; the best baseline, which policies must beat, comes last."""
-    baselines = sorted_rows([entry.row for entry in log.entries if entry.spec.target in GROUPS["baselines"]])
+    kinds = kinds_of(log)
+    baselines = sorted_rows([entry.row for entry in log.entries if kinds[entry.label] in LEARNT_FROM_STORE])
     rows = [entry.row for entry in log.entries if entry.row not in baselines[:1]] + baselines[:1]
     notes = [intervals_text(rows, log.config.reward_config)]
     return results_table(rows, title=title, notes=notes, sample=log.sample, metrics=log.config.metrics)

@@ -29,24 +29,21 @@ whether the policy writes an empty rationale. If it does, nothing is drawn, and 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from agents.adapted import SeededAgent
 from agents.local.weighed_actions import WeighedActions, stratified_uniforms, weigh_actions, weigh_without_draws
 from replay_sessions.foundation.errors import (
     BadConfig,
     DeviceFailed,
-    PromptTooLong,
     check_at_least,
     check_choice,
     first_line,
 )
-from replay_sessions.schema import Action
-from shop_env.evaluation.generate import Seeds
+from shop_env.evaluation.answering import Answer, AnsweringAgent, NoReply, Probabilities, Reason, Seeds
 from shop_env.evaluation.protocol import PromptCut
 from shop_env.marks import remove_marks
 from shop_env.observation import Observation, adapt
@@ -65,7 +62,7 @@ logger = logging.getLogger(__name__)
 Decode = Literal["tokens", "most_probable_action"]
 
 
-class PolicyAgent(SeededAgent):
+class PolicyAgent(AnsweringAgent):
     """An agent that samples replies from a checkpoint; prompts of a session share the computation of their pages.
 
     Args:
@@ -122,57 +119,22 @@ class PolicyAgent(SeededAgent):
             end_token=stop_token(tokenizer),
         )
         self._decode, self._rationales = decode, rationales
-        # Of the last call, by the observation's id, and the tokens of texts:
-        self._cuts: dict[int, PromptCut] = {}
-        self._prompts: dict[int, tuple[Observation, list[int] | PromptTooLong]] = {}
-        self._encoded: dict[str, list[int]] = {}
-        self._weighed: tuple[Sequence[Observation], Seeds, list[WeighedActions]] = ([], [], [])  # for the last replies
         self._totals: list[float] = []  # of pages without draws
 
-    def act(self, observation: Observation) -> str:
-        """Returns the reply to an observation.
-
-        Raises:
-            PromptTooLong: The page alone does not fit.
-        """
-        (reply,) = self.act_batch([observation], seeds=[self._seed])
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> list[str | Exception]:
-        """Returns a reply to each observation, or PromptTooLong in its place."""
-        self._cuts, self._prompts = {}, {}
-        return self._each(self._replies, observations, seeds)
-
-    def prompt_cuts(self, observations: Sequence[Observation]) -> list[PromptCut | None]:
-        """Returns the parts of pages that were left out of the prompts of the last replies to these observations."""
-        return [self._cuts.get(id(observation)) for observation in observations]
+    def answer(self, observations: Sequence[Observation], seeds: Seeds, probabilities: bool) -> list[Answer]:
+        """Returns a reply to each observation; one that does not fit has NoReply in its place."""
+        return self._answer_parts(observations, seeds, replies=True, probabilities=probabilities)
 
     def probabilities(
-        self, observations: Sequence[Observation], *, seeds: Sequence[int | None]
-    ) -> list[Mapping[Action, float] | Exception]:
-        """Computes the policy's probability of each candidate action of each page."""
-        return self._each(self._probabilities, observations, seeds)
-
-    def _replies(self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds) -> list[str]:
-        sources = list(map(np.random.default_rng, seeds))
-        if self._decode == "tokens":
-            uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
-            tries = self._tries_of(observations)
-            replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms, tries=tries)
-            return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
-        pages = self._weigh(prompts, observations, sources)
-        self._weighed = (observations, seeds, pages)
-        return [page.reply() for page in pages]
-
-    def _probabilities(
-        self, prompts: Sequence[list[int]], observations: Sequence[Observation], seeds: Seeds
-    ) -> list[dict[Action, float]]:
-        *weighed, pages = self._weighed  # an evaluation calls this after the replies, which use the same draws
-        if [observations, seeds] != weighed:
-            pages = self._weigh(prompts, observations, list(map(np.random.default_rng, seeds)))
-        return [page.probabilities(self._rationales) for page in pages]
+        self, observations: Sequence[Observation], *, seeds: Seeds | None = None
+    ) -> list[Probabilities | Exception | None]:
+        """Computes the policy's probability of each candidate action of each page, without a reply."""
+        seeds = seeds or [None] * len(observations)
+        answers = self._answer_parts(observations, seeds, replies=False, probabilities=True)
+        return [
+            answer.reply.exception() if isinstance(answer.reply, NoReply) else answer.probabilities
+            for answer in answers
+        ]
 
     def _weigh(
         self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
@@ -212,16 +174,16 @@ class PolicyAgent(SeededAgent):
             f"{share:.1%} of the probability is on actions of the page without a rationale, the rest on other replies"
         ]
 
-    def _each(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """Computes results for the observations that fit; PromptTooLong stands in place of the others.
-
-        If the device runs out of memory, each half is computed separately, which does not change the results.
+    def _answer_parts(
+        self, observations: Sequence[Observation], seeds: Seeds, *, replies: bool, probabilities: bool
+    ) -> list[Answer]:
+        """Computes answers; if the device runs out of memory, those of each half, which are the same.
 
         Raises:
             DeviceFailed: The device has too little memory for one observation, or failed otherwise.
         """
         try:
-            return self._all(answer, observations, seeds)
+            return self._answer_at_once(observations, seeds, replies, probabilities)
         except RuntimeError as error:
             is_out_of_memory = isinstance(error, torch.OutOfMemoryError)
             if not (is_out_of_memory or _is_of_device(error)):
@@ -230,51 +192,84 @@ class PolicyAgent(SeededAgent):
         if is_out_of_memory and (half := len(observations) // 2):  # outside of `except`: the error holds tensors
             torch.cuda.empty_cache()
             logger.warning("out of memory with %d steps at once; half as many are read now", len(observations))
-            halves = (slice(half), slice(half, None))
-            return [result for part in halves for result in self._each(answer, observations[part], seeds[part])]
+            return [
+                answer
+                for part in (slice(half), slice(half, None))
+                for answer in self._answer_parts(
+                    observations[part], seeds[part], replies=replies, probabilities=probabilities
+                )
+            ]
         raise DeviceFailed(
             f"{self._policy.device} failed while a policy was evaluated: {reason}. What was finished is kept: free "
             "memory on the device and go on, or train with a lower model.max_tokens or model.max_new_tokens."
         )
 
-    def _all(self, answer: Callable[..., list[Any]], observations: Sequence[Observation], seeds: Seeds) -> list[Any]:
-        """Computes the results of `_each` for all observations at once."""
-        # An evaluation asks for the probabilities of the observations that it just got replies to.
-        before, self._encoded = self._prompts, {}
-        self._prompts = {id(each): before.get(id(each)) or (each, self._prompt(each)) for each in observations}
-        results: list[Any] = [self._prompts[id(each)][1] for each in observations]
-        fitting = [index for index, prompt in enumerate(results) if not isinstance(prompt, PromptTooLong)]
-        answers = answer(
-            [results[index] for index in fitting],
-            [observations[index] for index in fitting],
-            [seeds[index] for index in fitting],
-        )
-        for index, result in zip(fitting, answers, strict=True):
-            results[index] = result
-        return results
+    def _answer_at_once(
+        self, observations: Sequence[Observation], seeds: Seeds, replies: bool, probabilities: bool
+    ) -> list[Answer]:
+        encoded: dict[str, list[int]] = {}
+        read = [self._read(observation, encoded) for observation in observations]
+        answers = [Answer(prompt) if isinstance(prompt, NoReply) else Answer("", cut=prompt[1]) for prompt in read]
+        fitting = [index for index, prompt in enumerate(read) if not isinstance(prompt, NoReply)]
+        prompts = [prompt[0] for prompt in read if not isinstance(prompt, NoReply)]
+        shown = [observations[index] for index in fitting]
+        if replies and self._decode == "tokens":
+            texts = self._sample(prompts, shown, [np.random.default_rng(seeds[index]) for index in fitting])
+            for index, text in zip(fitting, texts, strict=True):
+                answers[index] = answers[index]._replace(reply=text)
+        if probabilities or self._decode != "tokens":
+            weighed = self._weigh(prompts, shown, [np.random.default_rng(seeds[index]) for index in fitting])
+            for index, page in zip(fitting, weighed, strict=True):
+                if self._decode != "tokens":
+                    answers[index] = answers[index]._replace(reply=page.reply())
+                if probabilities:
+                    answers[index] = answers[index]._replace(probabilities=page.probabilities(self._rationales))
+        return answers
 
-    def _prompt(self, observation: Observation) -> list[int] | PromptTooLong:
+    def _sample(
+        self, prompts: Sequence[list[int]], observations: Sequence[Observation], sources: Sequence[np.random.Generator]
+    ) -> list[str]:
+        uniforms = draw_uniforms(sources, 1, self._sampling.max_new_tokens)
+        tries = self._tries_of(observations)
+        replies = generate(self._policy, prompts, self._sampling, uniforms=uniforms, tries=tries)
+        return decode_replies(self._tokenizer, [reply.tokens for (reply,) in replies])
+
+    def prompt_tokens(self, observation: Observation) -> list[int]:
         """Returns the tokens of the prompt as in training, cut to the length that fits.
 
         The prompt has no persona, goal or past rationales if the policy was trained without them, and marks if it was
         trained with them.
+
+        Raises:
+            PromptTooLong: The page alone does not fit.
+        """
+        prompt = self._read(observation, {})
+        if isinstance(prompt, NoReply):
+            raise prompt.exception()
+        return prompt[0]
+
+    def _read(self, observation: Observation, encoded: dict[str, list[int]]) -> tuple[list[int], PromptCut] | NoReply:
+        """Returns the tokens of the prompt, and the part of the pages that is not in it.
+
+        Args:
+            encoded: The tokens of texts, to which those of this prompt are added.
         """
         trained_with = self.info.context
         visible = adapt(observation, trained_with)
         limit = self.info.max_tokens - self._sampling.max_new_tokens
         prompt, long_pages = self.info.prompt, self.info.long_pages
-        fitted = fit_prompt(self._tokenizer, visible, prompt, limit, long_pages, trained_with, self._encoded)
+        fitted = fit_prompt(self._tokenizer, visible, prompt, limit, long_pages, trained_with, encoded)
         if fitted is None:
-            return PromptTooLong(
+            text = (
                 f"the page alone takes more than the {limit} tokens that the checkpoint reads besides the reply "
-                f"(long_pages = {self.info.long_pages})."
+                f"(long_pages = {long_pages})."
             )
+            return NoReply(reason=Reason.TOO_LONG, error=text)
         window = None
         if fitted.window is not None:
             start, end = (len(remove_marks(visible["page"][:offset])) for offset in fitted.window)
             window = start, end
-        self._cuts[id(observation)] = PromptCut(window is not None, fitted.pages_left_out, window)
-        return fitted.tokens
+        return fitted.tokens, PromptCut(window is not None, fitted.pages_left_out, window)
 
 
 def _is_of_device(error: RuntimeError) -> bool:

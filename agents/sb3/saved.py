@@ -29,7 +29,7 @@ from agents.adapted import Distribution, DistributionAgent, Floats
 from replay_sessions.foundation.durable_files import replace_file, replacing
 from replay_sessions.foundation.errors import BadConfig, CheckpointMismatch
 from replay_sessions.foundation.records import Config
-from replay_sessions.schema import Action
+from shop_env.evaluation.answering import Answer, Seeds
 from shop_env.observation import Observation
 from shop_env.wrappers import View, discrete_view, feature_space
 
@@ -169,11 +169,9 @@ class Sb3Agent(DistributionAgent):
         if sample and not self._is_stochastic:
             raise BadConfig(f"'{path}' was trained by {self.saved.algorithm}, which gives no probabilities to sample.")
 
-    def probabilities(
-        self, observations: Sequence[Observation], *, seeds: Sequence[int | None] = ()
-    ) -> list[dict[Action, float] | Exception] | None:
-        """Returns the policy's probability of each candidate of each page, or None if it gives none (DQN)."""
-        return super().probabilities(observations) if self._is_stochastic else None
+    def answer(self, observations: Sequence[Observation], seeds: Seeds, probabilities: bool) -> list[Answer]:
+        """Returns a reply to each page, with probabilities if the policy gives any (DQN gives none)."""
+        return super().answer(observations, seeds, probabilities and self._is_stochastic)
 
     def distributions(self, observations: Sequence[Observation]) -> list[Distribution]:
         saved = self.saved

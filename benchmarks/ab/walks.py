@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.ab.config import AGAIN, VARIANTS
 from replay_sessions.demo_shop.shop import PageSize
+from shop_env.evaluation.answering import Answer, AnsweringAgent, Seeds
 from shop_env.evaluation.free_run import LiveVisit, free_run
 from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.protocol import Agent
@@ -89,25 +90,18 @@ def walk(agent: Agent, label: str, variant: str, *, visits: int, population: int
     ]
 
 
-class _Refitted:
+class _Refitted(AnsweringAgent):
     """An agent with refits (a bootstrap), which records how likely each refit makes its replies."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._ratios: dict[tuple[int | None, str], Floats] = {}  # log-ratios by the seed and the reply of a step
 
-    def reset(self, *, seed: int | None = None) -> None:
-        self._agent.reset(seed=seed)
-
-    def act(self, observation: Observation) -> str:
-        reply: str = self._agent.act(observation)
-        return reply
-
-    def act_batch(self, observations: Sequence[Observation], *, seeds: Sequence[int | None]) -> Sequence[str]:
+    def answer(self, observations: Sequence[Observation], seeds: Seeds, probabilities: bool) -> list[Answer]:
         replies: list[str] = self._agent.act_batch(observations, seeds=seeds)
         ratios = self._agent.log_ratios(observations, replies)
         self._ratios.update(zip(zip(seeds, replies, strict=True), ratios, strict=True))
-        return replies
+        return list(map(Answer, replies))
 
     def log_ratios(self, visit: LiveVisit, seed: int) -> tuple[float, ...]:
         """Returns the log-ratio of each refit, summed over the steps of a visit, (refits,)."""

@@ -14,7 +14,7 @@ from typing import Any
 from agents.agent_code import gives_probabilities, reply_identity
 from agents.child_process import STEP_LIMIT_S, build_agent
 from agents.llm_grpo.run_folder import has_begun
-from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, parse_spec
+from agents.registry import AGENTS, GROUPS, WITHOUT_PAGE, format_spec, is_own, is_trusted, parse_spec
 from replay_sessions.foundation.config_errors import convert_fields, keyword_signature
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.locks import working_alone_in
@@ -41,6 +41,8 @@ class LeaderboardConfig(EvaluationConfig):
         out: The folder for results.json, leaderboard.md and each agent's steps.
         no_page: Replace page_counts and ngram by history_counts and history_ngram, which learn without pages.
         reward: The reward preset for the column `reward`, or FILE.py:FUNCTION of your own.
+        trust: Agents of your own files, of those in --agents, that may read all steps of a session together, as this
+            project's language models do. They could copy the answers; a note below the table names them.
         fresh: Run all agents again, also at steps with a saved reply.
         step_time_limit_s: The time limit for one reply of an external agent, in seconds.
     """
@@ -49,6 +51,7 @@ class LeaderboardConfig(EvaluationConfig):
     out: str
     reward: str = "shop_r1"
     no_page: bool = False
+    trust: tuple[str, ...] = ()
     fresh: bool = False
     step_time_limit_s: float = STEP_LIMIT_S
 
@@ -94,6 +97,9 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
         if spec.target == "local" and isinstance(path := spec.arguments.get("path"), str):
             check_model(path)
     evaluation.check_functions()
+    for text in config.trust:
+        if not any(is_trusted(spec, (text,)) and not is_own(spec) for spec in specs):
+            raise BadConfig(f"--trust {text} names no agent of your own in --agents: give it as there, without a label")
     agents = [agent_to_evaluate(spec, config, store) for spec in specs]
     keys, entries = evaluation.keys(store), []
     with working_alone_in(folder):
@@ -109,12 +115,13 @@ def run_leaderboard(config: LeaderboardConfig) -> EvaluationLog:
 
 def agent_to_evaluate(spec: AgentSpec, config: LeaderboardConfig, store: SessionStore) -> AgentToEvaluate:
     """Returns an agent to evaluate; a misspelt name is reported here, before hours of work."""
+    trusted = is_trusted(spec, config.trust)
     return AgentToEvaluate(
         spec=spec,
         name=spec.label,
         context=config.context,
-        identity=reply_identity(spec, config.context, store, config.seed),
-        build=partial(build_agent, spec, store, config.context, config.step_time_limit_s),
+        identity=reply_identity(spec, config.context, store, config.seed, trusted=trusted),
+        build=partial(build_agent, spec, store, config.context, config.step_time_limit_s, trusted=trusted),
         config=config.evaluation,
         store=store,
         folder=config.folder,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.agent_code import code_identity, recorded_code
 from agents.child_process import build_agent
-from agents.registry import format_spec, names_nothing, parse_spec
+from agents.registry import format_spec, is_trusted, names_nothing
 from replay_sessions.foundation.errors import ShopR1Error
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.evaluate import LazyAgent
@@ -22,8 +22,7 @@ from shop_env.evaluation.steps_file import StepLine, StepsFile
 
 def may_run(spec: AgentSpec, trust: Sequence[str]) -> bool:
     """Returns whether the caller trusts an agent, or the agent names no code, file or address."""
-    trusted = [(agent.target, agent.arguments) for agent in map(parse_spec, trust)]
-    return names_nothing(spec) or (spec.target, spec.arguments) in trusted
+    return names_nothing(spec) or is_trusted(spec, trust)
 
 
 def check_rerun(
@@ -48,7 +47,7 @@ def check_rerun(
     drawn = set(random.SystemRandom().sample(replied, min(count, len(replied))))
     keys = [key for key in replied if key in drawn]
     weighted = any(lines[key].probabilities is not None for key in keys)
-    batches = plan_batches(agent, keys, config.batch_size, weighted=weighted)
+    batches = plan_batches(agent, keys, config.batch_size)
     again = StepsFile()
     steps = steps_at(store, config.split, keys, entry.context)
     for step, answer in generate(agent, steps, batches, seed=config.seed, probabilities=weighted):

@@ -26,7 +26,7 @@ from agents.agent_code import CODE_FIELDS, gives_remarks, recorded_code, reply_i
 from agents.llm_grpo import training_log
 from agents.llm_grpo.config import TrainConfig
 from agents.llm_grpo.training_log import read_training
-from agents.registry import make_agent, parse_spec
+from agents.registry import is_trusted, make_agent, parse_spec
 from benchmarks.leaderboard import ranking
 from benchmarks.leaderboard.ranking import WHOLE_FOLDER, LeaderboardConfig, agent_specs, check_labels
 from benchmarks.leaderboard.rerun import check_rerun
@@ -109,7 +109,10 @@ def verify(folder: Path, store: SessionStore, *, rerun: int = 0, trust: Sequence
             agent_mismatches.append("entries: the agent of the config is not among them")
             continue
         try:
-            computed, records[spec.label] = _compute_entry(entry, name, context, program.config, folder, store)
+            trusted = isinstance(program.run, LeaderboardConfig) and is_trusted(spec, program.run.trust)
+            computed, records[spec.label] = _compute_entry(
+                entry, name, context, program.config, folder, store, trusted=trusted
+            )
         except (BadConfig, BadSession) as error:
             agent_mismatches.append(f"steps: {error}")
             continue
@@ -188,7 +191,14 @@ def _program(folder: Path, log: EvaluationLog, store: SessionStore) -> _Program:
 
 
 def _compute_entry(
-    entry: Entry, name: str, context: ContextConfig, config: EvaluationConfig, folder: Path, store: SessionStore
+    entry: Entry,
+    name: str,
+    context: ContextConfig,
+    config: EvaluationConfig,
+    folder: Path,
+    store: SessionStore,
+    *,
+    trusted: bool,
 ) -> tuple[Entry, list[StepRecord]]:
     """Recomputes an entry from configuration, steps and store; `UNPROVEN` fields are copied from the log."""
     spec = entry.spec
@@ -196,7 +206,7 @@ def _compute_entry(
         spec=spec,
         name=name,
         context=context,
-        identity=reply_identity(spec, context, store, config.seed, code=recorded_code(entry.identity)),
+        identity=reply_identity(spec, context, store, config.seed, trusted=trusted, code=recorded_code(entry.identity)),
         build=lambda: make_agent(spec, store=store, context=context),
         config=config,
         store=store,

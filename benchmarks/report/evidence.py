@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from agents.llm_grpo.training_log import read_training
-from agents.registry import AGENTS, format_spec
+from agents.llm_grpo.training_log import kinds_of, read_training
+from agents.registry import LEARNT_FROM_STORE, Kind, format_spec
 from benchmarks.leaderboard.verify import find_differences
 from benchmarks.report.curves import read_runs
 from replay_sessions.foundation.errors import BadConfig
@@ -33,9 +33,6 @@ from shop_env.metrics.step_table import StepTable
 from shop_env.replies import extraction_of, parse_reply
 from shop_env.reward.score import TERM_NAMES, RewardBreakdown, score_reply
 from train.metrics_file import Row
-
-ORACLE = "oracle"  # the demo shop's own policy (agents.registry)
-BASELINES = frozenset(name for name, agent in AGENTS.items() if agent.target.startswith("agents.baselines."))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +74,15 @@ class Evidence:
     @property
     def references(self) -> frozenset[str]:
         """The labels of rows of the demo shop's own policy, which knows what no agent can know."""
-        return frozenset(entry.label for entry in self.log.entries if entry.spec.target == ORACLE)
+        return self._of_kind("reference")
 
     @property
     def baselines(self) -> frozenset[str]:
-        """The labels of rows of the project's rules and counting models, including the references."""
-        return frozenset(entry.label for entry in self.log.entries if entry.spec.target in BASELINES)
+        """The labels of rows of the project's rules and of models that the ranking fits, including the references."""
+        return self._of_kind("rule", *LEARNT_FROM_STORE, "reference")
+
+    def _of_kind(self, *kinds: Kind) -> frozenset[str]:
+        return frozenset(label for label, kind in kinds_of(self.log).items() if kind in kinds)
 
     @property
     def weighting(self) -> str:

@@ -29,6 +29,8 @@ from shop_env.metrics.likelihood import checked_distribution
 from shop_env.metrics.step_record import StepRecord
 from shop_env.observation import ContextConfig
 
+TRUSTED = "reads_whole_sessions"  # in the identity of an agent of a user that may do so
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentToEvaluate:
@@ -171,6 +173,12 @@ def build_log(
 def remarks_of(log: EvaluationLog) -> list[str]:
     """Lists remarks on the agents, a line each."""
     remarks = [f"{entry.label}: {remark}" for entry in log.entries for remark in entry.remarks]
+    remarks += [
+        f"{entry.label}: trusted to read all steps of a session together (--trust); later ones hold the answers to "
+        "earlier ones"
+        for entry in log.entries
+        if TRUSTED in entry.identity
+    ]
     if log.config.split in ("train", "all"):
         remarks.append(f"split {log.config.split} holds sessions that agents may have learnt from")
     best = log.ceilings[0].figures["exact_accuracy"].value if log.ceilings else 1.0

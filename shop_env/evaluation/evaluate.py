@@ -15,8 +15,9 @@ from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
 from shop_env.candidates import candidate_actions
-from shop_env.evaluation.generate import format_error, generate, plan_batches
-from shop_env.evaluation.protocol import Agent, PromptCut, RemarkingAgent
+from shop_env.evaluation.answering import AnsweringAgent, Reason, adapt_agent, format_error
+from shop_env.evaluation.generate import generate, plan_batches
+from shop_env.evaluation.protocol import Agent, PromptCut
 from shop_env.evaluation.scored_steps import AnySplit, EvaluationConfig, ScoredStep, StepKey, sessions_at, steps_at
 from shop_env.evaluation.steps_file import StepLine, StepsFile, observation_digest
 from shop_env.marks import remove_marks
@@ -27,27 +28,25 @@ from shop_env.page_budget import shows_target
 from shop_env.replies import Extraction, extraction_of
 from shop_env.reward.score import RewardConfig
 
-NOT_RUN = "the agent was not run at this step"
-NO_PROBABILITIES = "the agent gave probabilities at other steps, and none here"
-
 
 class LazyAgent:
     """An agent that is built when it is first needed, and never if no step is missing."""
 
     def __init__(self, build: Callable[[], Agent]) -> None:
         self._build = build
-        self._agent: Agent | None = None
+        self._agent: AnsweringAgent | None = None
 
-    def get(self) -> Agent:
+    def get(self) -> AnsweringAgent:
         if self._agent is None:
-            self._agent = self._build()
+            self._agent = adapt_agent(self._build())
         return self._agent
 
     def close(self) -> list[str]:
         """Closes the agent; returns its remarks, if it has any."""
-        remarks: list[str] = self._agent.remarks() if isinstance(self._agent, RemarkingAgent) else []
-        if callable(close := getattr(self._agent, "close", None)):
-            close()
+        if self._agent is None:
+            return []
+        remarks = self._agent.remarks()
+        self._agent.close()
         return remarks
 
 
@@ -84,7 +83,7 @@ def evaluate(
         inferred: Whether inferred actions, which the import added to the log, are scored too.
         sessions: Number of sessions of the split to draw with the seed; None means all.
         session_ids: Evaluates only these sessions; None means all that are drawn.
-        batch_size: Steps in one call of the project's own language models (shop_env.evaluation.generate.plan_batches).
+        batch_size: Steps in one call of an agent that reads whole sessions (shop_env.evaluation.generate.plan_batches).
         likelihood: Whether to get the agent's probabilities too, if it gives them.
         progress: The label of the progress bar; None means no bar.
         steps: The file to which each reply is written at once, so that a stopped run need not generate it again; failed
@@ -143,9 +142,9 @@ def run_missing(
     if all(key in steps.lines for key in keys):
         return 0
     built = agent.get()
-    batches = plan_batches(built, keys, batch_size, weighted=likelihood)
+    batches = plan_batches(built, keys, batch_size)
     missing = [[key for key in batch if key not in steps.lines] for batch in batches]
-    if getattr(built, "reads_whole_sessions", False):
+    if built.reads_whole_sessions:
         # A batch that was stopped in the middle is run again completely: its replies are then, to the last bit, those
         # of a run without a stop.
         missing = [batch if left else left for batch, left in zip(batches, missing, strict=True)]
@@ -193,7 +192,7 @@ def build_records(
             if line is not None and line.observation != observation_digest(step.observation):
                 raise BadSession(f"the reply to step {index} of session {session.session_id!r} is to another page")
             if line is None:
-                records.append(record_step(session, index, None, reward, error=NOT_RUN))
+                records.append(record_step(session, index, None, reward, error=Reason.NOT_RUN.sentence))
             elif line.is_too_long:
                 record = record_too_long(session, index, reward)
                 records.append(with_worst_likelihood(record) if weighted else record)
@@ -220,7 +219,7 @@ def _shows_target(step: ScoredStep, line: StepLine) -> bool | None:
 
 def _with_likelihood(record: StepRecord, step: ScoredStep, line: StepLine, offered: Sequence[Action]) -> StepRecord:
     """Adds the likelihood fields to a record; without probabilities that form a distribution it becomes an error."""
-    error = NO_PROBABILITIES
+    error = Reason.NO_PROBABILITIES.sentence
     if line.probabilities is not None:
         try:
             likelihood = likelihood_of(step.logged, dict(line.probabilities), offered)

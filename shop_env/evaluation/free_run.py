@@ -18,8 +18,9 @@ from replay_sessions.demo_shop.realistic import CONTROL, ShopVariant
 from replay_sessions.demo_shop.shop import PageSize
 from replay_sessions.foundation.progress import progress_bar
 from replay_sessions.foundation.records import Record
-from shop_env.evaluation.generate import WAVE, ReplyOrError, format_error, generate_batch, step_seed
-from shop_env.evaluation.protocol import Agent, BatchAgent
+from shop_env.evaluation.answering import NoReply, adapt_agent, call_agent
+from shop_env.evaluation.generate import WAVE, step_seed
+from shop_env.evaluation.protocol import Agent
 from shop_env.live import LiveEnv, visit_id
 from shop_env.observation import Observation
 
@@ -75,13 +76,14 @@ def free_run(
         for number in range(visits)
     )
     ended: list[LiveVisit] = []
-    at_once = WAVE if isinstance(agent, BatchAgent) else 1
+    answering = adapt_agent(agent)
+    at_once = WAVE if answering.takes_batches else 1
     under_way = {visit: next(visit) for visit in islice(played, at_once)}
     with progress_bar(progress, visits) as advance:
         while under_way:
             observations, seeds = zip(*under_way.values(), strict=True)
-            replies = generate_batch(agent, observations, seeds)
-            for visit, reply in zip(list(under_way), replies, strict=True):
+            answers = call_agent(answering, observations, seeds)
+            for visit, (reply, *_) in zip(list(under_way), answers, strict=True):
                 try:
                     under_way[visit] = visit.send(reply)
                 except StopIteration as stopped:
@@ -94,14 +96,14 @@ def free_run(
 
 def _play(
     env: gymnasium.Env[Observation, str], session_id: str, seed: int | None
-) -> Generator[tuple[Observation, int | None], ReplyOrError, LiveVisit]:
-    """Runs one visit: yields each observation with the step's seed, and receives the reply; an exception ends it."""
+) -> Generator[tuple[Observation, int | None], str | NoReply, LiveVisit]:
+    """Runs one visit: yields each observation with the step's seed, and receives the reply; a missing one ends it."""
     observation, info = env.reset(options={"session_id": session_id})
     visit = LiveVisit(session_id=info["session_id"], user_id=info["user_id"])
     while True:
         reply = yield observation, step_seed(seed, visit.session_id, len(visit.replies))
-        if isinstance(reply, Exception):
-            return msgspec.structs.replace(visit, ending="error", error=format_error(reply))
+        if isinstance(reply, NoReply):
+            return msgspec.structs.replace(visit, ending="error", error=reply.text)
         observation, _, terminated, truncated, info = env.step(reply)
         visit = msgspec.structs.replace(visit, replies=(*visit.replies, reply))
         if terminated:

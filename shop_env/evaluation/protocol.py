@@ -5,7 +5,10 @@
 An agent's reply follows from the observation and the seed alone, because the observation's history holds all that
 happened before. So replies do not depend on the other steps of a batch, on earlier calls, or on stops of a run.
 
-An agent needs no base class; README.md has a complete one.
+An agent needs no base class; README.md has a complete one. This project's agents may also have `remarks()` (lines below
+a table), `stop()` and `close()`, as answering.AnsweringAgent has, and a static method `deciding_arguments(arguments)`:
+the arguments of a spec that decide replies, with the content of the files that they name. A leaderboard runs the agent
+again when such a file has changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -88,38 +91,3 @@ class PromptCut(NamedTuple):
     page: bool
     earlier_pages: int
     window: tuple[int, int] | None = None
-
-
-@runtime_checkable
-class CuttingAgent(Agent, Protocol):
-    """Also reports the parts of too long pages that it did not read, for tables (metrics/long_pages.py)."""
-
-    def prompt_cuts(self, observations: Sequence[Observation]) -> Sequence[PromptCut | None]:
-        """Returns the cuts of the last call's observations, in their order; None if the agent read nothing of one."""
-        ...
-
-
-@runtime_checkable
-class RemarkingAgent(Protocol):
-    """Also has remarks on its answers for users, such as their cost, which stand below a table."""
-
-    def remarks(self) -> list[str]:
-        """Returns the remarks, a line each, after the agent's last step."""
-        ...
-
-
-@runtime_checkable
-class ServedAgent(BatchAgent, RemarkingAgent, Protocol):
-    """Answers through a server that may cost money (agents/prompting).
-
-    Its class may also have `deciding_arguments(arguments)`, which returns the arguments of a spec that decide replies,
-    with the content of the files that they name. A leaderboard then runs the agent again when such a file has changed.
-    """
-
-    concurrency: int
-
-    def stop(self) -> None:
-        """Stops sending requests, because the run ends early."""
-
-    def close(self) -> None:
-        """Closes the agent after its last step."""

@@ -52,7 +52,7 @@ class Entry(Config):
         identity: Everything that decides its replies (agents.agent_code.reply_identity).
         time_s: Seconds that the agent took for these steps, probabilities included.
         new_steps: Number of steps at which the last run called the agent; all other replies were in the file.
-        remarks: The agent's remarks on the last run (RemarkingAgent), and one if it gives mostly one type of action.
+        remarks: The agent's remarks on the last run, and one if it gives mostly one type of action.
     """
 
     spec: AgentSpec

@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, Self
 import msgspec
 
 from replay_sessions.foundation.durable_files import read_regular, replace_file, writing
-from replay_sessions.foundation.errors import BadSession, PromptTooLong
+from replay_sessions.foundation.errors import BadSession
 from replay_sessions.foundation.records import Config
 from replay_sessions.schema import Action
-from shop_env.evaluation.generate import Answer, format_error
+from shop_env.evaluation.answering import Answer, NoReply, Reason
 from shop_env.evaluation.protocol import PromptCut
 from shop_env.evaluation.scored_steps import ScoredStep, StepKey
 from shop_env.observation import Observation
@@ -50,7 +50,8 @@ class StepLine(Config, omit_defaults=True, gc=False):
         observation: The digest of the agent's observation.
         seconds: Seconds since the previous line.
         reply: The complete reply; None for an error.
-        error: Why the agent gave no reply, or no distribution if probabilities were requested.
+        error: The error because of which the agent gave no reply, or no distribution if probabilities were requested.
+        reason: Why there is no reply; None if there is one.
         probabilities: The probabilities of actions; None if they were not requested or the agent gives none.
         cut: The part of the pages that the agent did not read; None if it read all or does not report it.
     """
@@ -61,6 +62,7 @@ class StepLine(Config, omit_defaults=True, gc=False):
     seconds: float = 0.0
     reply: str | None = None
     error: str | None = None
+    reason: Reason | None = None
     probabilities: tuple[tuple[Action, float], ...] | None = None
     cut: PromptCut | None = None
 
@@ -71,7 +73,7 @@ class StepLine(Config, omit_defaults=True, gc=False):
     @property
     def is_too_long(self) -> bool:
         """True if the agent gave no reply because the prompt is too long for its model."""
-        return self.error is not None and self.error.startswith(f"{PromptTooLong.__name__}:")
+        return self.reason is Reason.TOO_LONG
 
 
 def observation_digest(observation: Observation) -> str:
@@ -116,13 +118,9 @@ class StepsFile:
             seconds=round(self._last - before, 6),
             cut=cut if cut is not None and any(cut) else None,
         )
-        if isinstance(reply, Exception):
-            line = msgspec.structs.replace(line, error=format_error(reply))
-        elif isinstance(probabilities, Exception):
-            line = msgspec.structs.replace(line, error=format_error(probabilities))
+        if isinstance(reply, NoReply):
+            line = msgspec.structs.replace(line, error=reply.text, reason=reply.reason)
         else:
-            # UTF-8 cannot encode half a surrogate pair; its escape is parsed as the same malformed reply.
-            reply = reply.encode("utf-8", "backslashreplace").decode()
             pairs = None if probabilities is None else tuple(probabilities.items())
             line = msgspec.structs.replace(line, reply=reply, probabilities=pairs)
         self.write(line)
@@ -204,5 +202,8 @@ def _read(path: Path) -> tuple[Header | None, dict[StepKey, StepLine], bool]:
             logger.warning("a line of '%s' cannot be read (%s): its step counts as not run", path, error)
             complete = False
         else:
+            if line.error is not None and line.reason is None:  # a file from before lines had a reason
+                reason = Reason.TOO_LONG if line.error.startswith("PromptTooLong:") else Reason.FAILED
+                line = msgspec.structs.replace(line, reason=reason)
             lines[line.key] = line
     return header if header.version == FORMAT_VERSION else None, lines, complete

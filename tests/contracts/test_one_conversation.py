@@ -76,7 +76,7 @@ def test_a_step_has_the_same_messages_wherever_a_model_reads_it(
             messages = render_prompt(observation, prompt)
             text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
             assert tokenizer.decode(trunk.tokens[: reply.start]) == text
-            assert policy._prompt(observation) == trunk.tokens[: reply.start]
+            assert policy.prompt_tokens(observation) == trunk.tokens[: reply.start]
             assert row["prompt"] == messages
             assert served[trunk.session_id, reply.step_index].messages == messages
             asking.act(observation)

@@ -155,7 +155,7 @@ def test_variables_and_dates_stay_with_a_checkpoint_and_may_be_set_anew(tiny: Ti
     def prompt(spec: str) -> str:
         agent = make_agent(spec)
         assert isinstance(agent, PolicyAgent)
-        text: str = tiny.tokenizer.decode(agent._prompt(observation))
+        text: str = tiny.tokenizer.decode(agent.prompt_tokens(observation))
         return text
 
     for spec in (str(tmp_path / "policy"), f"local?path={tmp_path / 'policy'}"):

@@ -107,10 +107,11 @@ def test_training_testing_and_other_trainers_see_the_same_text(
                 fitted = fit_prompt(tiny.tokenizer, observation, COMPACT, limit, long_pages, context)
                 if fitted is None:
                     assert step not in trained
-                    assert isinstance(agent._prompt(observation), PromptTooLong)
+                    with pytest.raises(PromptTooLong):
+                        agent.prompt_tokens(observation)
                     left_out += 1
                     continue
-                assert agent._prompt(observation) == trained[step] == fitted.tokens
+                assert agent.prompt_tokens(observation) == trained[step] == fitted.tokens
                 assert len(fitted.tokens) <= limit
                 assert fitted.pages_left_out % context.page_block == 0 or fitted.pages_left_out == step
                 messages = render_prompt(fitted.observation, COMPACT)  # the rows of other trainers

@@ -55,7 +55,7 @@ def test_a_step_is_trained_on_in_the_prompt_in_which_it_is_tested(
         trained_on = {reply.step_index: trunk.tokens[: reply.start] for trunk in trunks for reply in trunk.replies}
         left_out_pages += len(trunks) > 1
         for step, observation in enumerate(observe_session(long_session)):
-            tokens = agent._prompt(observation)
+            tokens = agent.prompt_tokens(observation)
             if step in trained_on:
                 assert tokens == trained_on[step]
             else:

@@ -23,7 +23,8 @@ from benchmarks.ab.pages.touched import VERSIONS, PageVersion, TouchedSteps
 from replay_sessions.elements import page_names
 from replay_sessions.schema import Action
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.evaluate import NO_PROBABILITIES, LazyAgent, run_missing
+from shop_env.evaluation.answering import Reason
+from shop_env.evaluation.evaluate import LazyAgent, run_missing
 from shop_env.evaluation.generate import AgentSpec
 from shop_env.evaluation.results_file import folder_name
 from shop_env.evaluation.scored_steps import StepKey
@@ -114,7 +115,7 @@ def _distribution(lines: Sequence[StepLine], extraction: Extraction, *, weighed:
             return line.error
     if weighed:
         probabilities = lines[0].probabilities
-        return NO_PROBABILITIES if probabilities is None else dict(probabilities)
+        return Reason.NO_PROBABILITIES.sentence if probabilities is None else dict(probabilities)
     actions = Counter(_actions(lines, extraction))
     return {action: count / len(lines) for action, count in actions.items()}
 

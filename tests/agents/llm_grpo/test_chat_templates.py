@@ -80,7 +80,7 @@ def test_a_run_keeps_its_variables_and_its_date(
         assert info["template_variables"] == {"enable_thinking": False}
         agent = make_agent(str(tmp_path / "run" / phase))
         assert isinstance(agent, PolicyAgent)
-        prompt = tiny.tokenizer.decode(agent._prompt(observe_session(tiny.sessions[0])[1]))
+        prompt = tiny.tokenizer.decode(agent.prompt_tokens(observe_session(tiny.sessions[0])[1]))
         assert prompt.startswith(f"Today: {run['template_date']}.")
         assert prompt.endswith("<|assistant|><think>\n\n</think>\n\n") and prompt.count("<think>") == 1
     log = " ".join("".join(capsys.readouterr()).split())

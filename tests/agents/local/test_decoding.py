@@ -191,8 +191,8 @@ def test_a_reply_and_its_probabilities_come_from_one_pass(
         policy_agent, "weigh_actions", lambda *args, **names: passes.append(args) or weigh(*args, **names)
     )
     choosing = agent(shopper, decode="most_probable_action", rationales=2)
-    replies = choosing.act_batch([observation] * 2, seeds=[1, 2])
-    first, second = choosing.probabilities([observation] * 2, seeds=[1, 2])
+    (one, first, _), (other, second, _) = choosing.answer([observation] * 2, [1, 2], True)
+    replies = [one, other]
     assert len(passes) == 1
     assert isinstance(first, dict) and math.fsum(first.values()) == pytest.approx(1)
     assert choosing.probabilities([observation], seeds=[2]) == [pytest.approx(second)]

@@ -46,7 +46,7 @@ def test_past_rationales_are_in_the_prompt_only_of_a_policy_trained_with_them(
 ) -> None:
     agent = policy_agent(tiny, context=ContextConfig(rationales=rationales))
     observation = [step.observation for step in scored_steps(demo_store, "test", sessions=1)][-1]
-    text = tiny.tokenizer.decode(agent._prompt(observation))
+    text = tiny.tokenizer.decode(agent.prompt_tokens(observation))
     shown = [past["rationale"] in text for past in observation["history"]]
     assert shown == [rationales] * len(observation["history"])
 

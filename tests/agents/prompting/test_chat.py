@@ -14,7 +14,7 @@ import pytest
 from agents.prompting.agent import PromptingAgent
 from agents.prompting.chat import NoAnswer
 from replay_sessions.foundation.errors import PromptTooLong
-from shop_env.evaluation.generate import format_error, generate_batch
+from shop_env.evaluation.answering import format_error, generate_batch
 from shop_env.observation import Observation
 from tests.agents.prompting.scripted_server import REPLY, Response, Script, ScriptedServer, completion, error
 from tests.scored_steps import first_seen

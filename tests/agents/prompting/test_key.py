@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.prompting.agent import PromptingAgent
 from agents.registry import make_agent
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.protocol import ServedAgent
 from tests.agents.prompting.scripted_server import Response, ScriptedServer, completion, error
 from tests.scored_steps import first_seen
 
@@ -83,7 +83,7 @@ def test_a_placeholder_for_a_key_is_kept_in_replies(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with ScriptedServer(completion("none of these")) as server:
         agent = make_agent(f"prompting?base_url={server.base_url}&model=m")
-        assert isinstance(agent, ServedAgent)
+        assert isinstance(agent, PromptingAgent)
         assert agent.act(first_seen("")) == "none of these"
         agent.close()
 
@@ -95,7 +95,7 @@ def test_without_a_key_none_of_the_environment_is_sent(
     with ScriptedServer() as server:
         spec = f"prompting?base_url={server.base_url}&model=m&key_env=MY_KEY"
         agent = make_agent(spec)
-        assert isinstance(agent, ServedAgent)
+        assert isinstance(agent, PromptingAgent)
         agent.act(first_seen(""))
         agent.close()
         assert [received.key for received in server.received] == ["Bearer no-key"]

@@ -11,7 +11,7 @@ from agents.prompting.messages import examples_text, prompt_messages
 from agents.prompting.options import PromptingOptions
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import generate_batch
+from shop_env.evaluation.answering import generate_batch
 from shop_env.observation import ContextConfig, Observation
 from shop_env.prompts import PromptConfig, render_prompt
 from shop_env.replies import MalformedReply, parse_reply

@@ -12,7 +12,7 @@ from agents.registry import make_agent, parse_spec
 from benchmarks.leaderboard.__main__ import main as leaderboard
 from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.store import SessionStore
-from shop_env.evaluation.generate import generate_batch
+from shop_env.evaluation.answering import generate_batch
 from tests.agents.prompting.scripted_server import ScriptedServer, completion
 from tests.scored_steps import first_seen
 

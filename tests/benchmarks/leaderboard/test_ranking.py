@@ -12,6 +12,7 @@ from benchmarks.leaderboard.verify import verify
 from replay_sessions.store import SessionStore
 from shop_env.evaluation.results_file import read_log, read_records
 from shop_env.metrics import step_metrics
+from tests.agents.conftest import planted_store as planted_store
 from tests.json_files import read_json, read_json_lines
 from tests.processes import run_python
 
@@ -46,6 +47,17 @@ class Flaky:
         return format_reply("done", {"type": "terminate"})
 """
 
+WHOLE = """\
+from replay_sessions.schema import Terminate
+from shop_env.evaluation.answering import Answer, AnsweringAgent
+from shop_env.replies import format_reply
+
+class Counts(AnsweringAgent):
+    reads_whole_sessions = True
+    def answer(self, observations, seeds, probabilities):
+        return [Answer(format_reply(str(len(observations)), Terminate()))] * len(observations)
+"""
+
 
 @pytest.fixture
 def flaky(tmp_path: Path) -> str:
@@ -56,6 +68,30 @@ def flaky(tmp_path: Path) -> str:
 
 def run_main(*arguments: str | Path) -> int:
     return main([str(argument) for argument in arguments])
+
+
+def test_a_user_s_agent_reads_whole_sessions_only_if_trusted_and_a_note_says_so(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    (tmp_path / "whole.py").write_text(WHOLE, encoding="utf-8")
+    agent, board = f"{tmp_path}/whole.py:Counts", tmp_path / "board"
+    call = ["--agents", f"mine={agent}", "--store", planted_store.path, "--out", board]
+
+    def sizes_and_table(*more: str) -> tuple[list[str | None], str]:
+        assert run_main(*call, *more) == 0
+        log = read_log(board)
+        sizes = [record.predicted_rationale for record in read_records(board, log, log.entry("mine"))]
+        assert run_main("verify", board, "--store", planted_store.path) == 0
+        return sizes, (board / "leaderboard.md").read_text(encoding="utf-8")
+
+    sizes, table = sizes_and_table()
+    assert sizes == ["2", "2", "1", "2", "2"]
+    assert "mine: it computed each page of a session again; with --trust" in table
+    for _ in range(2):  # the second call has nothing to run, and the note stays
+        sizes, table = sizes_and_table("--trust", agent)
+        assert sizes == ["5"] * 5
+        assert "mine: trusted to read all steps of a session together" in table
+    assert run_main(*call, "--trust", "random") == 2
 
 
 def results_of(folder: Path) -> Any:

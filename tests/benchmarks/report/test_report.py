@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from agents.llm_grpo.training_log import kinds_of
 from benchmarks.leaderboard.ranking import LeaderboardConfig, run_leaderboard
 from benchmarks.report.__main__ import main
 from benchmarks.report.evidence import OUTCOMES, judge, read_evidence
@@ -106,6 +107,11 @@ def test_baselines_are_known_by_what_they_are_and_not_by_their_label(board: Path
         spec = AgentSpec(target=target, label=first.label)
         log = msgspec.structs.replace(evidence.log, entries=[msgspec.structs.replace(first, spec=spec), *others])
         assert first.label in replace(evidence, log=log).baselines
+    phase = msgspec.structs.replace(first, spec=AgentSpec(target="pointer", label="Pointer"))
+    config = {**evidence.provenance["config"], "phases": {"pointer": {}}}
+    run = msgspec.structs.replace(log, entries=[phase], provenance={**evidence.provenance, "config": config})
+    assert kinds_of(run) == {"Pointer": "policy"}
+    assert kinds_of(msgspec.structs.replace(log, entries=[phase])) == {"Pointer": "fitted"}
 
 
 def test_nothing_in_the_file_points_outside_it(report: Path, hostile_report: Path) -> None:

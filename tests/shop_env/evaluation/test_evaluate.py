@@ -14,6 +14,7 @@ from replay_sessions.foundation.errors import AgentFailed, BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click, Terminate, TypeAndSubmit
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.answering import AdaptedAgent
 from shop_env.evaluation.evaluate import evaluate
 from shop_env.evaluation.generate import step_seed
 from shop_env.evaluation.results import (
@@ -111,7 +112,7 @@ def test_batches_run_across_sessions_and_give_the_same_records(planted_store: Se
     assert batched == evaluate(Scripted(RED, TYPED, BLUE), planted_store, "test")
 
 
-def evaluate_kept(store: SessionStore, file: Path, agent: Scripted) -> list[StepRecord]:
+def evaluate_kept(store: SessionStore, file: Path, agent: Scripted | AdaptedAgent) -> list[StepRecord]:
     """Goes on where the file ends."""
     prepare(file, {"seed": 0}, {}, fresh=False, retry_errors=False)
     with StepsFile(file) as steps:
@@ -123,7 +124,7 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
 ) -> None:
     asked = partial(evaluate_kept, planted_store, tmp_path / "steps.jsonl")
 
-    class Whole(Batched):
+    class Whole(AdaptedAgent):
         reads_whole_sessions = True  # as the project's language models do
 
     straight = evaluate(Batched(RED, TYPED, BLUE, RED, LEAVE), planted_store, "test")
@@ -134,9 +135,9 @@ def test_a_stopped_evaluation_goes_on_with_the_batch_that_it_was_in(
     assert second.batches == [2, 1]
     lines = (tmp_path / "steps.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "steps.jsonl").write_bytes(b"".join(lines[:-2]))  # killed while the second batch was written
-    third = Whole(BLUE, RED, LEAVE)
-    assert asked(third) == straight
-    assert third.batches == [2, 1], "batches are those of the run that was never stopped"
+    third = Batched(RED, BLUE, LEAVE, TYPED, RED)
+    assert asked(Whole(third)) == straight
+    assert third.batches == [5], "batches are those of the run that was never stopped"
     never = Batched(KeyboardInterrupt())
     assert (asked(never), never.batches) == (straight, [])
 

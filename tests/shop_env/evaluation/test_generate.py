@@ -1,5 +1,6 @@
 """The one way to ask an agent: what a failure costs, what a reply depends on, and who waits for whom."""
 
+import json
 import math
 import random
 import threading
@@ -12,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from replay_sessions.foundation.errors import AgentFailed
+from replay_sessions.foundation.errors import AgentFailed, PromptTooLong
 from replay_sessions.schema import Action, Click, Terminate
 from replay_sessions.store import SessionStore
+from shop_env.evaluation.answering import Reason, generate_batch
 from shop_env.evaluation.evaluate import evaluate
-from shop_env.evaluation.generate import generate_batch
 from shop_env.evaluation.results import ERRORS_AS_MISSES, sorted_rows, summarise
-from shop_env.evaluation.steps_file import StepsFile, prepare
-from shop_env.metrics.step_record import StepRecord
+from shop_env.evaluation.steps_file import StepsFile, prepare, read_lines
+from shop_env.metrics.step_record import TOO_LONG, StepRecord
 from shop_env.observation import Observation
 from shop_env.replies import format_reply
 from tests.scored_steps import generate_replies, scored_steps
@@ -198,6 +199,31 @@ def test_any_exception_of_an_agent_is_an_error_of_its_step(
     agent = RaisesInBatches() if in_batches else Raises()
     records = evaluate_twice(agent, planted_store, tmp_path / "steps.jsonl")
     assert [record.error for record in records] == [None, text, None, None, text]
+
+
+def test_a_step_is_too_long_by_its_reason_and_not_by_the_name_of_its_error(
+    planted_store: SessionStore, tmp_path: Path
+) -> None:
+    theirs = type("PromptTooLong", (Exception,), {})
+
+    class TooLong(Draws):
+        def act(self, observation: Observation) -> str:
+            raise PromptTooLong("a long page") if observation["step"] == 2 else theirs("not ours")
+
+    for records in (
+        evaluate(TooLong(), planted_store, "test"),
+        evaluate_twice(TooLong(), planted_store, tmp_path / "steps.jsonl"),
+    ):
+        assert [record.problem for record in records] == [None, TOO_LONG, None, None, TOO_LONG]
+        assert [record.error for record in records if not record.problem] == ["PromptTooLong: not ours"] * 3
+
+
+def test_a_file_of_before_reasons_still_says_which_steps_are_too_long(tmp_path: Path) -> None:
+    errors = ("PromptTooLong: a long page", "AgentFailed: down")
+    lines = [{"session_id": "s", "step_index": n, "observation": "", "error": text} for n, text in enumerate(errors)]
+    path = tmp_path / "steps.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in ({"version": 1, "identity": {}}, *lines)))
+    assert [line.reason for line in read_lines(path).values()] == [Reason.TOO_LONG, Reason.FAILED]
 
 
 def test_ctrl_c_is_not_an_agent_s_error(planted_store: SessionStore) -> None:
