@@ -1,14 +1,11 @@
-"""Small sources of every importer, spoiled: each is imported in part or refused in one line, without a traceback.
-
-A case is a source and a number, and always the same.
-"""
+"""Small sources of every importer, damaged: each is imported in part or refused in one line, without a traceback."""
 
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
+import hypothesis.strategies as st
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,15 +21,18 @@ from replay_sessions.importers.mapped.jsonl import JsonlImporter, JsonlOptions
 from replay_sessions.importers.mapped.shopcart import ShopcartImporter
 from replay_sessions.importers.opera.importer import OperaImporter, OperaOptions
 from replay_sessions.importers.raw.importer import RawImporter
+from replay_sessions.importers.rrweb.importer import RrwebImporter
 from replay_sessions.importers.running.run_import import run_import
 from replay_sessions.store import StoreWriter
+from tests.damage import count_true, damaged_file
 from tests.replay_sessions.conftest import make_session
 from tests.replay_sessions.importers.events.test_events import PURCHASE
 from tests.replay_sessions.importers.mapped.test_jsonl import miniwob_line
 from tests.replay_sessions.importers.mapped.test_shopcart import actions_of, line, write_lines
-from tests.replay_sessions.importers.mutations import spoiled
 from tests.replay_sessions.importers.opera.test_opera import session_of, write_opera
 from tests.replay_sessions.importers.raw.test_raw import HOME, RESULTS, row
+from tests.replay_sessions.importers.rrweb.made_recordings import PACKINGS
+from tests.replay_sessions.importers.rrweb.test_mutated_recordings import OPTIONS, made
 
 pytestmark = pytest.mark.long
 
@@ -106,6 +106,11 @@ def _events(folder: Path) -> Callable[[], Importer]:
     return lambda: EventsImporter(folder, EventsOptions(mapping="ga4_ecommerce"))
 
 
+def _rrweb(folder: Path) -> Callable[[], Importer]:
+    (folder / "visit.jsonl").write_bytes(PACKINGS["lines.jsonl"](made()))
+    return lambda: RrwebImporter(folder, OPTIONS)
+
+
 def _hub(folder: Path) -> Callable[[], Importer]:
     with StoreWriter(folder.with_name("exported"), source="test") as writer:
         for number in range(4):
@@ -128,29 +133,31 @@ SOURCES: dict[str, Callable[[Path], Callable[[], Importer]]] = {
     "raw_jsonl": _raw("actions.jsonl"),
     "events": _events,
     "hub": _hub,
+    "rrweb": _rrweb,
 }
 
 
 @pytest.mark.parametrize("cases", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SOURCES)
-def test_mutated_files_are_imported_or_refused_in_one_line(tmp_path: Path, name: str, cases: int) -> None:
+def test_damaged_files_are_imported_or_refused_in_one_line(tmp_path: Path, name: str, cases: int) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
     make = SOURCES[name](folder)
-    good = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-    imported = 0
-    for number in range(cases):
-        draw = Random(f"{name}:{number}")
-        for path, content in good.items():
-            path.write_bytes(content)
-        for path in draw.sample(list(good), draw.choice([1, 1, 1, 2]) if len(good) > 1 else 1):
-            path.write_bytes(spoiled(path.name, good[path], draw))
+    valid = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+    def is_imported(drawn: tuple[Path, bytes]) -> bool:
+        path, content = drawn
+        path.write_bytes(content)
         try:
             run_import(make(), tmp_path / "store", overwrite=True)
         except ShopR1Error as error:
-            assert "\n" not in str(error), number
-        else:
-            imported += 1
-            store = SessionStore.open(tmp_path / "store")
-            assert len(list(store.sessions())) == len(store) > 0, number
-    assert 0 < imported < cases
+            assert "\n" not in str(error)
+            return False
+        finally:
+            path.write_bytes(valid[path])
+        store = SessionStore.open(tmp_path / "store")
+        assert len(list(store.sessions())) == len(store) > 0
+        return True
+
+    damages = [st.tuples(st.just(path), damaged_file(path.name, content)) for path, content in valid.items()]
+    assert 0 < count_true(is_imported, st.one_of(damages), cases) < cases
