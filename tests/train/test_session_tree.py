@@ -7,9 +7,8 @@ import torch
 
 from tests.oracles.unpacked_policy import tree_rows, unpacked_log_probs
 from tests.train.conftest import Tiny, assert_same_gradients
-from train.attention.structured import Structured
 from train.policy import Policy
-from train.session_tree import Continuation, SessionTree, enable_tree_attention, hidden_states, pack
+from train.session_tree import SessionTree, enable_tree_attention, pack
 
 TOLERANCE = 1e-5
 
@@ -54,29 +53,6 @@ def test_log_probabilities_and_gradients_equal_those_of_unpacked_rows(tiny: Tiny
     tiny.model.zero_grad()
 
 
-def test_a_continuation_follows_the_first_tokens_of_its_reply_and_sees_none_of_the_rest(tiny: Tiny) -> None:
-    trunk = tiny.trunks[1].tokens[:20]
-    plain = tiny.plain_model()
-
-    def pass_over(*replies: list[int], continuations: list[Continuation | None]) -> torch.Tensor:
-        packed = pack([SessionTree(trunk, [20], [replies], continuations=[continuations])])
-        assert packed.is_continuation.tolist() == [
-            kind
-            for reply, other in zip(replies, continuations, strict=True)
-            for kind in [False] * len(reply) + [True] * len(other[1] if other else ())
-        ]
-        with torch.no_grad():
-            return Policy(tiny.model).log_probs(packed)[packed.is_continuation]
-
-    for shared in range(5):  # from the prompt's end to the reply's
-        found = pass_over([3, 4, 5, 6], [7], continuations=[(shared, [8, 9]), None])
-        assert torch.equal(
-            found, pass_over([3, 4, 5, 6][:shared] + [11] * (4 - shared), [7], continuations=[(shared, [8, 9]), None])
-        )
-        wanted = unpacked_log_probs(plain, [*trunk, *[3, 4, 5, 6][:shared]], [8, 9], 1.0)
-        assert torch.allclose(found, wanted, atol=TOLERANCE)
-
-
 def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Tiny) -> None:
     trunk = tiny.trunks[1]
     fork = trunk.replies[0].start
@@ -90,31 +66,6 @@ def test_all_first_tokens_teach_the_branch_point_and_no_place_behind_it(tiny: Ti
     gradient = reached[0].grad[0].abs().sum(dim=1)
     assert (gradient[:fork] > 0).all()
     assert (gradient[fork:] == 0).all()
-
-
-def test_a_packed_session_does_not_see_its_neighbours(tiny: Tiny) -> None:
-    first, second = random_tree(tiny, 0), random_tree(tiny, 1)
-    with torch.no_grad():
-        alone, beside = pack([first]), pack([second, first])
-        hidden_alone = hidden_states(tiny.model, alone.input_ids, alone.position_ids, Structured(alone))
-        hidden_beside = hidden_states(tiny.model, beside.input_ids, beside.position_ids, Structured(beside))
-    start = beside.input_ids.shape[1] - alone.input_ids.shape[1]
-    assert torch.allclose(hidden_alone, hidden_beside[start:], atol=TOLERANCE)
-
-
-def test_trunks_alone_predict_their_own_replies(tiny: Tiny) -> None:
-    trunk = tiny.trunks[2]
-    packed = pack([SessionTree(trunk.tokens, targets=[(reply.start, reply.end) for reply in trunk.replies])])
-    wanted = [token for reply in trunk.replies for token in trunk.tokens[reply.start : reply.end]]
-    assert packed.targets.tolist() == wanted
-    with torch.no_grad():
-        log_probs = Policy(tiny.model).log_probs(packed)
-        plain = tiny.plain_model()
-        rows = [
-            unpacked_log_probs(plain, trunk.tokens[: r.start], trunk.tokens[r.start : r.end], 1.0)
-            for r in trunk.replies
-        ]
-    assert torch.allclose(log_probs, torch.cat(rows), atol=TOLERANCE)
 
 
 def test_tree_attention_without_a_layout_says_what_is_missing(tiny: Tiny) -> None:

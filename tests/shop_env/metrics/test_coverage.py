@@ -1,4 +1,4 @@
-"""How often 95% intervals hold the true value where long sessions are more predictable.
+"""95% intervals hold the true value as often as they say where long sessions are more predictable.
 
 A user is one session, of 2 to about 50 steps (lognormal, median 6); the odds that a step is predicted grow with the
 length. `python -m tests.shop_env.metrics.test_coverage` prints the table that docs/metrics.md sums up.

@@ -13,19 +13,13 @@ from replay_sessions.foundation.errors import BadConfig
 from replay_sessions.foundation.table import Estimate
 from replay_sessions.schema import Click
 from shop_env.metrics import MetricChoices, StepRecord, estimate_metric, paired_test, step_metrics
-from shop_env.metrics.all_metrics import all_metrics, find_metric
+from shop_env.metrics.all_metrics import all_metrics
 from shop_env.metrics.clustered_errors import ClusteredError, smallest_difference
-from shop_env.metrics.intervals import estimate_metrics, influences
+from shop_env.metrics.intervals import estimate_metrics
 from shop_env.metrics.step_record import TOO_LONG
-from shop_env.metrics.step_table import StepTable
 from tests.shop_env.planted import answer, copy_the_log, noisy, random_action, random_sessions, ten_steps
 
 Sides = tuple[list[StepRecord], list[StepRecord]]
-
-
-def width(estimate: Estimate) -> float:
-    assert estimate.low is not None and estimate.high is not None
-    return estimate.high - estimate.low
 
 
 def by_user(records: list[StepRecord]) -> dict[str, list[StepRecord]]:
@@ -62,14 +56,13 @@ def test_the_interval_of_a_mean_is_that_of_clustered_residuals(metric: str) -> N
     ("metric", "preset"),
     [
         ("type_f1_macro", "shop_r1"),
-        ("exact_accuracy_shop_r1_mix", "shop_r1"),
         ("type_f1_weighted_shop_r1_mix", "lu_2025"),
         ("exact_accuracy", "shop_r1,mix=1:20:40"),
     ],
 )
 def test_intervals_of_f1_and_of_a_mix_of_types_follow_from_leaving_out_users(metric: str, preset: str) -> None:
     often, seldom = noisy(0.9, 3), noisy(0.2, 3)
-    sessions = random_sessions(200, 3, users=20)
+    sessions = random_sessions(100, 3, users=20)
     records = answer(sessions, lambda s, i: (seldom if isinstance(s.steps[i].action, Click) else often)(s, i))
     estimate = estimate_metric(records, metric, preset=preset)
     left_out = [step_metrics([r for r in records if r.user_id != user], preset)[metric] for user in by_user(records)]
@@ -151,7 +144,7 @@ def test_users_are_the_clusters_unless_the_caller_names_sessions() -> None:
     sessions = random_sessions(200, 2, users=10)
     records = answer(sessions, lambda s, i: s.steps[i].action if s.user_id in ("u0", "u1", "u2") else "?")
     over_users, over_sessions = (estimate_metric(records, "exact_accuracy", cluster=c) for c in ("user", "session"))
-    assert width(over_users) > width(over_sessions)
+    assert over_users.low < over_sessions.low < over_sessions.high < over_users.high
     assert estimate_metric(records, "exact_accuracy") == over_users
     other = answer(sessions, noisy(0.3, 5))
     tests = {cluster: paired_test(records, other, "type_f1", cluster=cluster) for cluster in ("user", "session")}
@@ -241,14 +234,3 @@ def test_the_paired_test_of_every_metric_is_the_same_in_both_directions(metric: 
     assert other is not None and other.low is not None and other.high is not None
     assert other.p_value == pytest.approx(test.p_value)
     assert (-other.high, -other.low) == pytest.approx((test.low, test.high))
-
-
-def test_the_influence_of_a_session_on_macro_f1_is_the_change_when_it_is_left_out() -> None:
-    sessions, metric = random_sessions(300, 6), find_metric("type_f1_macro", MetricChoices())
-    records = answer(sessions, noisy(0.5, 6))
-    of_steps = influences(metric, metric.rows(StepTable(records, MetricChoices())))
-    whole = step_metrics(records)["type_f1_macro"]
-    for session in sessions[:5]:
-        own = [place for place, record in enumerate(records) if record.session_id == session.session_id]
-        left = step_metrics([r for r in records if r.session_id != session.session_id])["type_f1_macro"]
-        assert whole - left == pytest.approx(of_steps[own].sum(), abs=2e-5)

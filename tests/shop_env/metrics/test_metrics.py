@@ -158,19 +158,6 @@ def test_table_7_of_customer_r1_gives_its_macro_f1() -> None:
     assert figures["type_f1"] == pytest.approx(0.3132, abs=5e-4)
 
 
-def test_terminating_always_gives_the_weighted_f1_of_shop_r1() -> None:
-    """Table 4's run that always terminates: accuracy 27.2 percent, F1 11.7: weighted, not macro (14.3)."""
-    counts = {Click(name="x"): 690, TypeAndSubmit(name="q", text="t"): 677, Terminate(): 512}
-    sessions = [
-        Session(session_id=str(i), user_id="u", source="test", steps=(Step(page="p", action=action),) * (count + 1))
-        for i, (action, count) in enumerate(counts.items())
-    ]
-    figures = step_metrics(answer(sessions, lambda s, i: Terminate()))
-    assert figures["type_accuracy"] == pytest.approx(0.272, abs=1e-3)
-    assert figures["type_f1"] == pytest.approx(0.117, abs=1e-3)
-    assert figures["type_f1_macro"] == pytest.approx(0.143, abs=1e-3)
-
-
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(BadConfig, match=r"Unknown metrics preset 'shop-r1'\. Did you mean 'shop_r1'\?"):
         step_metrics([], "shop-r1")
@@ -216,17 +203,6 @@ def test_a_mix_with_a_type_that_is_not_logged_is_refused_and_its_metric_left_out
         step_metrics(records, "shop_r1,mix=1:1:1")
     unanswered = answer(ten_steps(), lambda s, i: None if isinstance(s.steps[i].action, Terminate) else Terminate())
     assert "exact_accuracy" not in step_metrics(unanswered, "shop_r1,mix=1:1:1")  # other agents have their rows
-
-
-def test_lu_2025_is_the_mean_over_sessions() -> None:
-    turns = random.Random(5)
-    records = answer(random_sessions(20, 5), lambda s, i: s.steps[i].action if turns.random() < 0.5 else Terminate())
-    of_session: dict[str, list[bool]] = {}
-    for record in records:
-        of_session.setdefault(record.session_id, []).append(record.predicted == record.logged)
-    expected = np.mean([np.mean(hits) for hits in of_session.values()])
-    assert step_metrics(records, "lu_2025")["exact_accuracy"] == pytest.approx(expected)
-    assert step_metrics(records)["exact_accuracy"] != pytest.approx(expected)
 
 
 def test_single_choices_go_over_a_preset_and_unknown_ones_are_refused() -> None:

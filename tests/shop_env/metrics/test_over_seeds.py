@@ -31,17 +31,14 @@ def test_pooling_by_hand() -> None:
 
 
 @pytest.mark.parametrize("same_users", [True, False])
-@pytest.mark.parametrize("of_seed", [0.0, 1.0])
-def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulations(
-    same_users: bool, of_seed: float
-) -> None:
+def test_pooled_intervals_hold_the_true_difference_in_nineteen_of_twenty_simulations(same_users: bool) -> None:
     """Users and seeds both differ from one another; three seeds, 15 users each."""
     rng, seeds, users, missed = np.random.default_rng(8), 3, 15, 0
-    for _ in range(500):
+    for _ in range(300):
         of_users = rng.normal(size=(1 if same_users else seeds, users))
-        seen = of_users + of_seed * rng.normal(size=(seeds, 1)) + 0.5 * rng.normal(size=(seeds, users))
-        errors = [ClusteredError(float(stats.sem(row)), users - 1, users) for row in seen]
+        seen = of_users + rng.normal(size=(seeds, 1)) + 0.5 * rng.normal(size=(seeds, users))
+        errors = [ClusteredError(error, users - 1, users) for error in seen.std(axis=1, ddof=1) / math.sqrt(users)]
         pooled = pooled_over_seeds(seen.mean(axis=1).tolist(), errors, same_users=same_users)
         assert pooled.low is not None and pooled.high is not None
         missed += not pooled.low <= 0 <= pooled.high
-    assert missed / 500 < 0.05 + 3 * 0.0097  # three standard errors of a share of 500
+    assert missed / 300 < 0.05 + 3 * 0.0126  # three standard errors of a share of 300

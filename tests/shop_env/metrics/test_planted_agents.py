@@ -224,14 +224,6 @@ def test_differences_of_two_planted_agents_are_those_of_their_values(metric: str
     assert difference.low is None  # of two users
 
 
-def test_presets_differ_in_the_average_of_f1() -> None:
-    given, _ = AGENTS["half the time wrong"]
-    by_preset = {preset: step_metrics(given, preset)["type_f1"] for preset in ("shop_r1", "customer_r1", "opera")}
-    assert by_preset == pytest.approx(
-        {"shop_r1": HALF["type_f1_weighted"], "customer_r1": HALF["type_f1_macro"], "opera": HALF["type_f1_macro"]}
-    )
-
-
 def entropy(*shares: float) -> float:
     return -sum(share * log2(share) for share in shares)
 

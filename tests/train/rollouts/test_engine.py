@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from tests.oracles.unpacked_policy import unpacked_log_probs
 from tests.train.conftest import Tiny
 from tests.train.flight import qwen2_config
 from train import memory
@@ -25,17 +24,6 @@ from train.rollouts.engine import (
 
 def prompts_of(tiny: Tiny, sessions: int) -> list[list[int]]:
     return [trunk.tokens[: reply.start] for trunk in tiny.trunks[:sessions] for reply in trunk.replies]
-
-
-def test_greedy_replies_equal_those_of_the_models_own_generate(tiny: Tiny) -> None:
-    prompts = prompts_of(tiny, 4)
-    config = SamplingConfig(temperature=0, max_new_tokens=9, end_token=tiny.tokenizer.eos_token_id)
-    plain = tiny.plain_model()
-    for prompt, (reply,) in zip(prompts, generate(Policy(tiny.model), prompts, config), strict=True):
-        expected = plain.generate(
-            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), max_new_tokens=9, do_sample=False
-        )
-        assert reply.tokens == expected[0, len(prompt) :].tolist()
 
 
 def test_trunks_that_are_read_one_by_one_give_the_same_replies(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,15 +119,3 @@ def test_a_reply_ends_with_the_end_token_or_at_the_limit(tiny: Tiny) -> None:
         assert (reply.tokens[-1] == end) == (reply.stop == StopReason.END)
         assert reply.stop == StopReason.END or len(reply.tokens) == 40
     assert {reply.stop for reply in replies} == {StopReason.END, StopReason.LENGTH}
-
-
-def test_a_reply_says_with_which_probability_each_of_its_tokens_was_drawn(tiny: Tiny) -> None:
-    prompts = prompts_of(tiny, 2)
-    config = SamplingConfig(temperature=0.6, max_new_tokens=7, end_token=tiny.tokenizer.eos_token_id, num_generations=3)
-    uniforms = torch.rand(len(prompts), 3, 7, generator=torch.Generator().manual_seed(1))
-    plain = tiny.plain_model()
-    for prompt, replies in zip(prompts, generate(Policy(tiny.model), prompts, config, uniforms=uniforms), strict=True):
-        for reply in replies:
-            with torch.no_grad():
-                expected = unpacked_log_probs(plain, prompt, reply.tokens, 0.6)
-            assert reply.log_probs == pytest.approx(expected.tolist(), abs=1e-5)
