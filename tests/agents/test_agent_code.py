@@ -1,4 +1,4 @@
-"""What decides an agent's replies: its folder's Python files, and the files that its arguments name."""
+"""An agent's code is its folder's Python files and the files that its arguments name."""
 
 import sys
 from pathlib import Path

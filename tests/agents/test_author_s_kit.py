@@ -38,7 +38,7 @@ def test_the_tests_that_are_written_pass_as_they_are_written(tmp_path: Path) -> 
     )
 
 
-def test_what_new_says_to_try_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_that_new_suggests_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "first_try", "--out", str(tmp_path)]) == 0
     (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("try: ")]
     assert main(told.removeprefix("try: shop-r1 agents ").split()) == 0

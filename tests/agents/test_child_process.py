@@ -205,7 +205,7 @@ def test_an_agent_that_cannot_be_made_says_why(agents: Path, name: str, reason: 
         build(agents, name).act({})  # type: ignore[typeddict-item]
 
 
-def test_what_an_agent_started_ends_with_it(agents: Path, planted_store: SessionStore) -> None:
+def test_a_process_that_an_agent_started_ends_with_it(agents: Path, planted_store: SessionStore) -> None:
     agent = build(agents, "StartsAnother")
     evaluate(agent, planted_store, "test", sessions=1)
     started = int(agents.with_name("pid").read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ def test_they_predict_shoppers_far_better_than_rules_do(name: str, sessions: lis
     assert right / len(scored) > 0.45  # majority has 0.10, copy_match 0.23
 
 
-def test_what_a_policy_was_trained_without_it_is_not_shown(sessions: list[Session]) -> None:
+def test_a_policy_trained_without_persona_and_goal_is_shown_neither(sessions: list[Session]) -> None:
     agent = make_agent("demo_shop_r1?temperature=0")
     seen = observe_session(sessions[0])[2]
     other = {**seen, "persona": "I never buy anything.", "goal": "Buy a red tent."}

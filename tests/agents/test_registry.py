@@ -77,18 +77,18 @@ def test_a_label_stands_before_the_agent(agent_file: Path) -> None:
         ("agents.baselines.rules:RandomAgnet", "Did you mean 'RandomAgent'"),
     ],
 )
-def test_what_is_not_there_is_an_unknown_agent(spec: str, said: str) -> None:
+def test_missing_agents_are_unknown(spec: str, said: str) -> None:
     with pytest.raises(UnknownAgent, match=said):
         make_agent(spec)
 
 
 @pytest.mark.parametrize("spec", ["a" * 300, "a" * 300 + "/b", "a" * 300 + ".py:Agent", "nul\0byte"])
-def test_what_no_path_can_be_is_an_unknown_agent_and_no_traceback(spec: str) -> None:
+def test_impossible_paths_are_unknown_agents(spec: str) -> None:
     with pytest.raises(UnknownAgent):
         make_agent(spec)
 
 
-def test_what_is_no_class_is_an_unknown_agent(agent_file: Path) -> None:
+def test_a_number_is_an_unknown_agent(agent_file: Path) -> None:
     agent_file.write_text(AGENT + "NUMBER = 3\n", encoding="utf-8")
     with pytest.raises(UnknownAgent, match="is 3, and no class or function"):
         make_agent(f"{agent_file}:NUMBER")
@@ -160,7 +160,7 @@ class Bot:
         ("Bot?concurrency=true", "concurrency True, which"),
     ],
 )
-def test_what_is_made_wrong_is_a_bad_call_that_names_the_reason(agent: str, message: str, agent_file: Path) -> None:
+def test_wrongly_made_agents_are_bad_calls_that_name_the_reason(agent: str, message: str, agent_file: Path) -> None:
     agent_file.write_text(MADE_WRONG, encoding="utf-8")
     with pytest.raises(BadConfig, match=message):
         make_agent(f"{agent_file}:{agent}")

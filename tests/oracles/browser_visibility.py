@@ -1,4 +1,4 @@
-"""What a real browser shows of a page: an oracle that shares no rule with the simplifier.
+"""The elements that a real browser shows of a page: an oracle that shares no rule with the simplifier.
 
     python -m tests.oracles.browser_visibility ../shared/data/raw_pages
 

@@ -1,4 +1,4 @@
-"""What `show` and `check` print of a log cannot move a terminal's cursor or change its colors."""
+"""A log that `show` and `check` print cannot move a terminal's cursor or change its colors."""
 
 from pathlib import Path
 

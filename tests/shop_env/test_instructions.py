@@ -1,4 +1,4 @@
-"""What the papers' prompts instruct, point by point, and the sentences of ours that say it: none is missing or added.
+"""Our prompts say each point of the papers' instructions, and nothing else.
 
 Sources: Shop-R1, appendix A; Customer-R1, appendix B. `None` marks what ours has beyond them (docs/paper_tables.md).
 """

@@ -5,7 +5,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replay_sessions.schema import Action, Click, Scroll, Terminate, TypeAndSubmit
@@ -13,7 +13,7 @@ from shop_env import replies
 from shop_env.replies import MalformedReply, Reply, extraction_of, format_reply, parse_reply
 from shop_env.reward import RewardConfig, reward_preset, score_reply
 from shop_env.reward.matching import exact_match
-from tests.damage import damaged
+from tests.damage import count_true, damaged
 from tests.shop_env.planted import ACTIONS
 
 
@@ -250,18 +250,19 @@ WRITTEN = [format_reply(why, action) for why in ("", 'He said "no".', "x" * 300)
 REWARDS = [reward_preset(name) for name in ("shop_r1", "binary", "customer_r1")]
 
 
-@settings(max_examples=300)
-@given(
-    damaged(WRITTEN, PIECES) | st.lists(PIECES, max_size=40).map("".join),
-    st.sampled_from(LOGGED),
-    st.sampled_from(REWARDS),
-)
-def test_any_text_is_read_and_earns_a_finite_reward(text: str, logged: Action, reward: RewardConfig) -> None:
-    for extraction in ("strict", "lenient"):
-        assert math.isfinite(score_reply(text, logged, reward, self_certainty=1.0, extraction=extraction).total)  # type: ignore[arg-type]
-        reply = parse_reply(text, extraction)  # type: ignore[arg-type]
-        if isinstance(reply, Reply):
-            assert json.loads(f'"{text[slice(*reply.rationale_span)]}"', strict=False) == reply.rationale
+@pytest.mark.parametrize("cases", [300, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_any_text_is_read_and_earns_a_finite_reward(cases: int) -> None:
+    def is_reply(drawn: tuple[str, Action, RewardConfig]) -> bool:
+        text, logged, reward = drawn
+        for extraction in ("strict", "lenient"):
+            assert math.isfinite(score_reply(text, logged, reward, self_certainty=1.0, extraction=extraction).total)  # type: ignore[arg-type]
+            reply = parse_reply(text, extraction)  # type: ignore[arg-type]
+            if isinstance(reply, Reply):
+                assert json.loads(f'"{text[slice(*reply.rationale_span)]}"', strict=False) == reply.rationale
+        return isinstance(reply, Reply)
+
+    texts = damaged(WRITTEN, PIECES) | st.lists(PIECES, max_size=40).map("".join)
+    assert count_true(is_reply, st.tuples(texts, st.sampled_from(LOGGED), st.sampled_from(REWARDS)), cases)
 
 
 TEN_MEGABYTES = {

@@ -1,4 +1,4 @@
-"""What tests/train/test_ranks.py trains in one process and in two: small phases of every kind, on the tiny model.
+"""Small phases of every kind on the tiny model, which tests/train/test_ranks.py trains in one process and in two.
 
     WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python -m tests.train.in_ranks FOLDER CASE…
 

@@ -102,7 +102,9 @@ def test_plain_causal_attention_is_accepted(kind: str, options: dict[str, Any]) 
         ),
     ],
 )
-def test_what_a_tree_would_do_wrong_is_refused_with_its_reason(kind: str, options: dict[str, Any], reason: str) -> None:
+def test_models_that_a_tree_would_misread_are_refused_with_the_reason(
+    kind: str, options: dict[str, Any], reason: str
+) -> None:
     model = model_of(kind, **options)
     with pytest.raises(CheckpointMismatch, match=reason) as refusal:
         enable_checked_tree_attention(model, "some/model", MAX_TOKENS)

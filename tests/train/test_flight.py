@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 
 import pytest
+import torch
 
+from tests.oracles.fake_accelerator import DEVICE, FakeAccelerator
 from tests.train.flight import REPLY, Flight, fly
 from train.config import LoraConfig
 
@@ -50,3 +52,22 @@ def test_a_step_stays_on_the_device_and_takes_what_was_estimated(name: str, proc
     assert {phase: syncs.total() for phase, syncs in log.syncs.items()} == expected
     # Two steps of two packs each; the first draw finds the cache of the prompts alone.
     assert len(set(log.drawing[1:REPLY])) <= 1, "sampling takes memory as it goes on"
+
+
+def count_faults() -> tuple[str, int, int]:
+    """The error of a tensor on the host among those of the device; waits of an `.item()`; bytes that are kept."""
+    with FakeAccelerator() as gpu:
+        weights, alive, error = torch.ones(256, device=DEVICE), gpu.alive, ""
+        try:
+            weights + torch.ones(256)
+        except RuntimeError as mixed:
+            error = str(mixed)
+        weights.max().item()
+        kept = weights * 2
+        return error, gpu.syncs.total(), gpu.alive - alive - kept.nbytes
+
+
+def test_the_fake_gpu_finds_planted_faults(process: Executor) -> None:
+    error, waits, other_bytes = process.submit(count_faults).result()
+    assert "Expected all tensors to be on the same device" in error
+    assert (waits, other_bytes) == (1, 0)

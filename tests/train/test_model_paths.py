@@ -39,7 +39,7 @@ def test_a_folder_is_no_hub_id(tmp_path: Path) -> None:
         "report none",
     ],
 )
-def test_what_does_not_exist_is_refused_before_torch_is_loaded(words: str, tmp_path: Path) -> None:
+def test_missing_models_are_refused_before_torch_is_loaded(words: str, tmp_path: Path) -> None:
     ended = run_python("-c", CALL, *words.split(), folder=tmp_path)
     assert ended.stdout.strip() == "False 2" and "none" in ended.stderr
 

@@ -44,7 +44,7 @@ def test_a_model_saved_in_bfloat16_takes_updates_of_the_papers_size(tiny: Tiny, 
     assert (weight.detach() != before)[before.abs() < 0.5].float().mean() > 0.9
 
 
-def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CheckpointMismatch, match=r"^[^\n]*Give a folder with config\.json[^\n]*$"):
         load_model(str(tmp_path))
@@ -138,7 +138,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs
         load_model("package:no_such_models/x.gguf")
 
 
-def test_what_is_no_gguf_file_is_refused(gguf_file: Path, tmp_path: Path) -> None:
+def test_files_that_are_not_gguf_are_refused(gguf_file: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointMismatch, match="there is no file"):
         load_model(str(tmp_path / "missing.gguf"))
     (tmp_path / "text.gguf").write_text("hello")

@@ -174,7 +174,7 @@ def loss(chunk):
         ("WithoutLos", r"cannot be loaded: no such name: Did you mean 'WithoutLoss'\?"),
     ],
 )
-def test_what_is_no_objective_is_refused_before_the_run(tmp_path: Path, name: str, message: str) -> None:
+def test_unusable_objectives_are_refused_before_the_run(tmp_path: Path, name: str, message: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(METHOD)
     with pytest.raises(BadConfig, match=message):

@@ -124,6 +124,6 @@ def test_weights_moved(trained: Callable[[str], Path], tiny: Tiny, name: str) ->
         assert not any(torch.equal(tensor, before[own].detach()) for own, tensor in after.items())
 
 
-def test_what_processes_share_is_dealt_out_and_what_one_does_is_told_to_all(trained: Callable[[str], Path]) -> None:
+def test_processes_share_work_and_tell_all_the_result_of_one(trained: Callable[[str], Path]) -> None:
     said: dict[str, Any] = read_json(trained("sft") / "said.json")
     assert said == {"shared": [[0, 0, 2, 4], [1, 1, 3]], "once": {"by": 0}}

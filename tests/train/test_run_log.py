@@ -1,4 +1,4 @@
-"""What a run leaves in metrics.jsonl, whatever it is stopped by; who watches; what is warned of."""
+"""metrics.jsonl has each step once, whatever stops a run; a collapse is told, and TensorBoard follows."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def steps_of(path: Path) -> list[int]:
 @pytest.mark.parametrize(
     "left", [b'{"phase": "sft", "st', b"\0" * 40, b'{"phase": "sft", "step": 4, "loss": \xc3', b"17\n", b"{}\n"]
 )
-def test_what_a_kill_leaves_at_the_end_is_dropped_and_the_next_row_stands_alone(left: bytes, tmp_path: Path) -> None:
+def test_a_line_cut_by_a_kill_is_dropped_and_the_next_row_stands_alone(left: bytes, tmp_path: Path) -> None:
     path = written(tmp_path, ROWS)
     with path.open("ab") as stream:
         stream.write(left)

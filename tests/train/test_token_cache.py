@@ -24,7 +24,7 @@ def test_trunks_from_the_file_are_those_that_were_written(tiny: Tiny, tmp_path: 
     assert read[0].tokens[: first.start] == made[0].tokens[: first.start]
 
 
-def test_what_was_written_is_not_tokenised_again(tiny: Tiny, tmp_path: Path) -> None:
+def test_cached_sessions_are_not_tokenised_again(tiny: Tiny, tmp_path: Path) -> None:
     def never() -> Iterator[SessionTokens]:
         raise AssertionError("tokenised again")
 

@@ -167,7 +167,7 @@ def test_an_unknown_rating_is_that_of_offers_at_large_and_not_of_what_was_opened
     assert fitted.neutral[FEATURES.index("rating")] == pytest.approx(3.5)
 
 
-def test_which_offer_an_element_is_of_is_no_part_of_its_role(tmp_path: Path) -> None:
+def test_a_products_name_is_no_part_of_a_role(tmp_path: Path) -> None:
     """Each session shows the same products, so that their names recur as those of buttons do."""
     page = card("red_kettle", 20, 4.0) + card("blue_kettle", 30, 4.0) + '<nav><a name="menu.help.open">Help</a></nav>'
     session = planted_session(0, (Step(page=page, action=Click(name="results.red_kettle.view")),))

@@ -1,4 +1,4 @@
-"""What is planned of a run, and that the docs' command lines fit the GPUs that they are for.
+"""A dry run plans steps, tokens and memory; the docs' command lines fit the GPUs that they are for.
 
 Models are Qwen2.5's shapes; sessions fill the context: 128 of them, with 7 steps each.
 """

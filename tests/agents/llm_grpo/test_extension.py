@@ -125,7 +125,7 @@ def store(tmp_path: Path) -> SessionStore:
     return demo_store_at(tmp_path / "store", 8, seed=1)
 
 
-def test_what_was_added_and_when_is_noted_beside_how_the_run_began(tmp_path: Path, store: SessionStore) -> None:
+def test_additions_and_their_times_are_noted_beside_the_runs_beginning(tmp_path: Path, store: SessionStore) -> None:
     begun = provenance(msgspec.to_builtins(TABLE_2), store=store, seed=0)
     (tmp_path / "run.json").write_text(json.dumps(begun))
     both = extend_config(read_config(tmp_path), with_agents(TABLE_4, "boosting"), tmp_path)

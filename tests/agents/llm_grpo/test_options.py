@@ -1,4 +1,4 @@
-"""What the words of the training command make of a preset."""
+"""Options of the training command change a preset as they say."""
 
 from pathlib import Path
 

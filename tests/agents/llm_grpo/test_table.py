@@ -102,7 +102,7 @@ def test_only_rows_by_the_most_probable_action_are_asked_for_probabilities() -> 
         ("evaluation", {"agents": ("sft-T0.6=random",)}, "two rows .* name 'agents/sft-T0.6/"),
     ],
 )
-def test_what_would_spoil_the_table_is_refused_before_training(
+def test_rows_that_would_spoil_the_table_are_refused_before_training(
     table: str, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadConfig, match=message):

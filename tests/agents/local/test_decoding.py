@@ -264,7 +264,7 @@ def test_a_policy_that_writes_no_rationale_replies_with_its_most_probable_action
         ("decode=most_probable_action&temperature=0.6", "0.6"),
     ],
 )
-def test_what_does_not_go_together_is_named(tiny: Tiny, tmp_path: Path, arguments: str, message: str) -> None:
+def test_options_that_exclude_each_other_are_named(tiny: Tiny, tmp_path: Path, arguments: str, message: str) -> None:
     save_checkpoint(tmp_path / "sft", tiny.model, tiny.tokenizer, checkpoint_info())
     with pytest.raises(BadConfig, match=message):
         make_agent(f"{tmp_path / 'sft'}?{arguments}")

@@ -1,4 +1,4 @@
-"""What a server may do, and what an evaluation makes of it: a reply, or an error with its cause; never a score of 0.
+"""Each answer of a server is a reply or an error with its cause, never a score of 0.
 
 1. What the model wrote is its reply, however bad: prose, a refusal, half a reply.
 2. What the server or the way to it did is NoAnswer, with the client's name of the error.
@@ -50,7 +50,7 @@ def then(*responses: Response) -> Script:
         (completion("half a pair: \ud83d"), "half a pair: \\ud83d", []),
     ],
 )
-def test_what_the_model_wrote_is_its_reply(
+def test_the_models_text_is_the_reply(
     make_prompting: MakeAgent, response: Response, reply: str, remarks: Sequence[str]
 ) -> None:
     with ScriptedServer(response) as server:
@@ -78,7 +78,7 @@ def test_what_the_model_wrote_is_its_reply(
         (completion(7), "malformed answer"),
     ],
 )
-def test_what_will_not_pass_is_an_error_with_its_cause_after_one_try(
+def test_lasting_failures_are_errors_with_their_cause_after_one_try(
     make_prompting: MakeAgent, response: Response, cause: str
 ) -> None:
     with ScriptedServer(response) as server:
@@ -97,9 +97,7 @@ def test_what_will_not_pass_is_an_error_with_its_cause_after_one_try(
         (completion()._replace(delay_s=2.0), "APITimeoutError"),
     ],
 )
-def test_what_may_pass_is_tried_again_and_then_an_error_or_a_reply(
-    make_prompting: MakeAgent, response: Response, cause: str
-) -> None:
+def test_passing_failures_are_tried_again(make_prompting: MakeAgent, response: Response, cause: str) -> None:
     options = {"max_retries": 1, "timeout_s": 1.0}
     with ScriptedServer(response) as server:
         failure = answer(make_prompting(server, **options))
@@ -140,7 +138,7 @@ def pages_in(request: dict[str, Any]) -> str:
     return "".join(letter for letter in "abcdefgh" if letter * 1000 in text)
 
 
-def test_what_is_too_long_is_sent_without_the_earliest_pages(make_prompting: MakeAgent) -> None:
+def test_too_long_prompts_are_sent_without_the_earliest_pages(make_prompting: MakeAgent) -> None:
     def script(request: dict[str, Any], times: int) -> Response:
         return completion() if len(pages_in(request)) <= 2 else error(400, messages[len(pages_in(request)) - 3])
 

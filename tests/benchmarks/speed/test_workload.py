@@ -1,4 +1,4 @@
-"""What env and reward are timed on is what benchmarks.speed/workload.py says it is."""
+"""The workload of env and reward has the pages and replies that benchmarks/speed/workload.py says."""
 
 from collections import Counter
 

@@ -130,9 +130,7 @@ def refuse(error: BaseException) -> Callable[[], int]:
     return body
 
 
-def test_what_the_system_refuses_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_the_system_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SHOP_R1_CACHE", "/closed/cache")
     for error, named in (
         (PermissionError(errno.EACCES, "Permission denied", "/closed/run"), "'/closed/run' (Permission denied)"),

@@ -1,4 +1,4 @@
-"""What a result was made with."""
+"""A result names its store, seed, configuration and code, and no host."""
 
 import json
 import os

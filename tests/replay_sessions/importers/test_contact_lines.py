@@ -77,7 +77,7 @@ def test_names_do_not_depend_on_how_many_users_a_log_has(
         assert ("kept_contacts 1" in capsys.readouterr().out) == (users == 6)
 
 
-def test_what_stands_in_many_users_footers_stays_on_pages_without_one(tmp_path: Path) -> None:
+def test_contacts_of_many_users_footers_stay_on_pages_without_one(tmp_path: Path) -> None:
     pages = [(f"u{n}", f"<footer>{PHONE}</footer>") for n in range(5)] + [("u0", f"<p>{PHONE} or {MAIL}</p>")]
     stores = [imported(tmp_path, pages, *RAW, "--workers", workers) for workers in ("1", "2")]
     assert f"<p>{PHONE} or [email]</p>" in stores[1].session("s (a) 5").steps[0].page

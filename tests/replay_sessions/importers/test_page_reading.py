@@ -157,7 +157,7 @@ def test_an_inferred_step_stays_inferred_when_its_page_is_simplified(tmp_path: P
     assert session.steps[0].is_inferred
 
 
-def test_what_raw_pages_need_is_refused_for_simplified_ones(tmp_path: Path) -> None:
+def test_columns_for_raw_pages_are_refused_with_simplified_ones(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="selector and element_text are for pages"):
         load_mapping(write_mapping(tmp_path, ""))
     with pytest.raises(BadConfig, match="has no name"):
@@ -166,7 +166,7 @@ def test_what_raw_pages_need_is_refused_for_simplified_ones(tmp_path: Path) -> N
         load_mapping(write_mapping(tmp_path, 'pages = "raw"\nrecipe = "amazn"'))
 
 
-def test_whose_raw_page_is_whose_has_to_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_offset_of_raw_pages_has_to_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = write_log(tmp_path, STEPS)
     command = ["import", "shopcart", str(log), "--mapping", write_mapping(tmp_path), "--out", str(tmp_path / "store")]
     assert main(command) == 2

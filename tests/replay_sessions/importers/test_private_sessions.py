@@ -46,7 +46,7 @@ def from_recording(folder: Path) -> SessionStore:
 
 
 @pytest.mark.parametrize("make", [from_raw_pages, from_simplified_pages, from_recording])
-def test_what_goes_from_a_text_goes_from_the_name_of_its_element(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_values_go_from_a_text_and_from_the_name_of_its_element(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     session: Session = make(tmp_path).session("visit")
     assert "anneliese" not in str(msgspec.to_builtins(session))
     assert session.steps[0].action == Click(name="lists_of_email")

@@ -1,4 +1,4 @@
-"""What a shop knows of its customers goes from the sessions of each, in all forms, and nothing else does."""
+"""A shop's data of a customer go from that customer's sessions in all forms, and nothing else does."""
 
 import unicodedata
 from typing import Literal
@@ -96,7 +96,7 @@ def test_a_line_that_each_user_has_with_a_name_of_their_own_is_an_account_area()
     assert page == "<b>Moin [name]</b><b>Tea Rose</b>"
 
 
-def test_what_goes_from_a_text_goes_from_the_name_of_its_element_alone() -> None:
+def test_values_go_from_a_text_and_from_the_name_of_its_element_alone() -> None:
     page = (
         '<a name="hello_rose_account" title="Rose">Hello, Rose: account</a>'
         '<a name="lists_of_miller">Lists of Miller</a>'

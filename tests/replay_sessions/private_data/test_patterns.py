@@ -1,4 +1,4 @@
-"""What is private by its form goes, and the texts of shops stay."""
+"""Data that are private by their form go, and the texts of shops stay."""
 
 import tomllib
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_value_is_found_by_its_form(text: str, kind: str, value: str) -> None:
         "EAN 4405140135912",
     ],
 )
-def test_what_only_looks_like_it_stays(text: str) -> None:
+def test_texts_that_look_private_stay(text: str) -> None:
     assert find_private_data(text) == []
 
 

@@ -45,7 +45,7 @@ def test_credentials_in_an_address_go(url: str, cleaned: str) -> None:
         "/p/passport-cover?author=2&passport=1&pin_size=3",
     ],
 )
-def test_what_only_reads_like_a_credential_stays(url: str) -> None:
+def test_words_that_read_like_a_credential_stay(url: str) -> None:
     assert remove_from_url(url) == url
 
 

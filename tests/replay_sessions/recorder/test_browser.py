@@ -173,7 +173,7 @@ def test_texts_are_masked_unless_they_are_named_and_passwords_always(study: Stud
     ]
 
 
-def test_what_is_edited_in_the_page_and_hidden_fields_are_masked(study: Study) -> None:
+def test_edited_parts_of_the_page_and_hidden_fields_are_masked(study: Study) -> None:
     editors = (
         "<div contenteditable>a<b>b</b></div><p contenteditable='plaintext-only'></p><iframe srcdoc='<p>c'></iframe>"
         "<input type='hidden' name='mail' value='anna@example.org'><input type='file' name='proof'>"
@@ -277,7 +277,7 @@ def test_nothing_is_lost_while_the_collector_is_away(study: Study, tmp_path: Pat
     assert all(sorted(found) == list(range(len(found))) for found in numbers.values())
 
 
-def test_what_the_browser_cannot_keep_alive_is_sent_all_the_same(study: Study) -> None:
+def test_messages_too_large_for_keep_alive_are_sent(study: Study) -> None:
     page = study.open()
     study.wait_until_sent()
     keep_alive = """size => {

@@ -1,4 +1,4 @@
-"""What the collector takes, what it refuses, and that it loses nothing which it has acknowledged."""
+"""The collector loses nothing that it has acknowledged, and refuses all that is no batch."""
 
 import http.client
 import json
@@ -172,7 +172,7 @@ TRICKS = [
 ]
 
 
-def test_what_is_no_batch_is_400(collecting: Collecting, tmp_path: Path) -> None:
+def test_bodies_that_are_no_batch_are_400(collecting: Collecting, tmp_path: Path) -> None:
     for wrong in WRONG:
         status, answer = collecting.post(wrong)
         assert (status, list(answer)) == (400, ["error"]), wrong

@@ -1,4 +1,4 @@
-"""What a person wants erased is gone from recordings and stores, and nothing else is."""
+"""A person's sessions are erased from recordings and stores, and nothing else is."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What is private goes from a page before its elements get names; all else on it stays."""
+"""Private data go from a page before its elements get names; all else on it stays."""
 
 from replay_sessions.simplify import Recipe, simplify
 from replay_sessions.simplify.recipes import Rule
@@ -19,7 +19,7 @@ def test_only_the_flag_leaves_private_data_in() -> None:
         assert all((value in html) == keeps for value in ("anna@example.org", "Anna", "Bo Ek"))
 
 
-def test_what_is_typed_into_a_field_goes_and_its_label_stays() -> None:
+def test_typed_text_goes_and_the_label_of_its_field_stays() -> None:
     page = simplify(
         "<input autocomplete=given-name aria-label='First name' value=Anna>"
         "<input type=email placeholder=you@example.org value='Your e-mail'>"

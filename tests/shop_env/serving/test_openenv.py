@@ -355,14 +355,15 @@ def test_pages_of_other_sites_cannot_connect_and_mcp_is_closed(store_path: str) 
     server.stop()
 
 
-def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: str) -> None:
+@pytest.mark.parametrize("stopping", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_server_ends_in_time_while_clients_are_connected(store_path: str, stopping: signal.Signals) -> None:
     server = Server("--store", store_path)
     with server.client() as client:
         client.reset(index=0)
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(stopping)
         told = server.process.communicate(timeout=300)[1]
         assert "Traceback" not in told
-        with pytest.raises(Exception, match=r"."):
+        with pytest.raises(Exception, match=r"."):  # and no reward
             client.step({"reply": TERMINATE})
 
 

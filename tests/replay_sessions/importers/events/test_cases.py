@@ -80,7 +80,7 @@ def test_no_cart_and_no_purchase_is_lost(tmp_path: Path, mapping: str) -> None:
     assert sum("(purchase)" in word for word in words) == sum(",purchase," in line for line in lines)
 
 
-def test_what_is_not_set_is_left_out(tmp_path: Path) -> None:
+def test_values_not_set_are_left_out(tmp_path: Path) -> None:
     sessions = sessions_of("10-events-not-set-price-currency/ga4_ok.jsonl", "ga4_ecommerce", tmp_path)
     assert not any("(not set)" in page for page in pages_of(sessions))
     assert all(words_of(session) == [*BUYS[:2], "terminate"] for session in sessions)

@@ -128,7 +128,7 @@ def test_other_files_of_the_same_events_give_the_same_store(tmp_path: Path, name
     assert ["'part-2.jsonl.zst'" in line for line in other.manifest.warnings] == [True] * (name == "folder")
 
 
-def test_what_follows_a_purchase_begins_another_session(tmp_path: Path) -> None:
+def test_a_session_ends_with_a_purchase(tmp_path: Path) -> None:
     after = [
         ga4("page_view", "/thanks", 10),
         ga4("page_view", "/", 11),
@@ -168,7 +168,7 @@ def test_inferred_actions_are_scored_where_asked_for(tmp_path: Path) -> None:
     assert [index for _, index in logged] == [1, 2, 5]
 
 
-def test_what_is_not_on_the_page_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_clicks_on_elements_that_the_page_lacks_are_left_out_and_counted(tmp_path: Path) -> None:
     events = [
         ga4("view_item_list", "/list", 0, [KETTLE]),
         ga4("select_item", "/list", 1, [POT]),
@@ -211,7 +211,7 @@ def test_a_stop_is_inferred_on_pages_on_which_the_log_holds_no_action(tmp_path: 
         assert [session.steps[-1].is_inferred for session in sessions] == expected
 
 
-def test_who_leaves_on_a_page_that_was_not_logged_is_inferred(tmp_path: Path) -> None:
+def test_leaving_from_an_unlogged_page_is_inferred(tmp_path: Path) -> None:
     events = [ga4("view_item_list", "/list", 0, [KETTLE]), ga4("select_item", "/list", 1, [KETTLE])]
     steps = steps_of(imported(tmp_path, events))
     assert [(type(step.action), step.is_inferred) for step in steps] == [(Click, False), (Terminate, True)]
@@ -334,7 +334,7 @@ def test_a_cart_s_view_a_purchase_and_a_cart_s_action_need_no_product(tmp_path: 
     assert not importer.warnings[1:]
 
 
-def test_what_a_cart_s_action_needs_is_on_every_page_of_that_kind(tmp_path: Path) -> None:
+def test_the_elements_of_cart_actions_are_on_every_page_of_that_kind(tmp_path: Path) -> None:
     looks = [{"visit": str(n), "what": "look", "sku": "a", "where": "/a"} for n in range(5)]
     store, _ = flat(tmp_path, *looks, {"visit": "0", "what": "buy"}, {"visit": "1", "what": "add", "sku": "b"})
     pages = [session.steps[0].page for session in store.sessions()]

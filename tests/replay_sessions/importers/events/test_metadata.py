@@ -1,4 +1,4 @@
-"""What pages are like, apart from what they say, tells no more of the next action than the log's own frequencies."""
+"""Metadata of pages tell no more of the next action than the log's own frequencies."""
 
 import json
 from collections import Counter, defaultdict

@@ -44,7 +44,7 @@ def test_any_session_comes_back_from_its_rows(session: Session, split: object) -
     assert session_of(rows[::-1], split) == msgspec.structs.replace(session, official_split=split)  # type: ignore[arg-type]
 
 
-def test_what_is_exported_comes_back_with_its_splits(
+def test_exported_stores_come_back_with_their_splits(
     store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("replay_sessions.exporters.hub._FILE_CHARACTERS", 5_000)

@@ -183,7 +183,7 @@ class TestFiltered:
             )
         }  # fmt: skip
 
-    def test_what_belongs_to_no_session_is_rejected(self, tmp_path: Path) -> None:
+    def test_rows_of_no_session_are_rejected(self, tmp_path: Path) -> None:
         folder = write_opera(tmp_path, [*session_of("anna"), action(None, 1, "click")])  # type: ignore[arg-type]
         sessions = folder / "OPeRA_filtered" / "session" / "train" / "train.parquet"
         rows = [{"session_id": session_id(name), "user_id": name} for name in ("anna", "nobody")]
@@ -359,7 +359,7 @@ class TestSources:
         with pytest.raises(ImportFailed, match="is damaged"):
             imported(folder)
 
-    def test_how_to_get_the_data_is_said_where_it_is_not(
+    def test_missing_data_is_an_error_that_says_how_to_get_it(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         pytest.importorskip("huggingface_hub", reason="needs the extra hub")

@@ -104,7 +104,7 @@ class TestTargets:
             ({}, "none of name, selector, element_id, element_text and link_url is given"),
         ],
     )
-    def test_what_means_no_element_or_several_is_not_guessed_at(self, given: dict[str, str], reason: str) -> None:
+    def test_references_to_no_element_or_several_are_refused(self, given: dict[str, str], reason: str) -> None:
         with pytest.raises(Exception, match=reason):
             self.name(**given)
 
@@ -149,7 +149,7 @@ class TestRows:
         for session in store.sessions():
             assert [type(step.action) for step in session.steps] == [Click, Terminate]
 
-    def test_what_cannot_be_taken_in_is_left_out_counted_and_listed(self, visits: Path, tmp_path: Path) -> None:
+    def test_unreadable_rows_are_left_out_counted_and_listed(self, visits: Path, tmp_path: Path) -> None:
         (tmp_path / "secret.html").write_bytes(HOME)
         (visits / "broken.html.gz").write_bytes(gzip.compress(HOME)[:20])
         store = imported(

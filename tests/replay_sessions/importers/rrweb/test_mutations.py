@@ -68,7 +68,7 @@ def test_adds_wait_for_their_parents_and_next_siblings(page: PageAndIds) -> None
     assert text_of(built_page, 61) == "1.5"
 
 
-def test_what_waits_in_vain_is_dropped(page: PageAndIds) -> None:
+def test_nodes_without_a_parent_are_dropped(page: PageAndIds) -> None:
     built_page, ids = page
     apply(built_page, adds=[add(4711, node(61, "li")), add(ids["list"], node(62, "li"), 4712)])
     apply(built_page, adds=[add(ids["list"], node(4711, "li")), add(ids["list"], node(4712, "li"))])

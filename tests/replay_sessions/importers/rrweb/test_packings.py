@@ -124,7 +124,7 @@ def test_a_batch_that_never_came_is_told_and_its_tab_is_unknown_up_to_the_next_p
     assert "which may have changed the page, cannot be read" in told[1]
 
 
-def test_what_is_no_event_is_kept_with_the_reason() -> None:
+def test_lines_that_are_no_event_are_kept_with_the_reason() -> None:
     good = {"type": 4, "timestamp": 1, "data": {}}
     (recording,) = read(b"\n".join([json.dumps(good).encode(), b"{", b'"x"', b"17", b'{"a": 1}', b"[" * 3000]))
     kinds = [type(event) for event in recording.events]
@@ -140,7 +140,7 @@ def test_a_file_without_events_is_refused(content: bytes) -> None:
         read(content)
 
 
-def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packings_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replay_sessions.importers.rrweb.importer.LONGEST_SESSION_BYTES", 1 << 20)
     bomb = gzip.compress(b" " * (40 << 20))
     packed = json.dumps([zlib.compress(b" " * (40 << 20)).decode("latin-1")]).encode()

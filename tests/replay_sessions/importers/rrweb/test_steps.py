@@ -1,4 +1,4 @@
-"""What is done in a recording becomes the steps of a session."""
+"""Actions in a recording become the steps of a session."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ class TestClicks:
         assert "Sale" in first.page
         assert "Sale" not in second.page
 
-    def test_what_the_recorder_noted_as_not_rendered_is_hidden_until_the_page_changes(self, tab: Tab) -> None:
+    def test_elements_noted_as_not_rendered_are_hidden_until_the_page_changes(self, tab: Tab) -> None:
         hidden = "shop_r1.hidden", {"ids": [tab.id("sale"), tab.id("form"), 999]}
         marked = [{"id": tab.id("text"), "attributes": {"class": "marked"}}]
         tab.note(*hidden).click("buy").change(attributes=marked).click("buy").note(*hidden).click("buy")
@@ -87,7 +87,7 @@ class TestClicks:
         assert "checked" not in before.split('name="red"')[1].split(">")[0]
         assert "checked" in after.split('name="red"')[1].split(">")[0]
 
-    def test_what_the_page_clicks_itself_is_left_out_and_counted(self, made: Recorded) -> None:
+    def test_clicks_by_the_page_itself_are_left_out_and_counted(self, made: Recorded) -> None:
         store = imported(made.tab(SHOP).click("sale").key_click("buy", 3))
         assert actions(store) == [Click(name="sale")]
         assert store.manifest.left_out_steps == {"click that the page made": 1}
@@ -215,7 +215,7 @@ class TestTyping:
         tab.type("q", "kettle").give("q", "").note("$url_changed", {"href": "https://shop.example/s"})
         assert actions(imported(tab)) == [TypeAndSubmit(name="search.search", text="kettle")]
 
-    def test_what_the_page_fills_in_is_no_action_and_counted(self, tab: Tab) -> None:
+    def test_values_filled_in_by_the_page_are_no_actions_and_counted(self, tab: Tab) -> None:
         tab.focus("go").give("q", "from last").give("q", "from last time").click("sale")
         store = imported(tab)
         assert actions(store) == [Click(name="sale")]
@@ -341,7 +341,7 @@ class TestRemarks:
         assert session.steps[0].action == Click(name="buy_now", click_type="purchase")
         assert session.steps[0].rationale == "I take it."
 
-    def test_who_leaves_leaves_the_page_of_the_tab_that_came_into_sight_last(self, made: Recorded) -> None:
+    def test_the_page_left_is_that_of_the_tab_that_came_into_sight_last(self, made: Recorded) -> None:
         first, second = made.tab(SHOP, window="first"), made.tab(RESULTS, window="second")
         first.click("sale")
         for tab, title in ((second, "Results"), (first, "Shop")):
@@ -350,7 +350,7 @@ class TestRemarks:
             assert session.steps[-1].action == Terminate()
             assert f"<title>{title}</title>" in session.steps[-1].page
 
-    def test_why_something_was_searched_is_kept_where_the_button_sent_it(self, tab: Tab) -> None:
+    def test_the_rationale_of_a_search_is_kept_where_the_button_sent_it(self, tab: Tab) -> None:
         tab.type("q", "kettle").click("go").go("https://shop.example/?q=kettle", RESULTS)
         session = imported(tab.note("shop_r1.rationale", {"text": "I need one."})).session("visit")
         assert [(step.action, step.rationale) for step in session.steps] == [

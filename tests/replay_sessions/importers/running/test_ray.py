@@ -41,7 +41,7 @@ def test_ray_makes_the_same_files_as_processes(log: Path, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "processes", "ray"]
 
 
-def test_what_a_part_raises_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_a_part_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_opera(tmp_path / "OPeRA", session_of("anna"))
     file = folder / "OPeRA_filtered/action/train-00000-of-00001.parquet"
     content = bytearray(file.read_bytes())
